@@ -1,0 +1,41 @@
+# freepull: `make run` and `make test` are the two to know; each sets up what it needs first.
+PYTHON ?= python3
+BIN := .venv/bin
+READY := .venv/ready
+
+.DEFAULT_GOAL := help
+.PHONY: help run test lint types bench docs lock clean
+
+help: ## what each target does
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
+
+$(READY): requirements.txt pyproject.toml
+	$(PYTHON) -m venv .venv
+	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements.txt
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@touch $@
+
+run: $(READY) ## the paper's game under three principals: a table, and a picture in out/
+	$(BIN)/python examples/toy.py
+
+test: $(READY) lint types ## everything that must hold: lint, types, import order, tests
+	$(BIN)/python -m pytest
+
+lint: $(READY) ## ruff and the import contract
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/lint-imports --no-cache
+
+types: $(READY) ## mypy --strict
+	$(BIN)/mypy
+
+docs: $(READY) ## the site, in docs/_build/html
+	$(BIN)/python -m sphinx -W -q docs docs/_build/html
+	@echo "docs/_build/html/index.html"
+
+lock: ## write requirements.txt anew from pyproject.toml (needs uv)
+	uv pip compile --universal --generate-hashes --no-emit-index-url --no-header --python-version 3.11 \
+	  --extra dev --output-file requirements.txt --quiet pyproject.toml
+
+clean: ## remove what was made here
+	rm -rf .venv out docs/_build .mypy_cache .ruff_cache .pytest_cache .hypothesis

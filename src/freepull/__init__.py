@@ -1,0 +1,76 @@
+"""freepull: incentivized exploration with learning agents.
+
+A principal wants to know which of K arms is best on average over M self-interested agents. She watches them learn,
+then pays small bonuses for the pulls that are still missing, and names the best arm with confidence 1 − δ.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from freepull import agents, answers, errors, instances, rewards
+    from freepull.game import Game
+    from freepull.principal import Offer, Principal, Trial, Verdict, protocols, rules
+    from freepull.principal import schedules as observe
+    from freepull.simulation import Result, simulate
+
+_HOME = {
+    "agents": "freepull.agents",
+    "answers": "freepull.answers",
+    "errors": "freepull.errors",
+    "instances": "freepull.instances",
+    "rewards": "freepull.rewards",
+    "observe": "freepull.principal.schedules",
+    "protocols": "freepull.principal.protocols",
+    "rules": "freepull.principal.rules",
+    "Game": "freepull.game:Game",
+    "Offer": "freepull.principal:Offer",
+    "Principal": "freepull.principal:Principal",
+    "Trial": "freepull.principal:Trial",
+    "Verdict": "freepull.principal:Verdict",
+    "Result": "freepull.simulation:Result",
+    "simulate": "freepull.simulation:simulate",
+}
+
+__all__ = [
+    "Game",
+    "Offer",
+    "Principal",
+    "Result",
+    "Trial",
+    "Verdict",
+    "agents",
+    "answers",
+    "errors",
+    "instances",
+    "observe",
+    "protocols",
+    "rewards",
+    "rules",
+    "simulate",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """Load a part when it is first used, so that ``import freepull`` stays light."""
+    if name not in _HOME:
+        from freepull.checks import one_of
+
+        try:
+            one_of("name", name, __all__)
+        except ValueError as error:
+            hint = str(error).partition("; did you mean")[2]
+            raise AttributeError(f"freepull has no {name!r}" + (f"; did you mean{hint}" if hint else ".")) from None
+    module, _, attribute = _HOME[name].partition(":")
+    loaded = importlib.import_module(module)
+    value = getattr(loaded, attribute) if attribute else loaded
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return [*__all__, "__version__"]

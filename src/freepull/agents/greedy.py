@@ -1,0 +1,30 @@
+"""Greedy: the *myopic* agent of earlier work on incentivized exploration."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from freepull.agents.base import Learner, first_largest
+
+
+@dataclass
+class Greedy(Learner):
+    """Always pick the best sample mean, an unpulled arm first. It never explores on purpose.
+
+    References
+    ----------
+    Frazier, Kempe, Kleinberg and Kleinberg, *Incentivizing exploration*, EC 2014.
+
+    >>> agent = Greedy()
+    >>> agent.start(arms=2)
+    >>> agent.learn(0, 0.0); agent.learn(1, 1.0)
+    >>> agent.pick(3)
+    1
+    """
+
+    def pick(self, t: int) -> int:
+        """The arm with the largest sample mean."""
+        unpulled = self.unpulled()
+        if unpulled is not None:
+            return unpulled
+        return first_largest([S / N for S, N in zip(self.sums, self.pulls, strict=True)])

@@ -1,0 +1,200 @@
+"""Every transcendental function whose bits are promised, compiled once and called by both engines.
+
+No fused multiply-add and no fastmath: each operation is rounded on its own (docs/mechanics.md, arithmetic).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
+
+import numba
+import numpy as np
+
+from freepull import randomness
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def jit(function: Function) -> Function:
+    """Compile to machine code, cached on disk, without the interpreter's lock."""
+    return cast(Function, numba.njit(cache=True, nogil=True, error_model="numpy")(function))
+
+
+_ARM = np.uint64(randomness.ARM)
+_STEP = np.uint64(randomness.STEP)
+_ATTEMPT = np.uint64(randomness.ATTEMPT)
+_M1 = np.uint64(0xBF58476D1CE4E5B9)
+_M2 = np.uint64(0x94D049BB133111EB)
+_30, _27, _31, _11 = np.uint64(30), np.uint64(27), np.uint64(31), np.uint64(11)
+UNIT = 2.0**30
+HALVINGS = 40
+
+
+@jit
+def mix(word: Any) -> Any:
+    """`randomness.mix` on machine words."""
+    word = (word ^ (word >> _30)) * _M1
+    word = (word ^ (word >> _27)) * _M2
+    return word ^ (word >> _31)
+
+
+@jit
+def uniform(word: Any) -> float:
+    """`randomness.uniform`: the first 53 bits as a number in [0, 1)."""
+    return float(np.int64(word >> _11)) * 2.0**-53
+
+
+@jit
+def uniform_open(word: Any) -> float:
+    """Return a number strictly between 0 and 1."""
+    return (float(np.int64(word >> _11)) + 0.5) * 2.0**-53
+
+
+@jit
+def exploration(alpha: float, t: int) -> float:
+    """s_t = √(α·log t): the width of α-UCB's bonus at step t, before it is divided by √N."""
+    return math.sqrt(alpha * math.log(float(t)))
+
+
+@jit
+def exploration_table(alpha: float, horizon: int) -> Any:
+    """s_t for t = 0…horizon, entry by entry the same bits as `exploration` (s_0 = 0 is never read)."""
+    table = np.zeros(horizon + 1)
+    for t in range(1, horizon + 1):
+        table[t] = exploration(alpha, t)
+    return table
+
+
+@jit
+def bernoulli_kl(p: float, q: float) -> float:
+    """kl(p, q) between two coins, with 0·log 0 = 0."""
+    total = 0.0
+    if p > 0.0:
+        total += p * math.log(p / q) if q > 0.0 else math.inf
+    if p < 1.0:
+        total += (1.0 - p) * math.log((1.0 - p) / (1.0 - q)) if q < 1.0 else math.inf
+    return total
+
+
+@jit
+def kl_budget(c: float, t: int) -> float:
+    """log t + c·log log t, the second term 0 for t < 3: what KL-UCB allows N·kl(μ̂, q) to reach."""
+    total = math.log(float(t))
+    if c != 0.0 and t >= 3:
+        total += c * math.log(total)
+    return total
+
+
+@jit
+def kl_index(mean: float, pulls: float, budget: float) -> float:
+    """The largest q in [mean, 1] with pulls·kl(mean, q) ≤ budget, by a fixed number of halvings."""
+    low, high = mean, 1.0
+    for _ in range(HALVINGS):
+        middle = 0.5 * (low + high)
+        if pulls * bernoulli_kl(mean, middle) <= budget:
+            low = middle
+        else:
+            high = middle
+    return low
+
+
+@jit
+def normal_quantile(p: float) -> float:
+    """Φ⁻¹(p) for 0 < p < 1, to about 1e-16 (Wichura 1988, algorithm AS 241, PPND16)."""
+    q = p - 0.5
+    if abs(q) <= 0.425:
+        r = 0.180625 - q * q
+        top = r * 2509.0809287301226727 + 33430.575583588128105
+        top = ((top * r + 67265.770927008700853) * r + 45921.953931549871457) * r + 13731.693765509461125
+        top = ((top * r + 1971.5909503065514427) * r + 133.14166789178437745) * r + 3.387132872796366608
+        low = r * 5226.495278852545925 + 28729.085735721942674
+        low = ((low * r + 39307.89580009271061) * r + 21213.794301586595867) * r + 5394.1960214247511077
+        low = ((low * r + 687.1870074920579083) * r + 42.313330701600911252) * r + 1.0
+        return q * top / low
+    r = math.sqrt(-math.log(p if q < 0.0 else 1.0 - p))
+    if r <= 5.0:
+        r -= 1.6
+        top = r * 7.7454501427834140764e-4 + 0.0227238449892691845833
+        top = ((top * r + 0.24178072517745061177) * r + 1.27045825245236838258) * r + 3.64784832476320460504
+        top = ((top * r + 5.7694972214606914055) * r + 4.6303378461565452959) * r + 1.42343711074968357734
+        low = r * 1.05075007164441684324e-9 + 5.475938084995344946e-4
+        low = ((low * r + 0.0151986665636164571966) * r + 0.14810397642748007459) * r + 0.68976733498510000455
+        low = ((low * r + 1.6763848301838038494) * r + 2.05319162663775882187) * r + 1.0
+    else:
+        r -= 5.0
+        top = r * 2.01033439929228813265e-7 + 2.71155556874348757815e-5
+        top = ((top * r + 0.0012426609473880784386) * r + 0.026532189526576123093) * r + 0.29656057182850489123
+        top = ((top * r + 1.7848265399172913358) * r + 5.4637849111641143699) * r + 6.6579046435011037772
+        low = r * 2.04426310338993978564e-15 + 1.4215117583164458887e-7
+        low = ((low * r + 1.8463183175100546818e-5) * r + 7.868691311456132591e-4) * r + 0.0148753612908506148525
+        low = ((low * r + 0.13692988092273580531) * r + 0.59983220655588793769) * r + 1.0
+    return -top / low if q < 0.0 else top / low
+
+
+@jit
+def gamma_draw(shape: float, key: Any) -> float:
+    """A Gamma(shape, 1) variate for shape ≥ 1 (Marsaglia and Tsang 2000), its attempts keyed by ``key``."""
+    d = shape - 1.0 / 3.0
+    c = 1.0 / math.sqrt(9.0 * d)
+    while True:
+        z = normal_quantile(uniform_open(mix(key)))
+        u = uniform_open(mix(key + _STEP))
+        key += _STEP + _STEP
+        v = 1.0 + c * z
+        if v <= 0.0:
+            continue
+        v = v * v * v
+        if u < 1.0 - 0.0331 * (z * z) * (z * z):
+            return d * v
+        if math.log(u) < 0.5 * z * z + d * (1.0 - v + math.log(v)):
+            return d * v
+
+
+@jit
+def beta_draw(a: float, b: float, key: Any) -> float:
+    """A Beta(a, b) variate from two Gammas; shapes below 1 go through logarithms, where they cannot underflow."""
+    second = key + _ATTEMPT
+    if a >= 1.0 and b >= 1.0:
+        x = gamma_draw(a, key)
+        return x / (x + gamma_draw(b, second))
+    third, fourth = second + _ATTEMPT, second + _ATTEMPT + _ATTEMPT
+    log_x = math.log(gamma_draw(a + 1.0, key)) + math.log(uniform_open(mix(third))) / a
+    log_y = math.log(gamma_draw(b + 1.0, second)) + math.log(uniform_open(mix(fourth))) / b
+    return 1.0 / (1.0 + math.exp(log_y - log_x))
+
+
+@jit
+def decision_key(key: Any, t: int, arm: int) -> Any:
+    """The key for what an agent draws about one arm at step t."""
+    return mix(key + _STEP * np.uint64(t)) + _ARM * np.uint64(arm)
+
+
+BERNOULLI, BETA, TRUNCATED_NORMAL, TABLE = 0, 1, 2, 3
+
+
+@jit
+def reward_units(kind: int, p: Any, levels: Any, values: Any, word: Any) -> Any:
+    """The reward that a stack's word stands for, rounded half-even to units of 2⁻³⁰.
+
+    ``p`` holds the stream's five parameters, ``levels`` and ``values`` the table of a law on given values
+    (see `freepull.rewards`, which writes them).
+    """
+    if kind == BERNOULLI:
+        return (1 << 30) if np.int64(word >> _11) < np.int64(p[0]) else 0
+    if kind == TABLE:
+        first, last = np.int64(p[0]), np.int64(p[1])
+        rank = np.int64(word >> _11)
+        while first < last:
+            middle = (first + last) >> 1
+            if rank < levels[middle]:
+                last = middle
+            else:
+                first = middle + 1
+        return np.int64(np.rint(values[first] * UNIT))
+    if kind == BETA:
+        x = p[2] if p[2] >= 0.0 else beta_draw(p[0], p[1], word)
+    else:
+        x = p[1] + p[2] * p[0] * normal_quantile(p[3] + uniform_open(word) * p[4])
+    return np.int64(np.rint(min(max(x, 0.0), 1.0) * UNIT))

@@ -1,0 +1,75 @@
+"""The principal's settings: when to stop observing, by which rule, whom to pay, and how much."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from freepull import checks
+from freepull.game import TIE, normalised
+from freepull.principal.protocols import BanProtocol, TakeOrBan
+from freepull.principal.rules.base import Rule
+from freepull.principal.schedules import Schedule, Share
+from freepull.principal.setting import Setting
+
+if TYPE_CHECKING:
+    from freepull.principal.trial import Trial
+
+OFFERS = ("one", "each")
+
+
+@dataclass(frozen=True)
+class Principal:
+    """Observe-then-Incentivize (Algorithm 1 of the paper), every part replaceable.
+
+    Parameters
+    ----------
+    rule
+        Who is still in, and which pull is missing: `rules.Paper`, `rules.Passive`.
+    observe
+        When to stop observing: `observe.Share`, `Root`, `Steps`, `KnownGap`, `Adaptive`.
+    protocol
+        Who may still be paid after a refusal: `protocols.TakeOrBan`, `BanFor`, `BanAfter`, `NeverBan`.
+    offers
+        "one" offer a step, as in the paper, or "each": up to one an agent and step.
+    bonus
+        What an accepted offer pays, in units of reward; below 1, the reward range, Lemma 1 no longer holds.
+    budget
+        The most that may be spent, in units of reward.
+    """
+
+    rule: Rule
+    observe: Schedule = field(default_factory=Share)
+    protocol: BanProtocol = field(default_factory=TakeOrBan)
+    offers: str = "one"
+    bonus: float = 1.0
+    budget: float | None = None
+
+    def __post_init__(self) -> None:
+        checks.instance("rule", self.rule, Rule, "a rule such as freepull.rules.Paper(delta=0.01)")
+        checks.instance("observe", self.observe, Schedule, "a schedule such as freepull.observe.Share(0.5)")
+        is_class = isinstance(self.protocol, type)
+        checks.instance("protocol", None if is_class else self.protocol, BanProtocol, "a protocol such as TakeOrBan()")
+        checks.one_of("offers", self.offers, OFFERS)
+        checks.real("bonus", self.bonus, 0.0, open_low=True)
+        if self.budget is not None:
+            checks.real("budget", self.budget, 0.0)
+        if self.bonus < 1.0:
+            warnings.warn(
+                f"bonus = {self.bonus:g} is below the reward range 1, so Lemma 1 (taking every offer is optimal) "
+                "no longer holds.",
+                stacklevel=3,
+            )
+
+    def start(self, *, arms: int, agents: int, horizon: int | None = None, weights: Any = None) -> Trial:
+        """Begin a trial on a panel of agents, driven by ask, tell and end_step."""
+        from freepull.principal.trial import Trial
+
+        checks.whole("arms", arms, 2)
+        checks.whole("agents", agents, 1)
+        if horizon is not None:
+            checks.whole("horizon", horizon, arms)
+        p = normalised(weights, agents)
+        weighted = weights is not None and bool(p.max() - p.min() > TIE)
+        return Trial(self, Setting(arms, agents, horizon, p, weighted, self.offers))

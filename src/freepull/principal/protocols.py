@@ -1,0 +1,70 @@
+"""Protocols: who may still be paid after a refusal.
+
+Lemma 1 of the paper (taking every offer is optimal) needs Take-or-Ban and a bonus of at least the reward range. It
+covers taking and refusing only: an agent may still withhold its natural pulls of an arm so as to become the one with
+the fewest, and be paid for them. No protocol here prevents that.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+from freepull import checks
+
+FOREVER = 1 << 62
+
+
+@runtime_checkable
+class BanProtocol(Protocol):
+    """The contract for every protocol."""
+
+    def banned_until(self, t: int, refusals: int) -> int:
+        """Return the last step of the ban that a refusal in step t earns, the agent's ``refusals``-th; t for no ban."""
+        ...
+
+
+@dataclass(frozen=True)
+class TakeOrBan:
+    """The paper's protocol: one refusal, and the agent is never paid again."""
+
+    def banned_until(self, t: int, refusals: int) -> int:
+        """For ever."""
+        return FOREVER
+
+
+@dataclass(frozen=True)
+class BanFor:
+    """A refusal in step t bans for the steps t+1…t+rounds."""
+
+    rounds: int
+
+    def __post_init__(self) -> None:
+        checks.whole("rounds", self.rounds, 1)
+
+    def banned_until(self, t: int, refusals: int) -> int:
+        """For a number of steps."""
+        return t + self.rounds
+
+
+@dataclass(frozen=True)
+class BanAfter:
+    """The ``refusals``-th refusal in total bans for ever."""
+
+    refusals: int
+
+    def __post_init__(self) -> None:
+        checks.whole("refusals", self.refusals, 1)
+
+    def banned_until(self, t: int, refusals: int) -> int:
+        """For ever, once there have been enough."""
+        return FOREVER if refusals >= self.refusals else t
+
+
+@dataclass(frozen=True)
+class NeverBan:
+    """Refusals have no consequence (the paper's Fig. 3)."""
+
+    def banned_until(self, t: int, refusals: int) -> int:
+        """Not at all."""
+        return t

@@ -1,0 +1,74 @@
+"""What a rule is: it sees pulls, and says which arms are still in, which pulls it wants, and how much is missing."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from freepull.principal.record import Record
+from freepull.principal.setting import Setting
+
+
+class Want(NamedTuple):
+    """A pull that the rule would pay for."""
+
+    agent: int
+    arm: int
+    need: int
+    """How urgent it is: larger is needier."""
+
+
+class Rule(ABC):
+    """The settings of a rule; ``start`` gives its running state."""
+
+    delta: float | None
+    """The error probability that the rule allows, None if it claims nothing."""
+
+    @abstractmethod
+    def start(self, setting: Setting, record: Record) -> RuleState:
+        """Begin a trial; the record is the trial's own and is up to date at every evaluation."""
+
+
+class RuleState(ABC):
+    """A rule at work. It is evaluated at the end of steps and nowhere else."""
+
+    proven: bool
+    """Whether a decision of this rule is proven in this setting."""
+    title: str
+    """How the rule is named in verdicts, with "heuristic" where it is one."""
+
+    def __init__(self, setting: Setting, record: Record) -> None:
+        self.setting, self.record = setting, record
+        self.active = [True] * setting.arms
+
+    @property
+    def decided(self) -> bool:
+        """Whether one arm is left."""
+        return sum(self.active) == 1
+
+    @abstractmethod
+    def evaluate(self, incentivizing: bool) -> None:
+        """Look at the record at the end of a step; ``incentivizing`` from the end of step κ on."""
+
+    @abstractmethod
+    def wants(self, payable: Sequence[bool]) -> list[Want]:
+        """Return the pulls to pay for in the next step, at most one an agent, neediest first."""
+
+    @abstractmethod
+    def missing(self) -> list[list[float]]:
+        """Return an estimate, per agent and arm, of the pulls still missing for a decision."""
+
+    @abstractmethod
+    def bounds(self) -> list[float]:
+        """Return what stops the trial, per arm, for traces (the paper's rule: CB_k)."""
+
+    def mean(self, arm: int) -> float:
+        """Return the global sample mean."""
+        if self.setting.weighted:
+            return self.record.weighted_mean(arm, self.setting.weights)
+        return self.record.global_mean(arm)
+
+    def leader(self) -> int:
+        """Return the active arm with the largest global sample mean; of several, the lowest."""
+        return max((k for k in range(self.setting.arms) if self.active[k]), key=lambda k: (self.mean(k), -k))

@@ -1,0 +1,128 @@
+"""The paper's rule: eliminate by confidence bounds on averages of unequal means, pay where the bound is widest."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from freepull import checks
+from freepull.errors import InvalidInput
+from freepull.principal.record import ONE, Record
+from freepull.principal.rules import bounds
+from freepull.principal.rules.base import Rule, RuleState, Want
+from freepull.principal.rules.window import gap_window
+from freepull.principal.setting import Setting
+
+BOUNDS = ("equation", "simplified", "finite_time")
+
+
+@dataclass(frozen=True)
+class Paper(Rule):
+    """Algorithm 1 of the paper, with one of three confidence bounds.
+
+    Parameters
+    ----------
+    delta
+        The error probability, in (0, 1]; ``finite_time``, which is proven, takes (0, 1).
+    bound
+        ``equation`` is Eq. (2) as printed; ``simplified`` is the appendix's, times ``scale``, a **heuristic** (the
+        authors' code has scale 0.1); ``finite_time`` is proven for every horizon.
+    scale
+        Only for ``simplified``.
+
+    >>> Paper(delta=0.01, bound="simplified", scale=0.1).theta(arms=3, agents=2, horizon=100_000)  # doctest: +ELLIPSIS
+    1.7216...
+    """
+
+    delta: float
+    bound: str = "equation"
+    scale: float = 1.0
+
+    def __post_init__(self) -> None:
+        checks.one_of("bound", self.bound, BOUNDS)
+        checks.real("delta", self.delta, 0.0, 1.0, open_low=True, open_high=self.bound == "finite_time")
+        checks.real("scale", self.scale, 0.0, open_low=True)
+        if self.scale != 1.0 and self.bound != "simplified":
+            raise InvalidInput(f"scale must be 1 unless bound is 'simplified', got {self.scale!r} for {self.bound!r}.")
+
+    def theta(self, arms: int, agents: int, horizon: int) -> float:
+        """Return θ in CB_k = (1/M)·√(Σ_m 1/N_km · θ)."""
+        if self.bound == "simplified":
+            return bounds.simplified(arms, agents, horizon, self.delta, self.scale)
+        formula = bounds.equation if self.bound == "equation" else bounds.finite_time
+        return formula(arms, agents, horizon, self.delta)
+
+    def proven(self, arms: int, agents: int, horizon: int) -> bool:
+        """Say whether a decision is proven: θ is at least that of `finite_time`, and not by a heuristic's luck."""
+        if self.bound == "simplified" or self.delta >= 1:
+            return False
+        return self.theta(arms, agents, horizon) >= bounds.finite_time(arms, agents, horizon, self.delta)
+
+    def start(self, setting: Setting, record: Record) -> PaperState:
+        """Begin a trial."""
+        if setting.weighted:
+            raise InvalidInput(
+                "weights must be equal with rules.Paper, whose bound is for plain averages; leave them out."
+            )
+        return PaperState(self, setting, record)
+
+
+class PaperState(RuleState):
+    """S(t), the active arms; everything else is in the record."""
+
+    def __init__(self, rule: Paper, setting: Setting, record: Record) -> None:
+        super().__init__(setting, record)
+        T = setting.horizon_for("rules.Paper")
+        size = (setting.arms, setting.agents, T)
+        self.delta, self.theta, self.proven = rule.delta, rule.theta(*size), rule.proven(*size)
+        scaled = f" × {rule.scale:g}" if rule.bound == "simplified" else ""
+        status = "proven" if self.proven else "heuristic"
+        self.title = f"the paper's rule with the bound '{rule.bound}'{scaled} at δ = {rule.delta:g} ({status})"
+
+    def bound(self, arm: int) -> float:
+        """CB_k, infinite while some agent has never pulled the arm."""
+        if self.record.unpulled[arm]:
+            return math.inf
+        return math.sqrt(self.record.inverse_sums[arm] / ONE * self.theta) / self.setting.agents
+
+    def bounds(self) -> list[float]:
+        """CB_k of every arm."""
+        return [self.bound(k) for k in range(self.setting.arms)]
+
+    def evaluate(self, incentivizing: bool) -> None:
+        """Eq. (3): keep k while μ̂_k + CB_k ≥ max_j (μ̂_j − CB_j); nothing is eliminated before κ."""
+        if not incentivizing:
+            return
+        cb, mean = self.bounds(), [self.mean(k) for k in range(self.setting.arms)]
+        highest = max(mean[j] - cb[j] for j in range(self.setting.arms) if self.active[j])
+        self.active = [alive and mean[k] + cb[k] >= highest for k, alive in enumerate(self.active)]
+
+    def wants(self, payable: Sequence[bool]) -> list[Want]:
+        """One: (argmax CB among active, argmin N among payable). Each: everybody's least pulled active arm."""
+        agents = [m for m in range(self.setting.agents) if payable[m]]
+        arms = [k for k in range(self.setting.arms) if self.active[k]]
+        pulls = self.record.pulls
+        if self.setting.offers == "each":
+            least = sorted(min((int(pulls[m, k]), k, m) for k in arms) for m in agents)
+            return [Want(m, k, -n) for n, k, m in least]
+        for arm in sorted(arms, key=lambda k: (-self.bound(k), k)):
+            fewest, agent = min(((int(pulls[m, arm]), m) for m in agents), default=(0, -1))
+            if agent >= 0 and (fewest == 0 or not self.record.unpulled[arm]):
+                return [Want(agent, arm, -fewest)]
+        return []
+
+    def missing(self) -> list[list[float]]:
+        """(n_k − N_km)⁺ with n_k = 4θ/(M·Δ̂_k²), Δ̂ at least the window's lo; 0 for eliminated arms."""
+        setting, K = self.setting, self.setting.arms
+        T = setting.horizon_for("rules.Paper")
+        lo, _ = gap_window(K, setting.agents, T, T // 2, min(self.delta, 0.999), setting.offers)
+        mean = [self.mean(k) for k in range(K)]
+        leader = self.leader()
+        rivals = [mean[leader] - mean[k] for k in range(K) if k != leader and self.active[k]]
+        gaps = [min(rivals, default=1.0) if k == leader else mean[leader] - mean[k] for k in range(K)]
+        needed = [4 * self.theta / (setting.agents * max(gap, lo) ** 2) for gap in gaps]
+        return [
+            [max(needed[k] - int(self.record.pulls[m, k]), 0.0) if self.active[k] else 0.0 for k in range(K)]
+            for m in range(setting.agents)
+        ]

@@ -1,0 +1,111 @@
+"""Observing schedules: κ, the last step in which the principal only watches (docs/statistics.md, schedules).
+
+Whatever κ is, and however it was found, the guarantee of a proven rule stays; only cost and time change.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from freepull import checks
+from freepull.errors import InvalidInput
+from freepull.principal.setting import Setting
+
+if TYPE_CHECKING:
+    from freepull.principal.rules.base import Rule
+
+
+class Schedule(ABC):
+    """When to stop observing."""
+
+    @abstractmethod
+    def kappa(self, setting: Setting, rule: Rule) -> int | None:
+        """Return κ, or None if it is found on the way (see `Adaptive`)."""
+
+
+@dataclass(frozen=True)
+class Share(Schedule):
+    """κ = ⌊ρ·T⌋; the paper has ρ = ½."""
+
+    rho: float = 0.5
+
+    def __post_init__(self) -> None:
+        checks.real("rho", self.rho, 0.0, 1.0)
+
+    def kappa(self, setting: Setting, rule: Rule) -> int:
+        """A share of the horizon; the tiny addition mends products such as 0.29 · 100."""
+        return math.floor(self.rho * setting.horizon_for("observe.Share") + 1e-9)
+
+
+@dataclass(frozen=True)
+class Root(Schedule):
+    """κ = ⌊√T⌋."""
+
+    def kappa(self, setting: Setting, rule: Rule) -> int:
+        """The root of the horizon."""
+        return math.isqrt(setting.horizon_for("observe.Root"))
+
+
+@dataclass(frozen=True)
+class Steps(Schedule):
+    """κ = n, whatever the horizon."""
+
+    n: int
+
+    def __post_init__(self) -> None:
+        checks.whole("n", self.n, 0)
+
+    def kappa(self, setting: Setting, rule: Rule) -> int:
+        """A number of steps, at most the horizon."""
+        return self.n if setting.horizon is None else min(self.n, setting.horizon)
+
+
+@dataclass(frozen=True)
+class KnownGap(Schedule):
+    """κ_o = T − (16·K·L + 64·M·K·log L)/Δ², within [0, T], for a known Δ_min (the paper's appendix, sign mended)."""
+
+    gap: float
+
+    def __post_init__(self) -> None:
+        checks.real("gap", self.gap, 0.0, 1.0, open_low=True)
+
+    def kappa(self, setting: Setting, rule: Rule) -> int:
+        """Leave the time that the theorems say is enough."""
+        if rule.delta is None:
+            raise InvalidInput(f"observe.KnownGap needs a rule with a delta, got {rule!r}.")
+        T, K, M = setting.horizon_for("observe.KnownGap"), setting.arms, setting.agents
+        L = math.log(K * T / rule.delta)
+        return max(0, min(T, math.floor(T - (16 * K * L + 64 * M * K * math.log(L)) / self.gap**2)))
+
+
+@dataclass(frozen=True)
+class Adaptive(Schedule):
+    """Start paying when the time left falls to ``slack`` times what is still missing."""
+
+    slack: float = 3.0
+
+    def __post_init__(self) -> None:
+        checks.real("slack", self.slack, 0.0, open_low=True)
+
+    def kappa(self, setting: Setting, rule: Rule) -> None:
+        """Found on the way."""
+        setting.horizon_for("observe.Adaptive")
+
+    def looks(self, t: int, setting: Setting) -> bool:
+        """Say whether step t is one at whose end the schedule looks: every T/1000 steps, from T/10 on."""
+        T = setting.horizon_for("observe.Adaptive")
+        return t % max(1, T // 1000) == 0 and t >= setting.arms and 10 * t >= T
+
+    def starts(self, t: int, missing: list[list[float]], setting: Setting) -> bool:
+        """T − t ≤ slack · w: w is all that is missing ("one"), or the most that one agent misses ("each")."""
+        per_agent = []
+        for row in missing:
+            total = 0.0
+            for pulls in row:
+                total += pulls
+            per_agent.append(total)
+        w = sum(per_agent) if setting.offers == "one" else max(per_agent)
+        return setting.horizon_for("observe.Adaptive") - t <= self.slack * w

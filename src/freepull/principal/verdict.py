@@ -1,0 +1,29 @@
+"""The verdict: the arm, whether the rule has spoken, whether that is proven, and what it cost."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What the principal says, and what it rests on."""
+
+    arm: int
+    decided: bool
+    certified: bool
+    why: str
+    at: int | None
+    """The step whose end decided it, None if undecided."""
+    spent: float
+    """In units of reward."""
+    paid: NDArray[np.int64]
+    """Bonuses paid per agent and arm."""
+
+    def __str__(self) -> str:
+        standing = "certified" if self.certified else "decided, not certified" if self.decided else "undecided"
+        when = f" at step {self.at}" if self.at is not None else ""
+        return f"arm {self.arm} ({standing}{when}, {self.spent:g} spent): {self.why}"

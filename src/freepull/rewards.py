@@ -1,0 +1,236 @@
+"""Reward laws in [0, 1]: what one pull of one arm pays its agent.
+
+A law plus a table of means gives the `Streams` of a game: for every (agent, arm) a rule that turns a random word into
+a reward. Rewards are rounded half-even to multiples of 2⁻³⁰ before anyone sees them.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from freepull import checks
+from freepull.errors import InvalidInput
+
+Array = NDArray[np.float64]
+UNITS = 1 << 30
+"""A reward of 1, counted in units of 2⁻³⁰."""
+BITS = 2.0**53
+
+
+@dataclass(frozen=True)
+class Streams:
+    """What both engines need to draw a reward: the law's kind, five numbers per stream, and a table of values."""
+
+    kind: int
+    parameters: Array
+    levels: NDArray[np.int64] = field(default_factory=lambda: np.zeros(1, np.int64))
+    values: Array = field(default_factory=lambda: np.zeros(1))
+
+    def draw(self, agent: int, arm: int, word: int) -> float:
+        """Return the reward that ``word`` stands for in the stream (agent, arm)."""
+        if self.kind == 0:
+            return 1.0 if (word >> 11) < self.parameters[agent, arm, 0] else 0.0
+        from freepull.numerics import reward_units
+
+        parameters = self.parameters[agent, arm]
+        return int(reward_units(self.kind, parameters, self.levels, self.values, np.uint64(word))) / UNITS
+
+
+class Law(ABC):
+    """A family of reward laws in [0, 1], one member for each mean."""
+
+    def means(self) -> Array | None:
+        """Return the M×K means, where the law itself fixes them."""
+        return None
+
+    @abstractmethod
+    def variances(self, means: Array) -> Array:
+        """Return the M×K variances of single rewards."""
+
+    @abstractmethod
+    def streams(self, means: Array) -> Streams:
+        """Return the streams of a game with these M×K means."""
+
+
+@dataclass(frozen=True)
+class Bernoulli(Law):
+    """A coin: 1 with probability μ, else 0. The law of the paper's experiments."""
+
+    def variances(self, means: Array) -> Array:
+        """μ(1−μ)."""
+        return means * (1.0 - means)
+
+    def streams(self, means: Array) -> Streams:
+        """A word's first 53 bits below μ·2⁵³ mean 1."""
+        return Streams(0, _columns(np.rint(means * BITS)))
+
+
+@dataclass(frozen=True)
+class Beta(Law):
+    """Beta(μ·c, (1−μ)·c): the larger the concentration c, the closer to the mean; a mean of 0 or 1 is a constant."""
+
+    concentration: float = 10.0
+
+    def __post_init__(self) -> None:
+        checks.real("concentration", self.concentration, 0.0, open_low=True)
+
+    def variances(self, means: Array) -> Array:
+        """μ(1−μ)/(c+1)."""
+        return means * (1.0 - means) / (self.concentration + 1.0)
+
+    def streams(self, means: Array) -> Streams:
+        """Parameters a, b, and the constant where the law is one (−1 where not)."""
+        constant = np.where((means == 0.0) | (means == 1.0), means, -1.0)
+        return Streams(1, _columns(means * self.concentration, (1.0 - means) * self.concentration, constant))
+
+
+@dataclass(frozen=True)
+class TruncatedNormal(Law):
+    """A normal with standard deviation ``sd`` kept within [0, 1], its centre placed so that the mean is exactly μ."""
+
+    sd: float = 0.1
+
+    def __post_init__(self) -> None:
+        checks.real("sd", self.sd, 0.0, 10.0, open_low=True)
+
+    def _centres(self, means: Array) -> Array:
+        reach = np.array([-8.0 * self.sd, 1.0 + 8.0 * self.sd])
+        low, high = self._moments(reach)[0]
+        if not ((means >= low) & (means <= high)).all():
+            bad = means[(means < low) | (means > high)].flat[0]
+            raise InvalidInput(
+                f"means must lie in [{low:.4g}, {high:.4g}] for TruncatedNormal(sd={self.sd:g}), got {bad:g}; "
+                "use a smaller sd, or Beta rewards."
+            )
+        left, right = np.full(means.shape, reach[0]), np.full(means.shape, reach[1])
+        for _ in range(80):
+            middle = 0.5 * (left + right)
+            below = self._moments(middle)[0] < means
+            left, right = np.where(below, middle, left), np.where(below, right, middle)
+        return np.asarray(0.5 * (left + right))
+
+    def _moments(self, centre: Array) -> tuple[Array, Array]:
+        """Mean and variance of N(centre, sd²) given [0, 1]; computed on the side where probabilities are small."""
+        from scipy.special import ndtr
+
+        flip = centre > 0.5
+        c = np.where(flip, 1.0 - centre, centre)
+        a, b = -c / self.sd, (1.0 - c) / self.sd
+        mass = ndtr(-a) - ndtr(-b)
+        density_a, density_b = np.exp(-0.5 * a * a), np.exp(-0.5 * b * b)
+        scale = np.sqrt(2.0 * np.pi) * mass
+        shift = (density_a - density_b) / scale
+        mean = np.clip(c + self.sd * shift, 0.0, 1.0)
+        variance = self.sd**2 * (1.0 + (a * density_a - b * density_b) / scale - shift**2)
+        return np.asarray(np.where(flip, 1.0 - mean, mean)), np.maximum(variance, 0.0)
+
+    def variances(self, means: Array) -> Array:
+        """The truncated normal's own variance."""
+        return self._moments(self._centres(means))[1]
+
+    def streams(self, means: Array) -> Streams:
+        """Side (±1), centre, sd, and the two probabilities between which the quantile is taken."""
+        from scipy.special import ndtr
+
+        centre = self._centres(means)
+        side = np.where(centre > 0.5, 1.0, -1.0)
+        ends = -centre / self.sd, (1.0 - centre) / self.sd
+        start = np.where(side > 0, ndtr(ends[0]), ndtr(-ends[0]))
+        stop = np.where(side > 0, ndtr(ends[1]), ndtr(-ends[1]))
+        return Streams(2, _columns(side, centre, np.full(means.shape, self.sd), start, stop - start))
+
+
+@dataclass(frozen=True)
+class Categorical(Law):
+    """Given values with given probabilities, M×K×V: star ratings, prices, constants. Its means follow from them."""
+
+    values: Sequence[float]
+    probabilities: Any
+
+    def __post_init__(self) -> None:
+        values = np.asarray(self.values, float)
+        table = np.asarray(self.probabilities, float)
+        if values.ndim != 1 or not len(values) or not ((values >= 0) & (values <= 1)).all():
+            raise InvalidInput(f"values must be a list of numbers in [0, 1], got {self.values!r}.")
+        if table.ndim != 3 or table.shape[2] != len(values):
+            raise InvalidInput(
+                f"probabilities must be an agents × arms × {len(values)} table, got the shape {table.shape}."
+            )
+        if not ((table >= 0).all() and np.allclose(table.sum(axis=2), 1.0, rtol=0, atol=1e-9)):
+            raise InvalidInput("probabilities must be at least 0 and add up to 1 for every agent and arm.")
+
+    def _table(self) -> tuple[Array, Array]:
+        probabilities = np.asarray(self.probabilities, float)
+        rounded = np.rint(np.asarray(self.values, float) * UNITS) / UNITS
+        return rounded, probabilities / probabilities.sum(axis=2, keepdims=True)
+
+    def means(self) -> Array:
+        """Σ value · probability."""
+        values, table = self._table()
+        return np.clip(table @ values, 0.0, 1.0)
+
+    def variances(self, means: Array) -> Array:
+        """Σ (value − μ)² · probability."""
+        values, table = self._table()
+        return np.asarray((table * (values - means[:, :, None]) ** 2).sum(axis=2))
+
+    def streams(self, means: Array) -> Streams:
+        """A word's first 53 bits are looked up among the cumulated probabilities."""
+        values, table = self._table()
+        levels = np.rint(np.cumsum(table, axis=2) * BITS).astype(np.int64)
+        agents, arms, size = table.shape
+        starts = np.arange(agents * arms, dtype=float).reshape(agents, arms) * size
+        return Streams(3, _columns(starts, starts + size - 1), levels.ravel(), np.tile(values, agents * arms))
+
+
+@dataclass(frozen=True)
+class Empirical(Law):
+    """Logged rewards, drawn again with replacement: ``samples[agent][arm]`` is a list of rewards in [0, 1]."""
+
+    samples: Sequence[Sequence[Sequence[float]]]
+
+    def __post_init__(self) -> None:
+        widths = {len(row) for row in self.samples}
+        if len(widths) != 1:
+            raise InvalidInput(
+                "samples must hold one list of rewards for every agent and arm, and as many arms for each."
+            )
+        for m, row in enumerate(self.samples):
+            for k, logged in enumerate(row):
+                x = np.asarray(logged, float)
+                if x.ndim != 1 or not len(x) or not ((x >= 0) & (x <= 1)).all():
+                    raise InvalidInput(
+                        f"samples[{m}][{k}] must be a list of at least one reward in [0, 1], got {logged!r}."
+                    )
+
+    def _sorted(self) -> list[list[Array]]:
+        return [[np.sort(np.rint(np.asarray(x, float) * UNITS) / UNITS) for x in row] for row in self.samples]
+
+    def means(self) -> Array:
+        """The means of the logged rewards."""
+        return np.array([[float(x.mean()) for x in row] for row in self._sorted()])
+
+    def variances(self, means: Array) -> Array:
+        """The variances of the logged rewards (they are the population here, so divided by n)."""
+        return np.array([[float(x.var()) for x in row] for row in self._sorted()])
+
+    def streams(self, means: Array) -> Streams:
+        """A table of each stream's rewards, all equally likely."""
+        logged = [x for row in self._sorted() for x in row]
+        sizes = np.array([len(x) for x in logged])
+        starts = np.concatenate([[0], np.cumsum(sizes)[:-1]]).reshape(means.shape).astype(float)
+        levels = np.concatenate([np.rint(np.arange(1, n + 1) / n * BITS) for n in sizes]).astype(np.int64)
+        return Streams(3, _columns(starts, starts + sizes.reshape(means.shape) - 1), levels, np.concatenate(logged))
+
+
+def _columns(*parts: Array) -> Array:
+    table = np.zeros((*parts[0].shape, 5))
+    for i, part in enumerate(parts):
+        table[:, :, i] = part
+    return table

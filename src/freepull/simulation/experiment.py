@@ -1,0 +1,144 @@
+"""What is to be simulated, checked once, before anything runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from freepull import checks
+from freepull.agents import Agent
+from freepull.answers import Answer
+from freepull.errors import InvalidInput
+from freepull.game import Game
+from freepull.principal import Principal
+
+GameMaker = Callable[[np.random.Generator], Game]
+UNTIL = ("horizon", "decided")
+_GAME_STREAM = 0x67616D65
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """One checked set of parameters; a run is a function of it and the run's number alone."""
+
+    game: Game | GameMaker
+    agents: tuple[Agent, ...]
+    answers: tuple[Answer, ...]
+    principal: Principal
+    horizon: int
+    runs: tuple[int, ...]
+    seed: int
+    until: str
+    checkpoints: tuple[int, ...]
+    shape: tuple[int, int]
+    """(M, K)."""
+
+    def game_of(self, run: int) -> Game:
+        """Return the game of one run: the given one, or a fresh one drawn for this run."""
+        if isinstance(self.game, Game):
+            return self.game
+        game = _drawn(self.game, self.seed, run)
+        if game.means.shape != self.shape:
+            raise InvalidInput(
+                f"game must return games of one size, got {game.agents} × {game.arms} in run {run} "
+                f"and {self.shape[0]} × {self.shape[1]} before."
+            )
+        return game
+
+    def describe(self) -> dict[str, Any]:
+        """Return what provenance records."""
+        named = self.game.describe() if isinstance(self.game, Game) else {"drawn": repr(self.game)}
+        return {
+            "game": named,
+            "agents": _short(self.agents),
+            "answers": _short(self.answers),
+            "principal": repr(self.principal),
+            "horizon": self.horizon,
+            "runs": _ranges(self.runs),
+            "seed": self.seed,
+            "until": self.until,
+        }
+
+
+def check(
+    game: Any, agents: Any, answers: Any, principal: Any, horizon: Any, runs: Any, seed: Any, until: Any, trace: Any
+) -> Experiment:
+    """Check every parameter and return the experiment, or raise a sentence that names the wrong one."""
+    checks.instance("principal", principal, Principal, "a freepull.Principal(...)")
+    seed = checks.whole("seed", seed, 0, (1 << 64) - 1)
+    if isinstance(runs, Sequence) and not isinstance(runs, (str, bytes)):
+        numbers = tuple(checks.whole("runs", run, 0) for run in runs)
+        if not numbers or len(set(numbers)) < len(numbers):
+            raise InvalidInput(f"runs must be a number of runs, or a list of different run numbers, got {runs!r}.")
+    else:
+        numbers = tuple(range(checks.whole("runs", runs, 1)))
+    if isinstance(game, Game):
+        first = game
+    elif callable(game):
+        first = _drawn(game, seed, numbers[0])
+    else:
+        raise InvalidInput(
+            f"game must be a freepull.Game, or a function that takes a generator and returns one, got {game!r}."
+        )
+    M, K = first.means.shape
+    horizon = checks.whole("horizon", horizon, K, 1 << 31)
+    experiment = Experiment(
+        game=game,
+        agents=_for_each("agents", agents, M, Agent, "with methods pick(t) and learn(arm, reward)"),
+        answers=_for_each("answers", answers, M, Answer, "with a method takes(offer)"),
+        principal=principal,
+        horizon=horizon,
+        runs=numbers,
+        seed=seed,
+        until=checks.one_of("until", until, UNTIL),
+        checkpoints=_checkpoints(trace, horizon),
+        shape=(M, K),
+    )
+    principal.start(arms=K, agents=M, horizon=horizon, weights=first.weights if first.weighted else None)
+    return experiment
+
+
+def _drawn(maker: GameMaker, seed: int, run: int) -> Game:
+    game = maker(np.random.default_rng([seed, run, _GAME_STREAM]))
+    if not isinstance(game, Game):
+        raise InvalidInput(f"game must return a freepull.Game, got {game!r}.")
+    return game
+
+
+def _for_each(name: str, given: Any, count: int, kind: type, contract: str) -> tuple[Any, ...]:
+    """Return one object an agent: the given one for all, or the given sequence of M."""
+    several = isinstance(given, Sequence) and not isinstance(given, (str, bytes))
+    items = list(given) if several else [given]
+    if several and len(items) != count:
+        raise InvalidInput(
+            f"{name} must be one object for all or a sequence of {count}, one an agent, got {len(items)}."
+        )
+    made = [item() if isinstance(item, type) else item for item in items]
+    for item in made:
+        if not isinstance(item, kind):
+            raise InvalidInput(f"{name} must be objects {contract}, got {item!r}.")
+    return tuple(made) if several else tuple(made) * count
+
+
+def _checkpoints(trace: Any, horizon: int) -> tuple[int, ...]:
+    """Return the steps to record: every n-th for a number n, or the given ones."""
+    if trace is None:
+        return ()
+    if isinstance(trace, Sequence) or hasattr(trace, "__array__"):
+        return tuple(sorted({checks.whole("trace", step, 1, horizon) for step in trace}))
+    every = checks.whole("trace", trace, 1, horizon)
+    return tuple(range(every, horizon + 1, every))
+
+
+def _short(items: tuple[Any, ...]) -> Any:
+    """Return one text where all are the same, otherwise the list of them."""
+    texts = [repr(item) for item in items]
+    return texts[0] if len(set(texts)) == 1 else texts
+
+
+def _ranges(runs: tuple[int, ...]) -> Any:
+    """Return the number of runs where they are 0…n−1, otherwise their list."""
+    return len(runs) if runs == tuple(range(len(runs))) else list(runs)

@@ -1,0 +1,104 @@
+"""The facade: check, choose an engine, run, and gather the result."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from typing import Any
+
+from freepull import checks
+from freepull.agents import Agent, AlphaUCB
+from freepull.answers import Always, Answer
+from freepull.game import Game
+from freepull.principal import Principal
+from freepull.simulation.experiment import Experiment, GameMaker, check
+from freepull.simulation.outcome import Outcome
+from freepull.simulation.progress import progress_bar
+from freepull.simulation.readable import play
+from freepull.simulation.results import Result, gather
+
+ENGINES = ("auto", "readable")
+KEEP = ("runs", "agents")
+
+
+def simulate(
+    game: Game | GameMaker,
+    *,
+    principal: Principal,
+    horizon: int,
+    agents: Agent | type[Agent] | Sequence[Agent] | None = None,
+    answers: Answer | type[Answer] | Sequence[Answer] | None = None,
+    runs: int | Sequence[int] = 100,
+    seed: int = 0,
+    workers: int | None = None,
+    engine: str = "auto",
+    until: str = "horizon",
+    keep: str = "runs",
+    trace: int | Sequence[int] | None = None,
+    progress: bool | None = None,
+) -> Result:
+    """Simulate a principal and learning agents, run by run.
+
+    Parameters
+    ----------
+    game
+        A game, or a function from a NumPy generator to a game, called afresh for every run.
+    principal
+        The settings of the principal.
+    horizon
+        T, the number of steps of a run.
+    agents, answers
+        How agents pick, and how they answer offers: one object for all (`AlphaUCB(2)` and `Always()` by default), or a
+        sequence of M. An agent of your own needs `pick(t)` and `learn(arm, reward)`.
+    runs
+        How many runs (0…runs−1), or a list of run numbers: a run can be repeated alone.
+    seed
+        A run is a function of the parameters, the seed and its number; nothing else changes a bit of it.
+    workers
+        Processes to use; one by default.
+    engine
+        "readable", or "auto" for the best one that can run this.
+    until
+        "horizon": agents play on to T after the decision; "decided": the run ends there.
+    keep
+        "runs", or "agents" for a row a run and agent as well.
+    trace
+        Record active arms, means, bounds and payments at these steps, or every so many steps.
+    progress
+        Show a bar; by default, if standard error is a terminal.
+    """
+    checks.one_of("engine", engine, ENGINES)
+    checks.one_of("keep", keep, KEEP)
+    if workers is not None:
+        checks.whole("workers", workers, 1)
+    agents = AlphaUCB() if agents is None else agents
+    answers = Always() if answers is None else answers
+    experiment = check(game, agents, answers, principal, horizon, runs, seed, until, trace)
+    started = time.perf_counter()
+    outcomes: list[Outcome] = []
+    interrupted = False
+    try:
+        with progress_bar("simulating", len(experiment.runs), progress) as advance:
+            for outcome in _played(experiment, workers or 1):
+                outcomes.append(outcome)
+                advance(1)
+    except KeyboardInterrupt:
+        interrupted = True
+        warnings.warn(
+            f"interrupted: {len(outcomes)} of {len(experiment.runs)} runs were finished and kept.", stacklevel=2
+        )
+    seconds = time.perf_counter() - started
+    return gather(experiment, outcomes, keep=keep, engine="readable", seconds=seconds, interrupted=interrupted)
+
+
+def _played(experiment: Experiment, workers: int) -> Iterator[Outcome]:
+    if workers == 1:
+        for run in experiment.runs:
+            yield play(experiment, run)
+        return
+    with ProcessPoolExecutor(workers) as pool:
+        waiting: list[Any] = [pool.submit(play, experiment, run) for run in experiment.runs]
+        for done in as_completed(waiting):
+            yield done.result()
