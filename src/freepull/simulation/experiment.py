@@ -35,6 +35,8 @@ class Experiment:
     checkpoints: tuple[int, ...]
     shape: tuple[int, int]
     """(M, K)."""
+    rule_title: str
+    """The rule in words, with "proven" or "heuristic"."""
 
     def game_of(self, run: int) -> Game:
         """Return the game of one run: the given one, or a fresh one drawn for this run."""
@@ -56,6 +58,7 @@ class Experiment:
             "agents": _short(self.agents),
             "answers": _short(self.answers),
             "principal": repr(self.principal),
+            "rule": self.rule_title,
             "horizon": self.horizon,
             "runs": _ranges(self.runs),
             "seed": self.seed,
@@ -85,7 +88,9 @@ def check(
         )
     M, K = first.means.shape
     horizon = checks.whole("horizon", horizon, K, 1 << 31)
-    experiment = Experiment(
+    weights = first.weights if first.weighted else None
+    trial = principal.start(arms=K, agents=M, horizon=horizon, weights=weights)
+    return Experiment(
         game=game,
         agents=_for_each("agents", agents, M, Agent, "with methods pick(t) and learn(arm, reward)"),
         answers=_for_each("answers", answers, M, Answer, "with a method takes(offer)"),
@@ -96,9 +101,8 @@ def check(
         until=checks.one_of("until", until, UNTIL),
         checkpoints=_checkpoints(trace, horizon),
         shape=(M, K),
+        rule_title=trial.rule.title,
     )
-    principal.start(arms=K, agents=M, horizon=horizon, weights=first.weights if first.weighted else None)
-    return experiment
 
 
 def _drawn(maker: GameMaker, seed: int, run: int) -> Game:

@@ -13,11 +13,12 @@ from freepull.agents import Agent, AlphaUCB
 from freepull.answers import Always, Answer
 from freepull.game import Game
 from freepull.principal import Principal
+from freepull.simulation.collector import Collector
 from freepull.simulation.experiment import Experiment, GameMaker, check
 from freepull.simulation.outcome import Outcome
 from freepull.simulation.progress import progress_bar
 from freepull.simulation.readable import play
-from freepull.simulation.results import Result, gather
+from freepull.simulation.results import Result
 
 ENGINES = ("auto", "readable")
 KEEP = ("runs", "agents")
@@ -76,21 +77,20 @@ def simulate(
     agents = AlphaUCB() if agents is None else agents
     answers = Always() if answers is None else answers
     experiment = check(game, agents, answers, principal, horizon, runs, seed, until, trace)
+    collector = Collector(experiment, keep)
     started = time.perf_counter()
-    outcomes: list[Outcome] = []
     interrupted = False
     try:
         with progress_bar("simulating", len(experiment.runs), progress) as advance:
             for outcome in _played(experiment, workers or 1):
-                outcomes.append(outcome)
+                collector.add(outcome)
                 advance(1)
     except KeyboardInterrupt:
         interrupted = True
-        warnings.warn(
-            f"interrupted: {len(outcomes)} of {len(experiment.runs)} runs were finished and kept.", stacklevel=2
-        )
+        kept = f"{len(collector.rows)} of {len(experiment.runs)} runs were finished and kept"
+        warnings.warn(f"interrupted: {kept}.", stacklevel=2)
     seconds = time.perf_counter() - started
-    return gather(experiment, outcomes, keep=keep, engine="readable", seconds=seconds, interrupted=interrupted)
+    return collector.result(engine="readable", seconds=seconds, interrupted=interrupted)
 
 
 def _played(experiment: Experiment, workers: int) -> Iterator[Outcome]:

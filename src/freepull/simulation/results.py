@@ -4,11 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-import platform
-from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -17,16 +13,9 @@ import polars as pl
 from numpy.typing import NDArray
 
 from freepull.errors import ResultError
-from freepull.simulation.experiment import Experiment
-from freepull.simulation.outcome import Checkpoint, Outcome
 
 RATES = ("correct", "decided", "certified")
 MEANS = ("paid", "offered", "refused", "banned", "free_pulls", "reward", "bonus", "regret")
-SCHEMA = {
-    "run": pl.Int64, "arm": pl.Int64, "correct": pl.Boolean, "decided": pl.Boolean, "certified": pl.Boolean,
-    "decided_at": pl.Int64, "paid": pl.Int64, "offered": pl.Int64, "refused": pl.Int64, "banned": pl.Int64,
-    "free_pulls": pl.Int64, "reward": pl.Float64, "bonus": pl.Float64, "regret": pl.Float64,
-}  # fmt: skip
 _KEY = "freepull"
 
 
@@ -39,6 +28,8 @@ class Result:
     reward, bonus, regret; the last three are sums over agents."""
     paid: NDArray[np.float64]
     """Mean number of bonuses paid per agent and arm, M×K."""
+    paid_error: NDArray[np.float64]
+    """Its standard error, M×K (NaN for a single run)."""
     provenance: dict[str, Any]
     agents: pl.DataFrame | None = None
     """One row a run and agent, if asked for by keep="agents"; ``pulls`` is a list, one number an arm."""
@@ -65,7 +56,8 @@ class Result:
     def save(self, path: str | Path) -> Path:
         """Write the runs to a Parquet file with full provenance; agents and trace go beside it."""
         target = Path(path)
-        told = {_KEY: json.dumps({"provenance": self.provenance, "paid": self.paid.tolist()})}
+        arrays = {"paid": self.paid.tolist(), "paid_error": self.paid_error.tolist()}
+        told = {_KEY: json.dumps({"provenance": self.provenance, **arrays})}
         try:
             self.frame.write_parquet(target, metadata=told)
             for name, part in (("agents", self.agents), ("trace", self.trace)):
@@ -88,44 +80,11 @@ class Result:
             raise ResultError(f"{source} holds no freepull result; give a file written by Result.save.")
         parts = {name: pl.read_parquet(f) for name in ("agents", "trace") if (f := _beside(source, name)).exists()}
         head = json.loads(told)
-        return cls(frame, np.array(head["paid"], float), head["provenance"], **parts)
+        paid, spread = (np.array(head[name], float) for name in ("paid", "paid_error"))
+        return cls(frame, paid, spread, head["provenance"], **parts)
 
     def __repr__(self) -> str:
         return f"Result({self.frame.height} runs)\n{self.summary()}"
-
-
-def gather(
-    experiment: Experiment, outcomes: Sequence[Outcome], *, keep: str, engine: str, seconds: float, interrupted: bool
-) -> Result:
-    """Turn finished runs into a result."""
-    done = sorted(outcomes, key=lambda outcome: outcome.run)
-    bonus = experiment.principal.bonus
-    rows: list[tuple[Any, ...]] = []
-    agents: list[tuple[Any, ...]] = []
-    trace: list[tuple[Any, ...]] = []
-    for outcome in done:
-        rewards, regrets = outcome.rewards(), outcome.regrets(experiment.game_of(outcome.run))
-        paid = int(outcome.paid.sum())
-        rows.append(
-            (outcome.run, outcome.arm, outcome.correct, outcome.decided, outcome.certified, outcome.decided_at, paid,
-             outcome.offered, outcome.refused, outcome.banned, int(outcome.pulls.sum()) - paid,
-             math.fsum(rewards), paid * bonus, math.fsum(regrets))
-        )  # fmt: skip
-        if keep == "agents":
-            for m in range(experiment.shape[0]):
-                received = float(outcome.paid[m].sum() * bonus)
-                row = (outcome.run, m, outcome.pulls[m].tolist(), float(rewards[m]), received, float(regrets[m]))
-                agents.append(row)
-        trace.extend((outcome.run, *_row(point)) for point in outcome.trace)
-    columns = ["run", "agent", "pulls", "reward", "bonus", "regret"]
-    traced = ["run", "step", "arm", "active", "mean", "bound", "paid"]
-    return Result(
-        frame=pl.DataFrame(rows, schema=SCHEMA, orient="row"),
-        paid=np.mean([outcome.paid for outcome in done], axis=0) if done else np.zeros(experiment.shape),
-        provenance=_provenance(experiment, engine, seconds, interrupted, len(done)),
-        agents=pl.DataFrame(agents, schema=columns, orient="row") if keep == "agents" else None,
-        trace=pl.DataFrame(trace, schema=traced, orient="row") if experiment.checkpoints else None,
-    )
 
 
 def wilson(successes: int, trials: int, z: float = 1.959963984540054) -> tuple[float, float, float]:
@@ -150,30 +109,5 @@ def interval(values: NDArray[Any]) -> tuple[float, float, float]:
     return mean, mean - half, mean + half
 
 
-def _row(point: Checkpoint) -> tuple[Any, ...]:
-    return point.step, point.arm, point.active, point.mean, point.bound, point.paid
-
-
 def _beside(path: Path, name: str) -> Path:
     return path.with_name(f"{path.stem}.{name}{path.suffix}")
-
-
-def _provenance(
-    experiment: Experiment, engine: str, seconds: float, interrupted: bool, finished: int
-) -> dict[str, Any]:
-    return {
-        "freepull": version("freepull"),
-        "parameters": experiment.describe(),
-        "seed": experiment.seed,
-        "engine": engine,
-        "finished": finished,
-        "interrupted": interrupted,
-        "seconds": round(seconds, 3),
-        "at": datetime.now(UTC).isoformat(timespec="seconds"),
-        "machine": {
-            "system": platform.platform(),
-            "architecture": platform.machine(),
-            "python": platform.python_version(),
-        },
-        "libraries": {name: version(name) for name in ("numpy", "numba", "polars", "scipy")},
-    }

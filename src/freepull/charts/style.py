@@ -1,0 +1,20 @@
+"""One look for all charts: readable in print, and by the colour-blind (Okabe and Ito's colours, and hatches)."""
+
+from __future__ import annotations
+
+from matplotlib.axes import Axes
+
+COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#000000")
+HATCHES = ("", "//", "..", "xx", "\\\\", "++", "oo", "--")
+
+
+def axes(ax: Axes | None) -> Axes:
+    """Return the given axes, or new ones, without the lines that carry nothing."""
+    if ax is None:
+        from matplotlib.figure import Figure
+
+        ax = Figure(figsize=(4.5, 3.2), layout="constrained").subplots()
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.grid(axis="y", color="0.9", linewidth=0.8)
+    ax.set_axisbelow(True)
+    return ax

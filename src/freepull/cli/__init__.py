@@ -1,0 +1,30 @@
+"""The program `freepull`: one file per command group."""
+
+from __future__ import annotations
+
+import typer
+
+app = typer.Typer(
+    help="Incentivized exploration: watch first, pay for what is missing, name the best arm with confidence.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+)
+
+
+@app.callback(invoke_without_command=True)
+def _root(version: bool = typer.Option(False, "--version", help="Print the version.")) -> None:
+    if version:
+        from freepull import __version__
+
+        typer.echo(f"freepull {__version__}")
+        raise typer.Exit
+
+
+def main() -> None:
+    """Run the program."""
+    from freepull.cli import simulate
+
+    app.command("simulate", help=simulate.EXAMPLE)(simulate.command)
+    app()

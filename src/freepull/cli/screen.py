@@ -1,0 +1,79 @@
+"""What commands print: tables for people, one-sentence errors, exit code 2 for bad input."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from freepull.errors import FreepullError
+from freepull.simulation import Result
+from freepull.simulation.results import RATES
+
+console = Console(highlight=False)
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+def sentence_errors(command: Command) -> Command:
+    """Turn freepull's own errors into one sentence on standard error and exit code 2."""
+
+    @functools.wraps(command)
+    def wrapped(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return command(*args, **kwargs)
+        except FreepullError as error:
+            Console(stderr=True, highlight=False, soft_wrap=True).print(f"[red]error:[/red] {escape(str(error))}")
+            raise typer.Exit(2) from None
+
+    return cast(Command, wrapped)
+
+
+def show_result(result: Result) -> None:
+    """Print the summary and the payment matrix."""
+    told = result.provenance
+    finished, seconds = told["finished"], told["seconds"]
+    console.print(f"[bold]{told['parameters']['rule']}[/bold]")
+    console.print(
+        f"{finished} runs of {told['parameters']['horizon']:,} steps in {seconds:.3g} s ({told['engine']} engine)"
+    )
+    table = Table("", "mean", "95 % interval", "runs")
+    for column in table.columns[1:]:
+        column.justify = "right"
+    for name, mean, low, high, runs in result.summary().iter_rows():
+        show = percent if name in RATES else number
+        table.add_row(name, show(mean), f"{show(low)} … {show(high)}" if low == low else "–", str(runs))
+    console.print(table)
+    if result.paid.any():
+        console.print(payments(result))
+
+
+def payments(result: Result) -> Table:
+    """Return the mean number of bonuses per agent and arm; the ten agents who got most, if there are many."""
+    agents, arms = result.paid.shape
+    table = Table("paid to", *(f"arm {k}" for k in range(arms)) if arms <= 8 else ("all arms",))
+    for column in table.columns[1:]:
+        column.justify = "right"
+    most = sorted(range(agents), key=lambda m: (-result.paid[m].sum(), m))[:10]
+    for m in sorted(most):
+        cells = result.paid[m] if arms <= 8 else [result.paid[m].sum()]
+        table.add_row(f"agent {m}", *(number(float(x)) for x in cells))
+    if agents > 10:
+        table.add_row(f"{agents - 10} others", *([""] * (len(table.columns) - 1)))
+    return table
+
+
+def number(value: float) -> str:
+    """Show a number so that people can read it."""
+    if value != value:
+        return "–"
+    return f"{value:,.0f}" if abs(value) >= 1000 or value == int(value) else f"{value:.4g}"
+
+
+def percent(value: float) -> str:
+    """Show a rate."""
+    return "–" if value != value else f"{100 * value:.1f} %"

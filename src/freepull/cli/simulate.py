@@ -1,0 +1,122 @@
+"""`freepull simulate`: the mechanism on a game, from the command line."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from freepull.cli.parts import build, build_game, choices
+from freepull.cli.screen import console, sentence_errors, show_result
+from freepull.principal import OFFERS, Principal, rules
+from freepull.principal.rules.paper import BOUNDS
+from freepull.simulation import Result, simulate
+from freepull.simulation.experiment import UNTIL
+
+EXAMPLE = """Simulate the mechanism: watch, then pay for what is missing.
+
+Example: freepull simulate --rule paper --bound simplified --scale 0.1 --delta 0.01 --runs 20
+
+The default is the paper's game of 2 agents and 3 arms."""
+RULES = ("paper", "passive")
+MODEL, PRINCIPAL, RUN, OUTPUT = "The game and its agents", "The principal", "The runs", "Output"
+
+
+@sentence_errors
+def command(
+    game: Annotated[
+        str,
+        typer.Option(help="toy, family:agents=M,sd=σ, or a CSV file of means, a row an agent.", rich_help_panel=MODEL),
+    ] = "toy",
+    rewards: Annotated[
+        str, typer.Option(help=f"Reward law: {choices('rewards')}.", rich_help_panel=MODEL)
+    ] = "bernoulli",
+    weights: Annotated[str | None, typer.Option(help="Weights of agents, 1,2,…", rich_help_panel=MODEL)] = None,
+    agents: Annotated[
+        list[str], typer.Option(help=f"{choices('agents')}; once for all, or once an agent.", rich_help_panel=MODEL)
+    ] = ["alpha-ucb:2"],  # noqa: B006
+    answers: Annotated[
+        list[str], typer.Option(help=f"{choices('answers')}; once for all, or once an agent.", rich_help_panel=MODEL)
+    ] = ["always"],  # noqa: B006
+    rule: Annotated[str, typer.Option(help=" or ".join(RULES) + ".", rich_help_panel=PRINCIPAL)] = "paper",
+    delta: Annotated[float, typer.Option(help="Error probability.", rich_help_panel=PRINCIPAL)] = 0.01,
+    bound: Annotated[
+        str, typer.Option(help=f"{', '.join(BOUNDS)} ('simplified' is a heuristic).", rich_help_panel=PRINCIPAL)
+    ] = "equation",
+    scale: Annotated[
+        float, typer.Option(help="Factor of 'simplified'; the authors' code has 0.1.", rich_help_panel=PRINCIPAL)
+    ] = 1.0,
+    observe: Annotated[str, typer.Option(help=f"{choices('observe')}.", rich_help_panel=PRINCIPAL)] = "share:0.5",
+    protocol: Annotated[str, typer.Option(help=f"{choices('protocol')}.", rich_help_panel=PRINCIPAL)] = "take-or-ban",
+    offers: Annotated[
+        str, typer.Option(help="one offer a step, or each: up to one an agent.", rich_help_panel=PRINCIPAL)
+    ] = "one",
+    bonus: Annotated[float, typer.Option(help="What an accepted offer pays.", rich_help_panel=PRINCIPAL)] = 1.0,
+    budget: Annotated[float | None, typer.Option(help="The most that may be spent.", rich_help_panel=PRINCIPAL)] = None,
+    horizon: Annotated[int, typer.Option(help="T, the steps of a run.", rich_help_panel=RUN)] = 100_000,
+    runs: Annotated[int, typer.Option(help="How many runs.", rich_help_panel=RUN)] = 10,
+    seed: Annotated[int, typer.Option(help="Same seed, same bits.", rich_help_panel=RUN)] = 0,
+    until: Annotated[str, typer.Option(help="horizon, or decided: stop there.", rich_help_panel=RUN)] = "horizon",
+    workers: Annotated[int | None, typer.Option(help="How many at once.", rich_help_panel=RUN)] = None,
+    engine: Annotated[str, typer.Option(help="auto, compiled or readable.", rich_help_panel=RUN)] = "auto",
+    trace: Annotated[
+        int | None, typer.Option(help="Record the state every so many steps (with --save).", rich_help_panel=OUTPUT)
+    ] = None,
+    save: Annotated[
+        Path | None, typer.Option(help="Write the runs to this Parquet file.", rich_help_panel=OUTPUT)
+    ] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print JSON and nothing else.", rich_help_panel=OUTPUT)
+    ] = False,
+) -> None:
+    """See EXAMPLE, which is shown as the command's help."""
+    from freepull import checks
+
+    checks.one_of("--rule", rule, RULES)
+    checks.one_of("--offers", offers, OFFERS)
+    checks.one_of("--until", until, UNTIL)
+    principal = Principal(
+        rule=rules.Passive() if rule == "passive" else rules.Paper(delta=delta, bound=bound, scale=scale),
+        observe=build("observe", observe),
+        protocol=build("protocol", protocol),
+        offers=offers,
+        bonus=bonus,
+        budget=budget,
+    )
+    strategies = [build("agents", text) for text in agents]
+    replies = [build("answers", text) for text in answers]
+    result = simulate(
+        build_game(game, rewards, weights),
+        agents=strategies[0] if len(strategies) == 1 else strategies,
+        answers=replies[0] if len(replies) == 1 else replies,
+        principal=principal,
+        horizon=horizon,
+        runs=runs,
+        seed=seed,
+        until=until,
+        workers=workers,
+        engine=engine,
+        trace=trace,
+        progress=False if as_json else None,
+    )
+    if save is not None:
+        result.save(save)
+    if as_json:
+        typer.echo(json.dumps(as_dict(result)))
+    else:
+        show_result(result)
+        if save is not None:
+            console.print(f"saved to {save}")
+    if result.interrupted:
+        raise typer.Exit(130)
+
+
+def as_dict(result: Result) -> dict[str, object]:
+    """Return the summary, the payment matrix and the provenance as plain data; what is not a number becomes null."""
+    rows = {
+        row.pop("quantity"): {name: value if value == value else None for name, value in row.items()}
+        for row in result.summary().iter_rows(named=True)
+    }
+    return {"summary": rows, "paid": result.paid.tolist(), "provenance": result.provenance}
