@@ -95,9 +95,9 @@ class Adaptive(Schedule):
         setting.horizon_for("observe.Adaptive")
 
     def looks(self, t: int, setting: Setting) -> bool:
-        """Say whether step t is one at whose end the schedule looks: every T/1000 steps, from T/10 on."""
+        """Say whether step t is one at whose end the schedule looks: every T/1000 steps from T/10 on, and the last."""
         T = setting.horizon_for("observe.Adaptive")
-        return t % max(1, T // 1000) == 0 and t >= setting.arms and 10 * t >= T
+        return t == T or (t % max(1, T // 1000) == 0 and t >= setting.arms and 10 * t >= T)
 
     def starts(self, t: int, missing: list[list[float]], setting: Setting) -> bool:
         """T − t ≤ slack · w: w is all that is missing ("one"), or the most that one agent misses ("each")."""
