@@ -25,3 +25,7 @@ class TrialError(FreepullError):
 
 class ResultError(FreepullError):
     """A result file cannot be read or written."""
+
+
+class ReadableEngine(UserWarning):
+    """Says that the slower, readable engine is used, and why."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import numba
@@ -17,9 +18,28 @@ from freepull import randomness
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
+def _source_stamp() -> tuple[int, int]:
+    """Return a stamp of every source that machine code is made of: newest change, and total size."""
+    here = Path(__file__).parent
+    files = [here / "numerics.py", here / "randomness.py", *sorted((here / "simulation" / "compiled").glob("*.py"))]
+    stats = [file.stat() for file in files]
+    return max(stat.st_mtime_ns for stat in stats), sum(stat.st_size for stat in stats)
+
+
+_STAMP = _source_stamp()
+
+
 def jit(function: Function) -> Function:
-    """Compile to machine code, cached on disk, without the interpreter's lock."""
-    return cast(Function, numba.njit(cache=True, nogil=True, error_model="numpy")(function))
+    """Compile to machine code without the interpreter's lock, as one piece with its caller, cached on disk.
+
+    Compiled functions must not make arrays: without Numba's counting of references (``_nrt``), which would take most
+    of the time in small functions, they cannot. Numba's cache looks only at the file of the function itself; ours is
+    stale when any of the sources has changed.
+    """
+    options: dict[str, Any] = {"cache": True, "nogil": True, "error_model": "numpy", "forceinline": True, "_nrt": False}
+    compiled: Any = numba.njit(**options)(function)
+    compiled._cache._cache_file._source_stamp = _STAMP
+    return cast(Function, compiled)
 
 
 _ARM = np.uint64(randomness.ARM)
@@ -29,7 +49,7 @@ _M1 = np.uint64(0xBF58476D1CE4E5B9)
 _M2 = np.uint64(0x94D049BB133111EB)
 _30, _27, _31, _11 = np.uint64(30), np.uint64(27), np.uint64(31), np.uint64(11)
 UNIT = 2.0**30
-HALVINGS = 40
+HALVINGS = 32
 
 
 @jit
@@ -59,12 +79,10 @@ def exploration(alpha: float, t: int) -> float:
 
 
 @jit
-def exploration_table(alpha: float, horizon: int) -> Any:
-    """s_t for t = 0…horizon, entry by entry the same bits as `exploration` (s_0 = 0 is never read)."""
-    table = np.zeros(horizon + 1)
-    for t in range(1, horizon + 1):
+def fill_exploration(alpha: float, table: Any) -> None:
+    """s_t for t = 1, 2, …, entry by entry the same bits as `exploration` (entry 0 is never read)."""
+    for t in range(1, table.shape[0]):
         table[t] = exploration(alpha, t)
-    return table
 
 
 @jit
@@ -88,15 +106,36 @@ def kl_budget(c: float, t: int) -> float:
 
 
 @jit
+def kl_root(mean: float, bound: float) -> float:
+    """The q ≥ mean with kl(mean, q) = bound > 0, by Newton's method from above; −1 if it takes too long."""
+    tail = bound - (mean * math.log(mean) if mean > 0.0 else 0.0)
+    q = min(mean + math.sqrt(0.5 * bound), 1.0 - (1.0 - mean) * math.exp(-tail / (1.0 - mean)))
+    for _ in range(12):
+        step = (bernoulli_kl(mean, q) - bound) * q * (1.0 - q) / (q - mean)
+        q -= step
+        if abs(step) < 1e-10:
+            return q
+    return -1.0
+
+
+@jit
 def kl_index(mean: float, pulls: float, budget: float) -> float:
-    """The largest q in [mean, 1] with pulls·kl(mean, q) ≤ budget, by a fixed number of halvings."""
+    """The largest q in [mean, 1] with pulls·kl(mean, q) ≤ budget, by a fixed number of halvings.
+
+    The halvings ask kl itself only near the root, which Newton's method finds first; further away the answer is known.
+    """
     low, high = mean, 1.0
+    near, far = mean, 1.0
+    if budget > 0.0 and mean < 1.0:
+        root = kl_root(mean, budget / pulls)
+        if root > mean:
+            near, far = root - 1e-9, root + 1e-9
     for _ in range(HALVINGS):
         middle = 0.5 * (low + high)
-        if pulls * bernoulli_kl(mean, middle) <= budget:
-            low = middle
-        else:
-            high = middle
+        below = middle <= near
+        if near < middle < far:
+            below = pulls * bernoulli_kl(mean, middle) <= budget
+        low, high = (middle if below else low), (high if below else middle)
     return low
 
 
@@ -166,7 +205,20 @@ def beta_draw(a: float, b: float, key: Any) -> float:
 
 
 @jit
-def decision_key(key: Any, t: int, arm: int) -> Any:
+def fill_keys(keys: Any, seed: Any, runs: Any, lane_of: Any) -> None:
+    """`randomness.key` for every (run, agent), by purpose (row) and lane (column)."""
+    agents = lane_of.shape[0] // runs.shape[0]
+    start = mix(seed + _STEP)
+    for r in range(runs.shape[0]):
+        of_run = mix(start + _STEP * mix(runs[r] + _ARM))
+        for m in range(agents):
+            of_agent = mix(of_run + _STEP * mix(np.uint64(m) + _ARM))
+            for row in range(keys.shape[0]):
+                keys[row, lane_of[r * agents + m]] = mix(of_agent + _STEP * mix(np.uint64(row + 1) + _ARM))
+
+
+@jit
+def decision_key(key: Any, t: Any, arm: Any) -> Any:
     """The key for what an agent draws about one arm at step t."""
     return mix(key + _STEP * np.uint64(t)) + _ARM * np.uint64(arm)
 

@@ -101,11 +101,12 @@ class Adaptive(Schedule):
 
     def starts(self, t: int, missing: list[list[float]], setting: Setting) -> bool:
         """T − t ≤ slack · w: w is all that is missing ("one"), or the most that one agent misses ("each")."""
-        per_agent = []
+        total = most = 0.0
         for row in missing:
-            total = 0.0
+            own = 0.0
             for pulls in row:
-                total += pulls
-            per_agent.append(total)
-        w = sum(per_agent) if setting.offers == "one" else max(per_agent)
+                own += pulls
+            total += own
+            most = max(most, own)
+        w = total if setting.offers == "one" else most
         return setting.horizon_for("observe.Adaptive") - t <= self.slack * w

@@ -35,6 +35,8 @@ class Experiment:
     checkpoints: tuple[int, ...]
     shape: tuple[int, int]
     """(M, K)."""
+    law: type
+    """The kind of reward law."""
     rule_title: str
     """The rule in words, with "proven" or "heuristic"."""
 
@@ -47,6 +49,11 @@ class Experiment:
             raise InvalidInput(
                 f"game must return games of one size, got {game.agents} × {game.arms} in run {run} "
                 f"and {self.shape[0]} × {self.shape[1]} before."
+            )
+        if type(game.rewards) is not self.law:
+            raise InvalidInput(
+                f"game must return games with one reward law, got {type(game.rewards).__name__} in run {run} "
+                f"and {self.law.__name__} before."
             )
         return game
 
@@ -101,6 +108,7 @@ def check(
         until=checks.one_of("until", until, UNTIL),
         checkpoints=_checkpoints(trace, horizon),
         shape=(M, K),
+        law=type(first.rewards),
         rule_title=trial.rule.title,
     )
 

@@ -11,6 +11,7 @@ from typing import Any
 from freepull import checks
 from freepull.agents import Agent, AlphaUCB
 from freepull.answers import Always, Answer
+from freepull.errors import InvalidInput, ReadableEngine
 from freepull.game import Game
 from freepull.principal import Principal
 from freepull.simulation.collector import Collector
@@ -20,8 +21,10 @@ from freepull.simulation.progress import progress_bar
 from freepull.simulation.readable import play
 from freepull.simulation.results import Result
 
-ENGINES = ("auto", "readable")
+ENGINES = ("auto", "compiled", "readable")
 KEEP = ("runs", "agents")
+_SAID: set[str] = set()
+"""Reasons for the readable engine that were told already."""
 
 
 def simulate(
@@ -58,9 +61,10 @@ def simulate(
     seed
         A run is a function of the parameters, the seed and its number; nothing else changes a bit of it.
     workers
-        Processes to use; one by default.
+        Threads of the compiled engine (all cores by default), or processes of the readable one (one by default).
     engine
-        "readable", or "auto" for the best one that can run this.
+        "compiled"; "readable", step by step, for any agent; "auto" takes the compiled one where it can, and says so
+        once where it cannot.
     until
         "horizon": agents play on to T after the decision; "decided": the run ends there.
     keep
@@ -77,12 +81,13 @@ def simulate(
     agents = AlphaUCB() if agents is None else agents
     answers = Always() if answers is None else answers
     experiment = check(game, agents, answers, principal, horizon, runs, seed, until, trace)
+    chosen = _engine(engine, experiment)
     collector = Collector(experiment, keep)
     started = time.perf_counter()
     interrupted = False
     try:
         with progress_bar("simulating", len(experiment.runs), progress) as advance:
-            for outcome in _played(experiment, workers or 1):
+            for outcome in _outcomes(chosen, experiment, workers):
                 collector.add(outcome)
                 advance(1)
     except KeyboardInterrupt:
@@ -90,7 +95,32 @@ def simulate(
         kept = f"{len(collector.rows)} of {len(experiment.runs)} runs were finished and kept"
         warnings.warn(f"interrupted: {kept}.", stacklevel=2)
     seconds = time.perf_counter() - started
-    return collector.result(engine="readable", seconds=seconds, interrupted=interrupted)
+    return collector.result(engine=chosen, seconds=seconds, interrupted=interrupted)
+
+
+def _engine(wanted: str, experiment: Experiment) -> str:
+    """Choose the engine; say so if the compiled one was to be expected and cannot be used."""
+    if wanted == "readable":
+        return wanted
+    from freepull.simulation.compiled.coding import unsupported
+
+    reason = unsupported(experiment)
+    if reason is None:
+        return "compiled"
+    if wanted == "compiled":
+        raise InvalidInput(f"engine must be 'readable' or 'auto' here, because {reason}; got 'compiled'.")
+    if reason not in _SAID:
+        _SAID.add(reason)
+        warnings.warn(f"using the readable engine, which is slower, because {reason}.", ReadableEngine, stacklevel=3)
+    return "readable"
+
+
+def _outcomes(engine: str, experiment: Experiment, workers: int | None) -> Iterator[Outcome]:
+    if engine == "readable":
+        return _played(experiment, workers or 1)
+    from freepull.simulation.compiled.engine import play as play_compiled
+
+    return play_compiled(experiment, workers)
 
 
 def _played(experiment: Experiment, workers: int) -> Iterator[Outcome]:

@@ -80,23 +80,24 @@ class PaperState(RuleState):
         status = "proven" if self.proven else "heuristic"
         self.title = f"the paper's rule with the bound '{rule.bound}'{scaled} at δ = {rule.delta:g} ({status})"
 
-    def bound(self, arm: int) -> float:
-        """CB_k, infinite while some agent has never pulled the arm."""
+    def width(self, arm: int) -> float:
+        """M·CB_k = √(Σ_m 1/N_km · θ), infinite while some agent has never pulled the arm."""
         if self.record.unpulled[arm]:
             return math.inf
-        return math.sqrt(self.record.inverse_sums[arm] / ONE * self.theta) / self.setting.agents
+        return math.sqrt(self.record.inverse_sums[arm] / ONE * self.theta)
 
     def bounds(self) -> list[float]:
         """CB_k of every arm."""
-        return [self.bound(k) for k in range(self.setting.arms)]
+        return [self.width(k) / self.setting.agents for k in range(self.setting.arms)]
 
     def evaluate(self, incentivizing: bool) -> None:
-        """Eq. (3): keep k while μ̂_k + CB_k ≥ max_j (μ̂_j − CB_j); nothing is eliminated before κ."""
+        """Eq. (3): keep k while μ̂_k + CB_k ≥ max_j (μ̂_j − CB_j), both sides times M; nothing goes before κ."""
         if not incentivizing:
             return
-        cb, mean = self.bounds(), [self.mean(k) for k in range(self.setting.arms)]
-        highest = max(mean[j] - cb[j] for j in range(self.setting.arms) if self.active[j])
-        self.active = [alive and mean[k] + cb[k] >= highest for k, alive in enumerate(self.active)]
+        arms = range(self.setting.arms)
+        total, width = [self.record.mean_sums[k] / ONE for k in arms], [self.width(k) for k in arms]
+        highest = max(total[j] - width[j] for j in arms if self.active[j])
+        self.active = [self.active[k] and total[k] + width[k] >= highest for k in arms]
 
     def wants(self, payable: Sequence[bool]) -> list[Want]:
         """One: (argmax CB among active, argmin N among payable). Each: everybody's least pulled active arm."""
@@ -106,11 +107,15 @@ class PaperState(RuleState):
         if self.setting.offers == "each":
             least = sorted(min((int(pulls[m, k]), k, m) for k in arms) for m in agents)
             return [Want(m, k, -n) for n, k, m in least]
-        for arm in sorted(arms, key=lambda k: (-self.bound(k), k)):
+        for arm in sorted(arms, key=self._widest_first):
             fewest, agent = min(((int(pulls[m, arm]), m) for m in agents), default=(0, -1))
             if agent >= 0 and (fewest == 0 or not self.record.unpulled[arm]):
                 return [Want(agent, arm, -fewest)]
         return []
+
+    def _widest_first(self, arm: int) -> tuple[int, int, int]:
+        """Order arms by falling CB_k, infinite ones first, ties by number; Σ1/N decides it, in exact integers."""
+        return (0, 0, arm) if self.record.unpulled[arm] else (1, -self.record.inverse_sums[arm], arm)
 
     def missing(self) -> list[list[float]]:
         """(n_k − N_km)⁺ with n_k = 4θ/(M·Δ̂_k²), Δ̂ at least the window's lo; 0 for eliminated arms."""
@@ -121,7 +126,8 @@ class PaperState(RuleState):
         leader = self.leader()
         rivals = [mean[leader] - mean[k] for k in range(K) if k != leader and self.active[k]]
         gaps = [min(rivals, default=1.0) if k == leader else mean[leader] - mean[k] for k in range(K)]
-        needed = [4 * self.theta / (setting.agents * max(gap, lo) ** 2) for gap in gaps]
+        gaps = [max(gap, lo) for gap in gaps]
+        needed = [4 * self.theta / (setting.agents * (gap * gap)) for gap in gaps]
         return [
             [max(needed[k] - int(self.record.pulls[m, k]), 0.0) if self.active[k] else 0.0 for k in range(K)]
             for m in range(setting.agents)

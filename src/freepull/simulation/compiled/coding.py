@@ -1,0 +1,128 @@
+"""Built-in parts as numbers for the kernels, and the one list of what the compiled engine cannot run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from freepull import agents, answers
+from freepull.numerics import fill_exploration
+from freepull.principal import protocols, rules
+from freepull.principal.budget import affordable
+from freepull.principal.schedules import Adaptive
+from freepull.rewards import Bernoulli
+from freepull.simulation.experiment import Experiment
+
+ALPHA_UCB, KL_UCB, THOMPSON, EPSILON_GREEDY, GREEDY, ROUND_ROBIN = range(6)
+ALWAYS, NEVER, WITH_PROBABILITY, HOLD_OUT, IF_WORTH_IT = range(5)
+UNBOUNDED = 1 << 60
+LONGEST = 1 << 23
+"""Sums of rewards other than coins are exact up to this many pulls of one stream."""
+_AGENTS = {
+    agents.AlphaUCB: ALPHA_UCB, agents.KLUCB: KL_UCB, agents.Thompson: THOMPSON,
+    agents.EpsilonGreedy: EPSILON_GREEDY, agents.Greedy: GREEDY, agents.RoundRobin: ROUND_ROBIN,
+}  # fmt: skip
+_ANSWERS = {
+    answers.Always: ALWAYS, answers.Never: NEVER, answers.WithProbability: WITH_PROBABILITY,
+    answers.HoldOut: HOLD_OUT, answers.IfWorthIt: IF_WORTH_IT,
+}  # fmt: skip
+_PROTOCOLS = (protocols.TakeOrBan, protocols.BanFor, protocols.BanAfter, protocols.NeverBan)
+_RULES = (rules.Paper, rules.Passive)
+
+
+def unsupported(experiment: Experiment) -> str | None:
+    """Say why the compiled engine cannot run this experiment; None if it can. Everything it cannot run is here."""
+    for agent in experiment.agents:
+        if type(agent) not in _AGENTS:
+            return f"{type(agent).__name__} is an agent of your own"
+    for answer in experiment.answers:
+        if type(answer) not in _ANSWERS:
+            return f"{type(answer).__name__} is an answer of your own"
+    if type(experiment.principal.protocol) not in _PROTOCOLS:
+        return f"{type(experiment.principal.protocol).__name__} is a protocol of your own"
+    if type(experiment.principal.rule) not in _RULES:
+        return f"{type(experiment.principal.rule).__name__} is a rule of your own"
+    if experiment.horizon >= LONGEST:
+        return f"a horizon of {LONGEST:,} steps or more is too long for its exact sums"
+    return None
+
+
+@dataclass(frozen=True)
+class Coded:
+    """An experiment's parts as numbers."""
+
+    kind: NDArray[np.int64]
+    setting: NDArray[np.float64]
+    row: NDArray[np.int64]
+    tables: NDArray[np.float64]
+    """s_t = √(α·log t), one row for each α."""
+    groups: list[NDArray[np.int64]]
+    """Agents that follow the same strategy with the same parameter."""
+    answer_kind: NDArray[np.int64]
+    answer_setting: NDArray[np.float64]
+    law: int
+    kappa: int | None
+    adaptive: float
+    """The slack of an adaptive schedule, 0 otherwise."""
+    ban_after: int
+    ban_length: int
+    """A refusal bans from the ``ban_after``-th on, for ``ban_length`` steps."""
+    affordable: int
+    each: bool
+    deep: bool | None
+    """True if somebody plays KL-UCB or Thompson sampling, else None."""
+    inverses: NDArray[np.int64]
+    """⌊2⁴⁰/N⌋ for N = 0…T + 1, 0 for N = 0."""
+
+
+def code(experiment: Experiment) -> Coded:
+    """Translate an experiment that is supported."""
+    principal, (M, K) = experiment.principal, experiment.shape
+    kind = np.array([_AGENTS[type(agent)] for agent in experiment.agents])
+    setting = np.array([float(getattr(a, "alpha", getattr(a, "c", 0.0))) for a in experiment.agents])
+    together: dict[tuple[int, float], list[int]] = {}
+    for m in range(M):
+        together.setdefault((int(kind[m]), float(setting[m])), []).append(m)
+    alphas = sorted({float(setting[m]) for m in range(M) if kind[m] == ALPHA_UCB})
+    replies = experiment.answers
+    room = affordable(principal.budget, principal.bonus)
+    first = experiment.game_of(experiment.runs[0])
+    trial = principal.start(
+        arms=K, agents=M, horizon=experiment.horizon, weights=first.weights if first.weighted else None
+    )
+    after, length = _bans(principal.protocol)
+    return Coded(
+        kind=kind.astype(np.int64),
+        setting=setting,
+        row=np.array([alphas.index(setting[m]) if kind[m] == ALPHA_UCB else 0 for m in range(M)], np.int64),
+        tables=_tables(alphas, experiment.horizon),
+        groups=[np.array(members, np.int64) for members in together.values()],
+        answer_kind=np.array([_ANSWERS[type(a)] for a in replies], np.int64),
+        answer_setting=np.array([float(getattr(a, "p", getattr(a, "n", 0.0))) for a in replies]),
+        law=0 if isinstance(first.rewards, Bernoulli) else first.streams.kind,
+        kappa=trial.kappa,
+        adaptive=principal.observe.slack if isinstance(principal.observe, Adaptive) else 0.0,
+        ban_after=after,
+        ban_length=length,
+        affordable=UNBOUNDED if room is None else room,
+        each=principal.offers == "each",
+        deep=True if {KL_UCB, THOMPSON} & set(kind.tolist()) else None,
+        inverses=np.concatenate([[0], (1 << 40) // np.arange(1, experiment.horizon + 2)]).astype(np.int64),
+    )
+
+
+def _tables(alphas: list[float], horizon: int) -> NDArray[np.float64]:
+    tables = np.zeros((max(1, len(alphas)), horizon + 1))
+    for alpha, table in zip(alphas, tables, strict=False):
+        fill_exploration(alpha, table)
+    return tables
+
+
+def _bans(protocol: object) -> tuple[int, int]:
+    if isinstance(protocol, protocols.BanFor):
+        return 1, protocol.rounds
+    if isinstance(protocol, protocols.BanAfter):
+        return protocol.refusals, UNBOUNDED
+    return (UNBOUNDED, 0) if isinstance(protocol, protocols.NeverBan) else (1, UNBOUNDED)

@@ -1,0 +1,220 @@
+"""The compiled engine: blocks of runs on threads, in slices short enough to be interrupted."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from typing import Protocol
+
+import numpy as np
+
+from freepull.game import Game
+from freepull.principal import rules
+from freepull.principal.record import UNITS
+from freepull.simulation.compiled.coding import Coded, code
+from freepull.simulation.compiled.observing import observe
+from freepull.simulation.compiled.offering import take_stock
+from freepull.simulation.compiled.paper import PaperKernel
+from freepull.simulation.compiled.passive import PassiveKernel
+from freepull.simulation.compiled.state import (
+    ACTIVE,
+    BANNED_UNTIL,
+    DECIDED_AT,
+    MEANS,
+    OFFERED,
+    PAID,
+    REFUSED,
+    Block,
+    Floats,
+    Ints,
+)
+from freepull.simulation.experiment import Experiment
+from freepull.simulation.outcome import Checkpoint, Outcome
+
+SLICE = 0.2
+"""Seconds that a kernel may run before it is asked whether to stop."""
+LANES = 64
+"""Lanes that a block should have at least, if there are enough runs."""
+
+
+class Kernel(Protocol):
+    """What a rule gives the engine: one class and its kernels, in one file."""
+
+    proven: bool
+    silent_until: int
+    """The last step before whose end the rule does not look."""
+
+    def begin(self, block: Block) -> None:
+        """Look for the first time, at the end of the silent steps."""
+
+    def advance(self, block: Block, until: int) -> int:
+        """Play on under the rule, to a step at most; return the last one played."""
+
+    def bounds(self, block: Block) -> Floats:
+        """Return what stops the trial, per (run, arm)."""
+
+
+KERNELS: dict[type, Callable[[Experiment, Coded], Kernel]] = {rules.Paper: PaperKernel, rules.Passive: PassiveKernel}
+
+
+class Stopped(Exception):
+    """The user wants to stop."""
+
+
+def play(experiment: Experiment, workers: int | None, lanes: int = LANES) -> Iterator[Outcome]:
+    """Play all runs and yield their outcomes as blocks finish; the number of workers changes no bit."""
+    player = Player(experiment)
+    threads = workers or os.cpu_count() or 1
+    size = max(1, min(lanes // experiment.shape[0], -(-len(experiment.runs) // threads)))
+    blocks = [experiment.runs[at : at + size] for at in range(0, len(experiment.runs), size)]
+    if threads == 1 or len(blocks) == 1:
+        for runs in blocks:
+            yield from player.play(runs)
+        return
+    with ThreadPoolExecutor(threads) as pool:
+        waiting: set[Future[list[Outcome]]] = set()
+        try:
+            while blocks or waiting:
+                while blocks and len(waiting) < 2 * threads:
+                    waiting.add(pool.submit(player.play, blocks.pop(0)))
+                done, waiting = wait(waiting, timeout=SLICE, return_when=FIRST_COMPLETED)
+                for future in done:
+                    yield from future.result()
+        except BaseException:
+            player.stop.set()
+            raise
+
+
+class Player:
+    """Plays blocks of one experiment."""
+
+    def __init__(self, experiment: Experiment) -> None:
+        self.experiment, self.coded = experiment, code(experiment)
+        self.kernel: Kernel = KERNELS[type(experiment.principal.rule)](experiment, self.coded)
+        self.stop = threading.Event()
+
+    def play(self, runs: tuple[int, ...]) -> list[Outcome]:
+        """Play one block to its end."""
+        block = Block(self.experiment, self.coded, runs)
+        traces: list[list[Checkpoint]] = [[] for _ in runs]
+        T, silent = self.experiment.horizon, self.kernel.silent_until
+        stops = sorted({*self.experiment.checkpoints, silent, T})
+        if silent == 0:
+            self._begin(block)
+        for stop in stops:
+            while block.t < stop and not self._over(block):
+                if block.t < silent or self._all_decided(block):
+                    self._observe(block, stop)
+                else:
+                    self._advance(block, stop)
+            if stop == silent and stop > 0:
+                self._begin(block)
+            if stop in self.experiment.checkpoints:
+                self._trace(block, stop, traces)
+        return self._outcomes(block, traces)
+
+    def _begin(self, block: Block) -> None:
+        self._take_stock(block)
+        self.kernel.begin(block)
+
+    def _take_stock(self, block: Block) -> None:
+        b = block
+        take_stock(b.mean, b.cells, b.fixed, b.laws, b.seats, b.arms, self.coded.inverses, len(b.runs))
+
+    def _all_decided(self, block: Block) -> bool:
+        return bool((block.trials[:, DECIDED_AT] > 0).all())
+
+    def _over(self, block: Block) -> bool:
+        return self.experiment.until == "decided" and self._all_decided(block)
+
+    def _observe(self, block: Block, until: int) -> None:
+        b, c, K = block, self.coded, self.experiment.shape[1]
+        steps = _first_steps(block)
+        while b.t < until:
+            stop, began = min(until, b.t + steps), time.perf_counter()
+            observe(
+                b.mean, b.root, b.cells, b.keys, b.arm, b.chunks, b.settings, b.laws, c.deep, c.tables, K, b.t, stop
+            )  # fmt: skip
+            steps = self._next_steps(stop - b.t, began)
+            b.t = stop
+
+    def _advance(self, block: Block, until: int) -> None:
+        steps = _first_steps(block)
+        while block.t < until and not self._all_decided(block):
+            stop = min(until, block.t + steps)
+            began, before = time.perf_counter(), block.t
+            block.t = self.kernel.advance(block, stop)
+            steps = self._next_steps(block.t - before, began)
+
+    def _next_steps(self, steps: int, began: float) -> int:
+        """Return how many steps fit into a slice, from how long the last ones took."""
+        if self.stop.is_set():
+            raise Stopped
+        return max(1, min(4 * steps, int(SLICE * steps / max(time.perf_counter() - began, 1e-6))))
+
+    def _trace(self, block: Block, t: int, traces: list[list[Checkpoint]]) -> None:
+        trials, K = block.trials, self.experiment.shape[1]
+        if t < self.kernel.silent_until or self._all_decided(block):
+            self._take_stock(block)
+        means, bounds = self._means(block), self.kernel.bounds(block)
+        for run, trace in enumerate(traces):
+            if self.experiment.until == "decided" and 0 < trials[run, DECIDED_AT] < t:
+                continue
+            for k in range(K):
+                active, paid = bool(block.arms[run * K + k, ACTIVE]), int(trials[run, PAID])
+                trace.append(Checkpoint(t, k, active, float(means[run, k]), float(bounds[run, k]), paid))
+
+    def _means(self, block: Block) -> Floats:
+        """Global sample means per (run, arm), as `RuleState.mean` has them."""
+        M, K = self.experiment.shape
+        means = (block.arms[:, MEANS] * 2.0**-40 / M).reshape(-1, K)
+        if any(game.weighted for game in block.games):
+            pulls, sums = block.counts()
+            for run, game in enumerate(block.games):
+                if game.weighted:
+                    means[run] = _weighted(game, pulls[run], sums[run])
+        return means
+
+    def _outcomes(self, block: Block, traces: list[list[Checkpoint]]) -> list[Outcome]:
+        trials, (M, K) = block.trials, self.experiment.shape
+        pulls, sums = block.final_counts()
+        active = block.arms[:, ACTIVE].reshape(-1, K) > 0
+        leaders = np.argmax(np.where(active, self._means(block), -np.inf), axis=1)
+        paid = block.paid.reshape(-1, M, K)
+        banned = (block.seats[:, BANNED_UNTIL].reshape(-1, M) > 0).sum(axis=1)
+        found = []
+        for i, run in enumerate(block.runs):
+            at, arm = int(trials[i, DECIDED_AT]), int(leaders[i])
+            found.append(
+                Outcome(
+                    run=run,
+                    arm=arm,
+                    correct=block.games[i].is_best(arm),
+                    decided=at > 0,
+                    certified=at > 0 and self.kernel.proven,
+                    decided_at=at or None,
+                    offered=int(trials[i, OFFERED]),
+                    refused=int(trials[i, REFUSED]),
+                    banned=int(banned[i]),
+                    pulls=pulls[i],
+                    sums=sums[i],
+                    paid=paid[i],
+                    trace=traces[i],
+                )
+            )
+        return found
+
+
+def _first_steps(block: Block) -> int:
+    return max(1, 20_000 // len(block.arm))
+
+
+def _weighted(game: Game, pulls: Ints, sums: Ints) -> Floats:
+    """Σ_m p_m·μ̂_km, added up agent by agent as in `Record.weighted_mean`."""
+    total = np.zeros(game.arms)
+    for m in range(game.agents):
+        total = total + game.weights[m] * np.where(pulls[m] > 0, sums[m] / UNITS / np.maximum(pulls[m], 1), 0.0)
+    return np.asarray(total)

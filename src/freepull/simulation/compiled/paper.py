@@ -1,0 +1,284 @@
+"""The paper's rule as a kernel; the twin of `freepull.principal.rules.paper`."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from freepull.numerics import jit
+from freepull.principal.rules import Paper
+from freepull.principal.rules.window import gap_window
+from freepull.simulation.compiled.coding import Coded
+from freepull.simulation.compiled.offering import freeze, pick_all, position_of, pull_all, settle
+from freepull.simulation.compiled.picking import pulls_at
+from freepull.simulation.compiled.state import (
+    ACTIVE,
+    ARM,
+    BANNED_UNTIL,
+    DECIDED_AT,
+    INVERSES,
+    KAPPA,
+    LANE,
+    MEANS,
+    OPEN,
+    PAID,
+    SEAT,
+    UNPULLED,
+    Block,
+    Floats,
+)
+from freepull.simulation.experiment import Experiment
+
+_FAR = np.int64(1) << np.int64(62)
+_ONE = 2.0**-40
+
+
+@jit
+def incentivize(
+    mean: Any, root: Any, cells: Any, fixed: Any, keys: Any, arm: Any, chunks: Any, settings: Any, laws: Any, deep: Any,
+    seats: Any, offers: Any, trials: Any, arms: Any, paid: Any, frozen: Any, answer_kind: Any, answer_setting: Any,
+    tables: Any, inverses: Any, bonus: float, ban_after: int, ban_length: int, affordable: int, each: bool,
+    theta: float, slack: float, lo: float, horizon: int, agents: int, K: Any, after: int, until: int,
+) -> int:  # fmt: skip
+    """Play the steps after+1…until under the rule; return the last one played."""
+    runs = trials.shape[0]
+    for t in range(after + 1, until + 1):
+        pick_all(mean, root, cells, keys, arm, chunks, settings, laws, deep, tables, K, t)
+        for run in range(runs):
+            settle(
+                mean, keys, arm, seats, offers, trials, paid, answer_kind, answer_setting, bonus, ban_after,
+                ban_length, run, agents, K, t,
+            )  # fmt: skip
+        pull_all(
+            mean, root, cells, fixed, keys, arm, laws, seats, arms, inverses, np.uint64(runs), np.uint64(agents), K
+        )  # fmt: skip
+        if slack > 0.0:
+            find_kappa(cells, laws, seats, trials, arms, each, theta, slack, lo, horizon, agents, K, t)
+        if end_steps(cells, laws, seats, offers, trials, arms, frozen, affordable, each, theta, agents, K, t) == 0:
+            return t
+    return until
+
+
+@jit
+def end_steps(
+    cells: Any, laws: Any, seats: Any, offers: Any, trials: Any, arms: Any, frozen: Any, affordable: int, each: bool,
+    theta: float, agents: int, K: Any, t: int,
+) -> int:  # fmt: skip
+    """Evaluate the rule in every run that may be decided, fix the coming offers, and return how many are undecided."""
+    undecided = 0
+    for run in range(trials.shape[0]):
+        if trials[run, DECIDED_AT] == 0:
+            if t >= trials[run, KAPPA]:
+                if eliminate(arms, theta, np.uint64(run) * K, K) == 1:
+                    trials[run, DECIDED_AT] = t
+                    trials[run, OPEN] = 0
+                    freeze(cells, laws, seats, frozen, run, agents, K)
+                    continue
+                plan(cells, laws, seats, offers, trials, arms, affordable, each, run, agents, K, t)
+            undecided += 1
+    return undecided
+
+
+@jit
+def eliminate(arms: Any, theta: float, row: Any, K: Any) -> int:
+    """Eq. (3), both sides times M; return how many arms stay."""
+    highest, lowest = -math.inf, math.inf
+    for k in range(row, row + K):
+        if arms[k, ACTIVE] == 1 and arms[k, UNPULLED] == 0:
+            width = math.sqrt(arms[k, INVERSES] * _ONE * theta)
+            highest = max(highest, arms[k, MEANS] * _ONE - width)
+            lowest = min(lowest, arms[k, MEANS] * _ONE + width)
+    left = 0
+    for k in range(row, row + K):
+        if arms[k, ACTIVE] == 1:
+            out = lowest < highest and arms[k, UNPULLED] == 0
+            if out and arms[k, MEANS] * _ONE + math.sqrt(arms[k, INVERSES] * _ONE * theta) < highest:
+                arms[k, ACTIVE] = 0
+            else:
+                left += 1
+    return left
+
+
+@jit
+def plan(
+    cells: Any, laws: Any, seats: Any, offers: Any, trials: Any, arms: Any, affordable: int, each: bool, run: int,
+    agents: int, K: Any, t: int,
+) -> None:  # fmt: skip
+    """Fix who is offered what in step t + 1."""
+    first, row = run * agents, np.uint64(run) * K
+    trials[run, OPEN] = 0
+    room = affordable - trials[run, PAID]
+    if room < 1:
+        return
+    if each:
+        trials[run, OPEN] = _plan_each(cells, laws, seats, offers, arms, room, first, row, agents, K, t)
+        return
+    arm: Any = np.uint64(0)
+    widest, unpulled = np.int64(-1), np.int64(0)
+    for k in range(K):
+        active = arms[row + k, ACTIVE]
+        unpulled += active * arms[row + k, UNPULLED]
+        wide = arms[row + k, INVERSES] if active == 1 and arms[row + k, UNPULLED] == 0 else np.int64(-1)
+        arm = k if wide > widest else arm
+        widest = max(wide, widest)
+    seat = np.int64(-1)
+    if unpulled > 0:
+        for k in range(K):
+            if arms[row + k, ACTIVE] == 1 and arms[row + k, UNPULLED] > 0:
+                seat = fewest(cells, laws, seats, first, agents, k, K, t)
+                if seat >= 0 and _pulls(cells, laws, seats, seat, k, K) == 0:
+                    arm = k
+                    break
+                seat = np.int64(-1)
+    if seat < 0 and widest >= 0:
+        seat = fewest(cells, laws, seats, first, agents, arm, K, t)
+    if seat >= 0:
+        offers[first, SEAT], offers[first, ARM] = seat, np.int64(arm)
+        trials[run, OPEN] = 1
+
+
+@jit
+def _pulls(cells: Any, laws: Any, seats: Any, seat: int, arm: Any, K: Any) -> Any:
+    """N_km."""
+    return pulls_at(cells, laws, position_of(np.uint64(seats[seat, LANE]), arm, K))
+
+
+@jit
+def fewest(cells: Any, laws: Any, seats: Any, first: int, agents: int, arm: Any, K: Any, t: int) -> Any:
+    """The seat of the payable agent with the fewest pulls of the arm; −1 if nobody may be paid."""
+    least, found = _FAR, np.int64(-1)
+    for seat in range(first, first + agents):
+        N = _pulls(cells, laws, seats, seat, arm, K) if seats[seat, BANNED_UNTIL] <= t else _FAR
+        found = np.int64(seat) if least > N else found
+        least = min(N, least)
+    return found
+
+
+@jit
+def _plan_each(
+    cells: Any, laws: Any, seats: Any, offers: Any, arms: Any, room: int, first: int, row: Any, agents: int, K: Any,
+    t: int,
+) -> int:  # fmt: skip
+    """To every payable agent the active arm it has pulled least; short of money, the neediest first."""
+    found = first
+    for seat in range(first, first + agents):
+        if seats[seat, BANNED_UNTIL] <= t:
+            least = _FAR
+            for k in range(K):
+                if arms[row + k, ACTIVE] == 1:
+                    N = _pulls(cells, laws, seats, seat, k, K)
+                    if least > N:
+                        least = N
+                        offers[found, ARM] = np.int64(k)
+            offers[found, SEAT] = seat
+            found += 1
+    if found - first <= room:
+        return found - first
+    for place in range(first, first + room):
+        neediest = place
+        for at in range(place, found):
+            if _needier(cells, laws, seats, offers, at, neediest, K):
+                neediest = at
+        seat, arm = offers[place, SEAT], offers[place, ARM]
+        offers[place, SEAT], offers[place, ARM] = offers[neediest, SEAT], offers[neediest, ARM]
+        offers[neediest, SEAT], offers[neediest, ARM] = seat, arm
+    return room
+
+
+@jit
+def _needier(cells: Any, laws: Any, seats: Any, offers: Any, a: int, b: int, K: Any) -> Any:
+    """Whether one offer goes before another: fewer pulls, then lower arm, then lower agent."""
+    left = _pulls(cells, laws, seats, offers[a, SEAT], np.uint64(offers[a, ARM]), K)
+    right = _pulls(cells, laws, seats, offers[b, SEAT], np.uint64(offers[b, ARM]), K)
+    if left != right:
+        return left < right
+    if offers[a, ARM] != offers[b, ARM]:
+        return offers[a, ARM] < offers[b, ARM]
+    return offers[a, SEAT] < offers[b, SEAT]
+
+
+@jit
+def find_kappa(
+    cells: Any, laws: Any, seats: Any, trials: Any, arms: Any, each: bool, theta: float, slack: float, lo: float,
+    horizon: int, agents: int, K: Any, t: int,
+) -> None:  # fmt: skip
+    """`Adaptive`: a run that still observes starts here if the time left falls to slack × what is missing."""
+    if t != horizon and (t % max(1, horizon // 1000) != 0 or t < np.int64(K) or 10 * t < horizon):
+        return
+    for run in range(trials.shape[0]):
+        if t < trials[run, KAPPA]:
+            w = _missing(cells, laws, seats, arms, theta, lo, each, run * agents, np.uint64(run) * K, agents, K)
+            if float(horizon - t) <= slack * w:
+                trials[run, KAPPA] = t
+
+
+@jit
+def _missing(
+    cells: Any, laws: Any, seats: Any, arms: Any, theta: float, lo: float, each: bool, first: int, row: Any,
+    agents: int, K: Any,
+) -> float:  # fmt: skip
+    """w: Σ (n_k − N_km)⁺ over all ("one"), or the most of one agent ("each"), as in `PaperState.missing`."""
+    leader: Any = np.uint64(0)
+    nearest = math.inf
+    for k in range(K):
+        if arms[row + k, MEANS] * _ONE / float(agents) > arms[row + leader, MEANS] * _ONE / float(agents):
+            leader = k
+    top = arms[row + leader, MEANS] * _ONE / float(agents)
+    for k in range(K):
+        if k != leader:
+            nearest = min(nearest, top - arms[row + k, MEANS] * _ONE / float(agents))
+    total, most = 0.0, 0.0
+    for seat in range(first, first + agents):
+        own = 0.0
+        for k in range(K):
+            gap = max(nearest if k == leader else top - arms[row + k, MEANS] * _ONE / float(agents), lo)
+            needed = 4.0 * theta / (float(agents) * (gap * gap))
+            own += max(needed - float(_pulls(cells, laws, seats, seat, k, K)), 0.0)
+        total += own
+        most = max(most, own)
+    return most if each else total
+
+
+class PaperKernel:
+    """The rule's settings as numbers, and how a block is driven under it."""
+
+    def __init__(self, experiment: Experiment, coded: Coded) -> None:
+        rule, (M, K), T = experiment.principal.rule, experiment.shape, experiment.horizon
+        assert isinstance(rule, Paper)
+        self.theta, self.proven = rule.theta(K, M, T), rule.proven(K, M, T)
+        self.lo = gap_window(K, M, T, T // 2, min(rule.delta, 0.999), experiment.principal.offers)[0]
+        self.bonus, self.horizon, self.agents, self.arms = experiment.principal.bonus, T, M, np.uint64(K)
+        self.coded = coded
+        every = max(1, T // 1000)
+        first_look = every * -(-max(K, -(-T // 10)) // every)
+        self.silent_until = min(T, first_look) - 1 if coded.kappa is None else coded.kappa
+
+    def begin(self, block: Block) -> None:
+        """Look at the end of step κ, unless κ = 0, where the offers of the first step follow from nothing."""
+        b, c, M, K = block, self.coded, self.agents, self.arms
+        state = (b.cells, b.laws, b.seats, b.offers, b.trials, b.arms)
+        if c.kappa is not None and b.t > 0:
+            end_steps(*state, b.frozen, c.affordable, c.each, self.theta, M, K, b.t)
+        elif c.kappa is not None:
+            for run in range(len(b.runs)):
+                plan(*state, c.affordable, c.each, run, M, K, 0)
+
+    def advance(self, block: Block, until: int) -> int:
+        """Play on to a step; return the last one played."""
+        b, c = block, self.coded
+        return int(
+            incentivize(
+                b.mean, b.root, b.cells, b.fixed, b.keys, b.arm, b.chunks, b.settings, b.laws, c.deep, b.seats,
+                b.offers, b.trials, b.arms, b.paid, b.frozen, c.answer_kind, c.answer_setting, c.tables, c.inverses,
+                self.bonus, c.ban_after, c.ban_length, c.affordable, c.each, self.theta, c.adaptive, self.lo, self.horizon,
+                self.agents, self.arms, b.t, until,
+            )
+        )  # fmt: skip
+
+    def bounds(self, block: Block) -> Floats:
+        """CB_k per (run, arm)."""
+        M, K = block.experiment.shape
+        width = np.sqrt(block.arms[:, INVERSES] * _ONE * self.theta) / M
+        return np.where(block.arms[:, UNPULLED] > 0, np.inf, width).reshape(-1, K)

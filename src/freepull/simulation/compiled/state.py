@@ -1,0 +1,129 @@
+"""The state of one block: several runs side by side, every agent of every run a lane.
+
+Lanes lie in chunks of sixteen that follow one strategy. Numbers of one arm lie together over the lanes of a chunk:
+position (chunk·K + arm)·16 + lane. The kernels see plain arrays; `Block` builds them and reads them out.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from freepull.numerics import fill_keys
+from freepull.principal.record import UNITS
+from freepull.rewards import Streams
+from freepull.simulation.compiled.coding import Coded
+from freepull.simulation.compiled.lanes import WIDTH
+from freepull.simulation.experiment import Experiment
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Words = NDArray[np.uint64]
+NEVER = 1 << 62
+
+LANE, OFFERS, REFUSALS, BANNED_UNTIL = range(4)
+"""Columns of ``seats``, one row a (run, agent)."""
+SEAT, ARM = range(2)
+"""Columns of ``offers``: who has one for the coming step, and for which arm; a run uses its first OPEN rows."""
+KAPPA, DECIDED_AT, OPEN, OFFERED, REFUSED, PAID = range(6)
+"""Columns of ``trials``, one row a run; DECIDED_AT is 0 while undecided, OPEN counts the coming step's offers."""
+INVERSES, MEANS, UNPULLED, ACTIVE = range(4)
+"""Columns of ``arms``, one row a (run, arm): Σ⌊2⁴⁰/N⌋, Σ⌊2⁴⁰·S/N⌋, agents who never pulled it, still in or not."""
+KIND, ROW = range(2)
+"""Columns of ``chunks``: the strategy, and its row in the table of s_t."""
+REWARDS, CHOICES, ANSWERS = range(3)
+"""Rows of ``keys``."""
+
+
+class Block:
+    """A few runs of an experiment, in machine words."""
+
+    def __init__(self, experiment: Experiment, coded: Coded, runs: tuple[int, ...]) -> None:
+        self.experiment, self.coded, self.runs = experiment, coded, runs
+        M, K = experiment.shape
+        B = len(runs)
+        self.games = [experiment.game_of(run) for run in runs]
+        for game in self.games:
+            if game.weighted:
+                experiment.principal.start(arms=K, agents=M, horizon=experiment.horizon, weights=game.weights)
+        self.t = 0
+        """Steps played."""
+        lane_of, agent_of_chunk = _seat(coded, B, M)
+        C = len(agent_of_chunk)
+        L = C * WIDTH
+        self.mean: Floats = np.full(L * K, np.inf)
+        """S/N of each stream, infinite while unpulled."""
+        self.root: Floats = np.zeros(L * K)
+        """1/√N, 0 while unpulled."""
+        self.cells: Words = np.zeros(L * K * 2, np.uint64)
+        """Two words a stream. Coins: N with S in the upper half, then the threshold. Other laws: N, then S."""
+        self.fixed: Ints = np.zeros(L * K, np.int64)
+        """⌊2⁴⁰·S/N⌋, kept up while a rule looks at every step."""
+        self.keys: Words = np.zeros((3, L), np.uint64)
+        self.arm: Ints = np.zeros(L, np.int64)
+        """What each lane pulls in this step."""
+        self.chunks: Ints = np.stack([coded.kind[agent_of_chunk], coded.row[agent_of_chunk]], axis=1)
+        self.settings: Floats = coded.setting[agent_of_chunk]
+        self.seats: Ints = np.zeros((B * M, 4), np.int64)
+        self.seats[:, LANE] = lane_of
+        self.offers: Ints = np.zeros((B * M, 2), np.int64)
+        self.trials: Ints = np.zeros((B, 6), np.int64)
+        self.trials[:, KAPPA] = NEVER if coded.kappa is None else coded.kappa
+        self.arms: Ints = np.zeros((B * K, 4), np.int64)
+        self.arms[:, UNPULLED], self.arms[:, ACTIVE] = M, 1
+        self.paid: Ints = np.zeros((B * M, K), np.int64)
+        self.frozen: Ints = np.zeros((B * M if experiment.until == "decided" else 0, K, 2), np.int64)
+        """Pulls and sums at the decision, where runs end there."""
+        fill_keys(self.keys, np.uint64(experiment.seed), np.array(runs, np.uint64), lane_of)
+        self.laws: Any = self._laws(lane_of)
+
+    def _laws(self, lane_of: Ints) -> Any:
+        """Write the coins' thresholds into the cells and return None, or return the other law's parameters by lane."""
+        M, K = self.experiment.shape
+        streams: list[Streams] = [game.streams for game in self.games]
+        stacked = np.stack([s.parameters for s in streams]).reshape(-1, K, 5)
+        chunk, lane = lane_of // WIDTH, lane_of % WIDTH
+        if self.coded.law == 0:
+            self.cells.reshape(-1, K, WIDTH, 2)[chunk, :, lane, 1] = stacked[:, :, 0].astype(np.uint64)
+            return None
+        parameters = np.zeros((len(self.arm), K, 5))
+        parameters[lane_of] = stacked
+        if streams[0].kind == 3:
+            starts = np.cumsum([0] + [len(s.values) for s in streams[:-1]])
+            parameters[lane_of, :, :2] += np.repeat(starts, M)[:, None, None]
+        levels, values = (np.concatenate([getattr(s, name) for s in streams]) for name in ("levels", "values"))
+        return self.coded.law, parameters, levels, values
+
+    def counts(self) -> tuple[Ints, Ints]:
+        """Return pulls and reward sums (in units of 2⁻³⁰) as (run, agent, arm), as they are now."""
+        M, K = self.experiment.shape
+        lanes = self.seats[:, LANE]
+        cells = self.cells.reshape(-1, K, WIDTH, 2)[lanes // WIDTH, :, lanes % WIDTH]
+        if self.coded.law == 0:
+            pulls, sums = cells[:, :, 0] & np.uint64(0xFFFFFFFF), (cells[:, :, 0] >> np.uint64(32)) * np.uint64(UNITS)
+        else:
+            pulls, sums = cells[:, :, 0], cells[:, :, 1]
+        shape = (len(self.runs), M, K)
+        return pulls.astype(np.int64).reshape(shape), sums.astype(np.int64).reshape(shape)
+
+    def final_counts(self) -> tuple[Ints, Ints]:
+        """Return the same at the end of each run, which may be its decision."""
+        pulls, sums = self.counts()
+        if self.frozen.size:
+            frozen = self.frozen.reshape(*pulls.shape, 2)
+            ended = (self.trials[:, DECIDED_AT] > 0)[:, None, None]
+            pulls, sums = np.where(ended, frozen[..., 0], pulls), np.where(ended, frozen[..., 1], sums)
+        return pulls, sums
+
+
+def _seat(coded: Coded, runs: int, agents: int) -> tuple[Ints, Ints]:
+    """Give every (run, agent) a lane, so that a chunk follows one strategy; return that and an agent of each chunk."""
+    lane_of = np.zeros(runs * agents, np.int64)
+    agent_of_chunk: list[int] = []
+    for group in coded.groups:
+        seats = (np.arange(runs)[:, None] * agents + group[None, :]).ravel()
+        lane_of[seats] = len(agent_of_chunk) * WIDTH + np.arange(len(seats))
+        agent_of_chunk += [int(group[0])] * -(-len(seats) // WIDTH)
+    return lane_of, np.array(agent_of_chunk, np.int64)
