@@ -31,8 +31,6 @@ class Thompson(Learner):
 
     def pick(self, t: int) -> int:
         """The arm with the largest draw."""
-        key = np.uint64(self.key)
-        beliefs = zip(self.sums, self.pulls, strict=True)
-        return first_largest(
-            [beta_draw(1.0 + S, 1.0 + (N - S), decision_key(key, t, k)) for k, (S, N) in enumerate(beliefs)]
-        )
+        keys = [np.uint64(decision_key(np.uint64(self.key), t, k)) for k in range(len(self.pulls))]
+        beliefs = zip(self.sums, self.pulls, keys, strict=True)
+        return first_largest([beta_draw(1.0 + S, 1.0 + (N - S), key) for S, N, key in beliefs])

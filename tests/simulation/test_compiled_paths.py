@@ -1,0 +1,208 @@
+"""The compiled engine follows the readable one path by path, whatever the parts (docs/mechanics.md)."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from itertools import combinations, product
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import freepull as fp
+from freepull.simulation import readable
+from freepull.simulation.compiled import engine
+from freepull.simulation.compiled.coding import unsupported
+from freepull.simulation.experiment import Experiment, check
+from freepull.simulation.outcome import Outcome
+
+UCB = fp.agents.AlphaUCB()
+M, K = 4, 3
+MEANS = [[0.9, 0.4, 0.1], [0.2, 0.5, 0.8], [0.3, 0.6, 0.3], [0.5, 0.5, 0.9]]
+
+
+def categorical() -> fp.Game:
+    table = np.random.default_rng(5).dirichlet([1.0, 1.0, 1.0], size=(M, K))
+    return fp.Game(rewards=fp.rewards.Categorical([0.0, 0.3, 1.0], table))
+
+
+def empirical() -> fp.Game:
+    rng = np.random.default_rng(6)
+    return fp.Game(rewards=fp.rewards.Empirical([[rng.random(1 + m + k).tolist() for k in range(K)] for m in range(M)]))
+
+
+def drawn(law: Any) -> Callable[[np.random.Generator], fp.Game]:
+    return lambda rng: fp.Game(rng.uniform(0.3, 0.7, (M, K)), rewards=law)
+
+
+def drawn_table(rng: np.random.Generator) -> fp.Game:
+    return fp.Game(rewards=fp.rewards.Categorical(rng.random(3).tolist(), rng.dirichlet([1.0] * 3, size=(M, K))))
+
+
+OPTIONS: dict[str, list[Any]] = {
+    "game": [
+        fp.Game(MEANS), drawn(None), fp.Game(MEANS, rewards=fp.rewards.Beta(3)), drawn(fp.rewards.Beta(0.3)),
+        fp.Game(MEANS, rewards=fp.rewards.TruncatedNormal(0.1)), categorical(), empirical(), drawn_table,
+        fp.Game([[0.0, 1.0, 0.5]] * M),
+    ],
+    "agents": [
+        UCB, fp.agents.AlphaUCB(0.3), fp.agents.KLUCB(), fp.agents.KLUCB(c=3.0), fp.agents.Thompson(),
+        fp.agents.EpsilonGreedy(), fp.agents.Greedy(), fp.agents.RoundRobin(),
+        [UCB, fp.agents.Thompson(), fp.agents.AlphaUCB(1.0), fp.agents.Greedy()],
+        [fp.agents.KLUCB(), UCB, fp.agents.RoundRobin(), UCB],
+    ],
+    "answers": [
+        fp.answers.Always(), fp.answers.Never(), fp.answers.WithProbability(0.6), fp.answers.HoldOut(3),
+        fp.answers.IfWorthIt(),
+        [fp.answers.Never(), fp.answers.Always(), fp.answers.WithProbability(0.5), fp.answers.IfWorthIt()],
+    ],
+    "rule": [
+        fp.rules.Paper(0.05, "simplified", 0.02), fp.rules.Paper(0.9, "simplified", 0.2), fp.rules.Paper(0.1),
+        fp.rules.Paper(0.3, "finite_time"), fp.rules.Passive(),
+    ],
+    "observe": [
+        fp.observe.Share(0.5), fp.observe.Steps(0), fp.observe.Steps(2), fp.observe.Root(), fp.observe.Share(1.0),
+        fp.observe.Adaptive(slack=3.0), fp.observe.Adaptive(slack=0.05), fp.observe.KnownGap(0.9),
+    ],
+    "protocol": [
+        fp.protocols.TakeOrBan(), fp.protocols.BanFor(3), fp.protocols.BanAfter(2), fp.protocols.NeverBan(),
+    ],
+    "offers": ["one", "each"],
+    "budget": [None, 0.5, 7.0, 60.0],
+    "bonus": [1.0, 0.25],
+    "until": ["horizon", "decided"],
+    "trace": [None, [1, 17, 40, 120]],
+}  # fmt: skip
+
+
+def covering(options: dict[str, list[Any]], seed: int = 1) -> list[dict[str, Any]]:
+    """Greedy pairwise cover: every pair of values of every two options stands together in at least one case."""
+    rng = np.random.default_rng(seed)
+    names = list(options)
+    left = {
+        (a, i, b, j)
+        for a, b in combinations(range(len(names)), 2)
+        for i, j in product(range(len(options[names[a]])), range(len(options[names[b]])))
+    }
+    cases = []
+    while left:
+        start = min(left)
+        best: tuple[int, list[int]] = (-1, [])
+        for _ in range(30):
+            row = [int(rng.integers(len(options[name]))) for name in names]
+            row[start[0]], row[start[2]] = start[1], start[3]
+            gain = sum((a, row[a], b, row[b]) in left for a, b in combinations(range(len(names)), 2))
+            best = max(best, (gain, row))
+        row = best[1]
+        left -= {(a, row[a], b, row[b]) for a, b in combinations(range(len(names)), 2)}
+        cases.append({name: options[name][i] for name, i in zip(names, row, strict=True)})
+    return cases
+
+
+def experiment(case: dict[str, Any], horizon: int, runs: Any, seed: int) -> Experiment:
+    if isinstance(case["rule"], fp.rules.Passive) and isinstance(case["observe"], fp.observe.KnownGap):
+        case["observe"] = fp.observe.Root()  # a known gap needs a rule with a delta
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        principal = fp.Principal(
+            case["rule"], case["observe"], case["protocol"], case["offers"], case["bonus"], case["budget"]
+        )
+    return check(
+        case["game"], case["agents"], case["answers"], principal, horizon, runs, seed, case["until"], case["trace"]
+    )
+
+
+def same(a: Outcome, b: Outcome) -> None:
+    for name in ("run", "arm", "correct", "decided", "certified", "decided_at", "offered", "refused", "banned"):
+        assert getattr(a, name) == getattr(b, name), name
+    for name in ("pulls", "sums", "paid"):
+        assert np.array_equal(getattr(a, name), getattr(b, name)), name
+    assert a.trace == b.trace
+
+
+def compare(e: Experiment, workers: int = 1, lanes: int = 64) -> list[Outcome]:
+    assert unsupported(e) is None
+    found = sorted(engine.play(e, workers, lanes), key=lambda outcome: outcome.run)
+    assert [outcome.run for outcome in found] == sorted(e.runs)
+    for outcome in found:
+        same(readable.play(e, outcome.run), outcome)
+    return found
+
+
+CASES = covering(OPTIONS)
+
+
+@pytest.mark.parametrize("number", range(len(CASES)))
+def test_every_pair_of_options_gives_the_same_path(number: int) -> None:
+    case = dict(CASES[number])
+    compare(experiment(case, horizon=120, runs=[0, 1, 7], seed=number))
+
+
+def test_the_cases_reach_what_they_are_meant_to_reach() -> None:
+    seen = [o for i, case in enumerate(CASES) for o in engine.play(experiment(dict(case), 120, [0, 1, 7], i), 1)]
+    assert sum(o.decided for o in seen) > 20
+    assert sum(o.banned > 0 for o in seen) > 20
+    assert sum(o.refused > 0 for o in seen) > 20
+    assert sum(o.paid.sum() > 0 for o in seen) > 50
+    assert sum(not o.decided for o in seen) > 50
+
+
+@st.composite
+def cases(draw: st.DrawFn) -> tuple[dict[str, Any], int, int]:
+    agents, arms = draw(st.integers(1, 18)), draw(st.integers(2, 11))
+    means = draw(
+        st.lists(
+            st.lists(st.sampled_from([0.0, 0.1, 0.5, 0.55, 0.9, 1.0]), min_size=arms, max_size=arms),
+            min_size=agents,
+            max_size=agents,
+        )
+    )
+    strategies = st.sampled_from([a for a in OPTIONS["agents"] if not isinstance(a, list)])
+    replies = st.sampled_from([a for a in OPTIONS["answers"] if not isinstance(a, list)])
+    case = {name: draw(st.sampled_from(values)) for name, values in OPTIONS.items() if name != "trace"}
+    case["trace"] = None
+    case["game"] = fp.Game(means)
+    case["agents"] = draw(st.one_of(strategies, st.lists(strategies, min_size=agents, max_size=agents)))
+    case["answers"] = draw(st.one_of(replies, st.lists(replies, min_size=agents, max_size=agents)))
+    return case, draw(st.integers(arms, 60)), draw(st.integers(0, 2**64 - 1))
+
+
+@given(cases())
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+def test_random_games_give_the_same_path(case: tuple[dict[str, Any], int, int]) -> None:
+    options, horizon, seed = case
+    compare(experiment(options, horizon, runs=[0, 3], seed=seed))
+
+
+@pytest.mark.parametrize(("workers", "lanes"), [(1, 1), (2, 16), (3, 1000), (1, 1000)])
+def test_threads_and_blocks_change_no_bit(workers: int, lanes: int) -> None:
+    case = {name: values[0] for name, values in OPTIONS.items()} | {"trace": None}
+    case["agents"] = OPTIONS["agents"][8]
+    e = experiment(case, horizon=150, runs=40, seed=3)
+    for a, b in zip(compare(e, workers, lanes), engine.play(e, 1), strict=True):
+        same(a, b)
+
+
+def test_a_run_repeated_alone_is_the_same_run() -> None:
+    game, principal = fp.instances.toy(), fp.Principal(fp.rules.Paper(0.01, "simplified", 0.1))
+    many = fp.simulate(game, principal=principal, horizon=2000, runs=50, seed=9)
+    alone = fp.simulate(game, principal=principal, horizon=2000, runs=[37], seed=9)
+    assert alone.frame.row(0) == many.frame.row(37)
+
+
+def test_a_long_run_with_many_agents_gives_the_same_path() -> None:
+    family = fp.instances.Family(agents=37, means=[0.4, 0.45, 0.5, 0.55, 0.6], gap=None)
+    case = {name: values[0] for name, values in OPTIONS.items()} | {"game": family, "trace": [500, 1500]}
+    case["rule"] = fp.rules.Paper(0.05, "simplified", 0.1)
+    found = compare(experiment(case, horizon=1500, runs=[0, 1], seed=4))
+    assert all(o.paid.sum() > 0 or o.decided for o in found)
+
+
+def test_weights_are_used_by_the_passive_principal() -> None:
+    game = fp.Game(MEANS, weights=[5, 1, 1, 1])
+    case = {name: values[0] for name, values in OPTIONS.items()} | {"game": game, "trace": [50, 200]}
+    case["rule"] = fp.rules.Passive()
+    compare(experiment(case, horizon=200, runs=5, seed=2))
