@@ -20,6 +20,7 @@ ALWAYS, NEVER, WITH_PROBABILITY, HOLD_OUT, IF_WORTH_IT = range(5)
 UNBOUNDED = 1 << 60
 LONGEST = 1 << 23
 """Sums of rewards other than coins are exact up to this many pulls of one stream."""
+FEW_ARMS = 8
 _AGENTS = {
     agents.AlphaUCB: ALPHA_UCB, agents.KLUCB: KL_UCB, agents.Thompson: THOMPSON,
     agents.EpsilonGreedy: EPSILON_GREEDY, agents.Greedy: GREEDY, agents.RoundRobin: ROUND_ROBIN,
@@ -73,6 +74,8 @@ class Coded:
     each: bool
     deep: bool | None
     """True if somebody plays KL-UCB or Thompson sampling, else None."""
+    roots: NDArray[np.float64] | None
+    """1/√N for N = 1…T where few arms keep the table in the cache; None where computing it is faster."""
     inverses: NDArray[np.int64]
     """⌊2⁴⁰/N⌋ for N = 0…T + 1, 0 for N = 0."""
 
@@ -109,6 +112,7 @@ def code(experiment: Experiment) -> Coded:
         affordable=UNBOUNDED if room is None else room,
         each=principal.offers == "each",
         deep=True if {KL_UCB, THOMPSON} & set(kind.tolist()) else None,
+        roots=1.0 / np.sqrt(np.arange(experiment.horizon + 1.0).clip(1.0)) if K <= FEW_ARMS else None,
         inverses=np.concatenate([[0], (1 << 40) // np.arange(1, experiment.horizon + 2)]).astype(np.int64),
     )
 

@@ -1,8 +1,8 @@
-"""Sixteen agents at once: the arm with the largest index, for a chunk of lanes, in vector instructions.
+"""Sixteen agents at once, in vector instructions: the arm with the largest index, and the divisions after a pull.
 
 A *lane* is one agent of one run. The state of sixteen lanes lies side by side, so that one instruction serves four or
-eight of them. LLVM's own vectoriser gives up on this loop or makes it slow (masked stores, split masks), so the few
-instructions it needs are written out here.
+eight of them. LLVM's own vectoriser gives up on these loops or makes them slow (masked stores, split masks), so the few
+instructions they need are written out here.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any
 
 import llvmlite.binding
 from llvmlite import ir
-from numba.core import types
+from numba.core import cgutils, types
 from numba.extending import intrinsic
 
 WIDTH = 16
@@ -29,6 +29,50 @@ _DOUBLE, _INT, _INT32 = ir.DoubleType(), ir.IntType(64), ir.IntType(32)
 _DOUBLES, _INTS = ir.VectorType(_DOUBLE, NATIVE), ir.VectorType(_INT, NATIVE)
 
 
+def _pointer(builder: Any, base: Any, offset: Any, kind: Any) -> Any:
+    return builder.bitcast(builder.gep(base, [offset]), kind.as_pointer())
+
+
+def _load(builder: Any, base: Any, offset: Any) -> Any:
+    loaded = builder.load(_pointer(builder, base, offset, _DOUBLES))
+    loaded.align = 8
+    return loaded
+
+
+def _store(builder: Any, vector: Any, base: Any, offset: Any) -> None:
+    builder.store(vector, _pointer(builder, base, offset, vector.type)).align = 8
+
+
+def _splat(builder: Any, value: Any, kind: Any) -> Any:
+    empty = ir.Constant(kind, ir.Undefined)
+    first = builder.insert_element(empty, value, ir.Constant(_INT32, 0))
+    return builder.shuffle_vector(first, empty, ir.Constant(ir.VectorType(_INT32, NATIVE), [0] * NATIVE))
+
+
+def _data(context: Any, builder: Any, kind: Any, value: Any) -> Any:
+    return context.make_array(kind)(context, builder, value).data
+
+
+@intrinsic  # type: ignore[misc, unused-ignore]
+def _divide_chunk(typing: Any, work: Any) -> Any:
+    """work holds 16 counts N and 16 sums S; they become 1/√N and S/N."""
+    signature = types.void(work)
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        base = _data(context, builder, signature.args[0], args[0])
+        name = f"llvm.sqrt.v{NATIVE}f64"
+        root = cgutils.get_or_insert_function(builder.module, ir.FunctionType(_DOUBLES, [_DOUBLES]), name)
+        for at in range(0, WIDTH, NATIVE):
+            n_at, s_at = ir.Constant(_INT, at), ir.Constant(_INT, WIDTH + at)
+            n, s = _load(builder, base, n_at), _load(builder, base, s_at)
+            ones = ir.Constant(_DOUBLES, [1.0] * NATIVE)
+            _store(builder, builder.fdiv(ones, builder.call(root, [n])), base, n_at)
+            _store(builder, builder.fdiv(s, n), base, s_at)
+        return context.get_dummy_value()
+
+    return signature, generate
+
+
 @intrinsic  # type: ignore[misc, unused-ignore]
 def _first_largest(typing: Any, mean: Any, root: Any, at: Any, arms: Any, s: Any, out: Any, to: Any) -> Any:
     """out[to + l] = argmax_k mean[at + 16k + l] + s·root[at + 16k + l] for the lanes l = 0…15; ties: the lowest arm.
@@ -38,24 +82,14 @@ def _first_largest(typing: Any, mean: Any, root: Any, at: Any, arms: Any, s: Any
     signature = types.void(mean, root, types.uint64, types.uint64, types.float64, out, types.uint64)
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        mean, root, out = (context.make_array(signature.args[i])(context, builder, args[i]).data for i in (0, 1, 5))
+        mean, root, out = (_data(context, builder, signature.args[i], args[i]) for i in (0, 1, 5))
         at, arms, s, to = args[2], args[3], args[4], args[6]
 
-        def address(base: Any, offset: Any, kind: Any) -> Any:
-            return builder.bitcast(builder.gep(base, [offset]), kind.as_pointer())
-
-        def splat(value: Any, kind: Any) -> Any:
-            empty = ir.Constant(kind, ir.Undefined)
-            first = builder.insert_element(empty, value, ir.Constant(_INT32, 0))
-            return builder.shuffle_vector(first, empty, ir.Constant(ir.VectorType(_INT32, NATIVE), [0] * NATIVE))
-
         def index(offset: Any) -> Any:
-            loaded = [builder.load(address(base, offset, _DOUBLES)) for base in (mean, root)]
-            for load in loaded:
-                load.align = 8
-            return builder.fadd(loaded[0], builder.fmul(scale, loaded[1]))
+            bonus = builder.fmul(scale, _load(builder, root, offset))
+            return builder.fadd(_load(builder, mean, offset), bonus)
 
-        scale = splat(s, _DOUBLES)
+        scale = _splat(builder, s, _DOUBLES)
         parts = [ir.Constant(_INT, j * NATIVE) for j in range(WIDTH // NATIVE)]
         before = builder.block
         firsts = [index(builder.add(at, part)) for part in parts]
@@ -74,7 +108,7 @@ def _first_largest(typing: Any, mean: Any, root: Any, at: Any, arms: Any, s: Any
 
         builder.position_at_end(body)
         row = builder.add(at, builder.mul(k, ir.Constant(_INT, WIDTH)))
-        this = splat(k, _INTS)
+        this = _splat(builder, k, _INTS)
         for j, part in enumerate(parts):
             value = index(builder.add(row, part))
             larger = builder.fcmp_ordered(">", value, best[j])
@@ -85,10 +119,11 @@ def _first_largest(typing: Any, mean: Any, root: Any, at: Any, arms: Any, s: Any
 
         builder.position_at_end(end)
         for j, part in enumerate(parts):
-            builder.store(arm[j], address(out, builder.add(to, part), _INTS)).align = 8
+            _store(builder, arm[j], out, builder.add(to, part))
         return context.get_dummy_value()
 
     return signature, generate
 
 
 first_largest: Any = _first_largest
+divide_chunk: Any = _divide_chunk

@@ -7,18 +7,15 @@ from typing import Any
 import numpy as np
 
 from freepull.numerics import jit
-from freepull.simulation.compiled.lanes import WIDTH
 from freepull.simulation.compiled.picking import pick_chunk
-from freepull.simulation.compiled.pulling import pull
-from freepull.simulation.compiled.state import KIND, REWARDS, ROW
-
-_W = np.uint64(WIDTH)
+from freepull.simulation.compiled.pulling import pull_chunk
+from freepull.simulation.compiled.state import KIND, ROW
 
 
 @jit
 def observe(
     mean: Any, root: Any, cells: Any, keys: Any, arm: Any, chunks: Any, settings: Any, laws: Any, deep: Any,
-    tables: Any, arms: int, after: int, until: int,
+    tables: Any, roots: Any, work: Any, arms: int, after: int, until: int,
 ) -> None:  # fmt: skip
     """Play the steps after+1…until.
 
@@ -32,8 +29,5 @@ def observe(
             for chunk in range(pair, min(pair + np.uint64(2), last)):
                 kind, row, setting = chunks[chunk, KIND], chunks[chunk, ROW], settings[chunk]
                 pick_chunk(mean, root, cells, keys, arm, laws, deep, tables, kind, row, setting, chunk, K, t)
-                for lane in range(chunk * _W, chunk * _W + _W):
-                    own = np.uint64(arm[lane])
-                    position = (chunk * K + own) * _W + lane - chunk * _W
-                    pull(mean, root, cells, laws, keys[REWARDS, lane], position, lane, own)
+                pull_chunk(mean, root, cells, keys, arm, laws, roots, work, chunk, K)
         pair += np.uint64(2)

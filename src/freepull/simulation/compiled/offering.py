@@ -12,7 +12,7 @@ from freepull.randomness import STEP
 from freepull.simulation.compiled.coding import ALWAYS, HOLD_OUT, IF_WORTH_IT, WITH_PROBABILITY
 from freepull.simulation.compiled.lanes import WIDTH
 from freepull.simulation.compiled.picking import pick_chunk, pulls_at, units_at
-from freepull.simulation.compiled.pulling import pull
+from freepull.simulation.compiled.pulling import pull_chunk
 from freepull.simulation.compiled.state import (
     ANSWERS,
     ARM,
@@ -27,7 +27,6 @@ from freepull.simulation.compiled.state import (
     PAID,
     REFUSALS,
     REFUSED,
-    REWARDS,
     ROW,
     SEAT,
     UNPULLED,
@@ -113,17 +112,19 @@ def fixed_mean(mean: Any, cells: Any, laws: Any, position: Any, N: Any) -> Any:
 
 @jit
 def pull_all(
-    mean: Any, root: Any, cells: Any, fixed: Any, keys: Any, arm: Any, laws: Any, seats: Any, arms: Any, inverses: Any,
-    runs: Any, agents: Any, K: Any,
+    mean: Any, root: Any, cells: Any, fixed: Any, keys: Any, arm: Any, laws: Any, seats: Any, arms: Any, roots: Any,
+    work: Any, inverses: Any, runs: Any, agents: Any, K: Any,
 ) -> None:  # fmt: skip
     """Pull what every lane has chosen, and keep the sums over agents up to date."""
+    for chunk in range(np.uint64(arm.shape[0]) // _W):
+        pull_chunk(mean, root, cells, keys, arm, laws, roots, work, chunk, K)
     seat = np.uint64(0)
     for run in range(runs):
         for _ in range(agents):
             lane = np.uint64(seats[seat, LANE])
             own = np.uint64(arm[lane])
             position = position_of(lane, own, K)
-            N = np.uint64(pull(mean, root, cells, laws, keys[REWARDS, lane], position, lane, own))
+            N = np.uint64(pulls_at(cells, laws, position))
             now = fixed_mean(mean, cells, laws, position, np.int64(N))
             row = run * K + own
             arms[row, MEANS] += now - fixed[position]

@@ -24,6 +24,7 @@ from freepull.simulation.compiled.state import (
     MEANS,
     OPEN,
     PAID,
+    QUIET_UNTIL,
     SEAT,
     UNPULLED,
     Block,
@@ -39,8 +40,8 @@ _ONE = 2.0**-40
 def incentivize(
     mean: Any, root: Any, cells: Any, fixed: Any, keys: Any, arm: Any, chunks: Any, settings: Any, laws: Any, deep: Any,
     seats: Any, offers: Any, trials: Any, arms: Any, paid: Any, frozen: Any, answer_kind: Any, answer_setting: Any,
-    tables: Any, inverses: Any, bonus: float, ban_after: int, ban_length: int, affordable: int, each: bool,
-    theta: float, slack: float, lo: float, horizon: int, agents: int, K: Any, after: int, until: int,
+    tables: Any, roots: Any, work: Any, inverses: Any, bonus: float, ban_after: int, ban_length: int, affordable: int,
+    each: bool, theta: float, slack: float, lo: float, horizon: int, agents: int, K: Any, after: int, until: int,
 ) -> int:  # fmt: skip
     """Play the steps after+1…until under the rule; return the last one played."""
     runs = trials.shape[0]
@@ -52,7 +53,8 @@ def incentivize(
                 ban_length, run, agents, K, t,
             )  # fmt: skip
         pull_all(
-            mean, root, cells, fixed, keys, arm, laws, seats, arms, inverses, np.uint64(runs), np.uint64(agents), K
+            mean, root, cells, fixed, keys, arm, laws, seats, arms, roots, work, inverses, np.uint64(runs),
+            np.uint64(agents), K,
         )  # fmt: skip
         if slack > 0.0:
             find_kappa(cells, laws, seats, trials, arms, each, theta, slack, lo, horizon, agents, K, t)
@@ -71,34 +73,51 @@ def end_steps(
     for run in range(trials.shape[0]):
         if trials[run, DECIDED_AT] == 0:
             if t >= trials[run, KAPPA]:
-                if eliminate(arms, theta, np.uint64(run) * K, K) == 1:
-                    trials[run, DECIDED_AT] = t
-                    trials[run, OPEN] = 0
-                    freeze(cells, laws, seats, frozen, run, agents, K)
-                    continue
+                if t >= trials[run, QUIET_UNTIL]:
+                    quiet = eliminate(arms, theta, np.uint64(run) * K, K, agents)
+                    trials[run, QUIET_UNTIL] = t + quiet
+                    if quiet < 0:
+                        trials[run, DECIDED_AT] = t
+                        trials[run, OPEN] = 0
+                        freeze(cells, laws, seats, frozen, run, agents, K)
+                        continue
                 plan(cells, laws, seats, offers, trials, arms, affordable, each, run, agents, K, t)
             undecided += 1
     return undecided
 
 
 @jit
-def eliminate(arms: Any, theta: float, row: Any, K: Any) -> int:
-    """Eq. (3), both sides times M; return how many arms stay."""
-    highest, lowest = -math.inf, math.inf
-    for k in range(row, row + K):
-        if arms[k, ACTIVE] == 1 and arms[k, UNPULLED] == 0:
-            width = math.sqrt(arms[k, INVERSES] * _ONE * theta)
-            highest = max(highest, arms[k, MEANS] * _ONE - width)
-            lowest = min(lowest, arms[k, MEANS] * _ONE + width)
-    left = 0
+def eliminate(arms: Any, theta: float, row: Any, K: Any, agents: int) -> int:
+    """Eq. (3), both sides times M; return −1 if one arm is left, else in how many steps the next one could go.
+
+    A pull moves its agent's mean by at most 1/N and Σ1/N by at most 1/N², an agent pulls one arm a step, and
+    1/N ≤ Σ1/N = R. So in a step the totals and widths of any two arms come closer by at most M·(R + √θ·R^{3/2}),
+    R the largest of the active arms.
+    """
+    highest, lowest, largest = -math.inf, math.inf, 0.0
+    active = 0
     for k in range(row, row + K):
         if arms[k, ACTIVE] == 1:
-            out = lowest < highest and arms[k, UNPULLED] == 0
-            if out and arms[k, MEANS] * _ONE + math.sqrt(arms[k, INVERSES] * _ONE * theta) < highest:
-                arms[k, ACTIVE] = 0
+            active += 1
+            if arms[k, UNPULLED] > 0:
+                largest = math.inf
             else:
-                left += 1
-    return left
+                R = arms[k, INVERSES] * _ONE
+                width = math.sqrt(R * theta)
+                highest = max(highest, arms[k, MEANS] * _ONE - width)
+                lowest = min(lowest, arms[k, MEANS] * _ONE + width)
+                largest = max(largest, R)
+    if largest == math.inf and lowest >= highest:
+        return 1 if active > 1 else -1
+    if lowest >= highest:
+        closer = float(agents) * (largest + math.sqrt(theta * largest) * largest + 1e-9)
+        return max(1, int(0.99 * min((lowest - highest) / closer, 1e6))) if active > 1 else -1
+    for k in range(row, row + K):
+        upper = arms[k, MEANS] * _ONE + math.sqrt(arms[k, INVERSES] * _ONE * theta)
+        if arms[k, ACTIVE] == 1 and arms[k, UNPULLED] == 0 and upper < highest:
+            arms[k, ACTIVE] = 0
+            active -= 1
+    return 1 if active > 1 else -1
 
 
 @jit
@@ -271,9 +290,9 @@ class PaperKernel:
         return int(
             incentivize(
                 b.mean, b.root, b.cells, b.fixed, b.keys, b.arm, b.chunks, b.settings, b.laws, c.deep, b.seats,
-                b.offers, b.trials, b.arms, b.paid, b.frozen, c.answer_kind, c.answer_setting, c.tables, c.inverses,
-                self.bonus, c.ban_after, c.ban_length, c.affordable, c.each, self.theta, c.adaptive, self.lo,
-                self.horizon, self.agents, self.arms, b.t, until,
+                b.offers, b.trials, b.arms, b.paid, b.frozen, c.answer_kind, c.answer_setting, c.tables, c.roots,
+                b.work, c.inverses, self.bonus, c.ban_after, c.ban_length, c.affordable, c.each, self.theta, c.adaptive,
+                self.lo, self.horizon, self.agents, self.arms, b.t, until,
             )
         )  # fmt: skip
 

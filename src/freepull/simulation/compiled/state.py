@@ -27,8 +27,9 @@ LANE, OFFERS, REFUSALS, BANNED_UNTIL = range(4)
 """Columns of ``seats``, one row a (run, agent)."""
 SEAT, ARM = range(2)
 """Columns of ``offers``: who has one for the coming step, and for which arm; a run uses its first OPEN rows."""
-KAPPA, DECIDED_AT, OPEN, OFFERED, REFUSED, PAID = range(6)
-"""Columns of ``trials``, one row a run; DECIDED_AT is 0 while undecided, OPEN counts the coming step's offers."""
+KAPPA, DECIDED_AT, QUIET_UNTIL, OPEN, OFFERED, REFUSED, PAID = range(7)
+"""Columns of ``trials``, one row a run; DECIDED_AT is 0 while undecided, no elimination can happen before QUIET_UNTIL,
+OPEN counts the coming step's offers."""
 INVERSES, MEANS, UNPULLED, ACTIVE = range(4)
 """Columns of ``arms``, one row a (run, arm): Σ⌊2⁴⁰/N⌋, Σ⌊2⁴⁰·S/N⌋, agents who never pulled it, still in or not."""
 KIND, ROW = range(2)
@@ -64,12 +65,14 @@ class Block:
         self.keys: Words = np.zeros((3, L), np.uint64)
         self.arm: Ints = np.zeros(L, np.int64)
         """What each lane pulls in this step."""
+        self.work: Floats = np.ones(2 * WIDTH)
+        """Counts and sums of one chunk on their way to its statistics."""
         self.chunks: Ints = np.stack([coded.kind[agent_of_chunk], coded.row[agent_of_chunk]], axis=1)
         self.settings: Floats = coded.setting[agent_of_chunk]
         self.seats: Ints = np.zeros((B * M, 4), np.int64)
         self.seats[:, LANE] = lane_of
         self.offers: Ints = np.zeros((B * M, 2), np.int64)
-        self.trials: Ints = np.zeros((B, 6), np.int64)
+        self.trials: Ints = np.zeros((B, 7), np.int64)
         self.trials[:, KAPPA] = NEVER if coded.kappa is None else coded.kappa
         self.arms: Ints = np.zeros((B * K, 4), np.int64)
         self.arms[:, UNPULLED], self.arms[:, ACTIVE] = M, 1
