@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from functools import cache
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ import freepull as fp
 
 Z = 5.5
 T, RUNS, REFERENCE_RUNS = 100_000, 1000, 1024
-AUTHORS = {"bound": "simplified", "scale": 0.1}
+AUTHORS: dict[str, Any] = {"bound": "simplified", "scale": 0.1}
 
 
 @cache
@@ -68,13 +69,13 @@ def test_as_printed_nothing_is_decided_and_everything_is_spent(bound: str, scale
 
 @pytest.mark.parametrize(("delta", "cost", "error"), [(0.01, 25336, 309), (0.05, 23025, 302)])
 def test_the_authors_constant_costs_what_it_should(delta: float, cost: float, error: float) -> None:
-    result = toy(delta, **AUTHORS)  # type: ignore[arg-type]
-    assert result.frame["correct"].mean() >= 0.995
+    result = toy(delta, **AUTHORS)
+    assert result.frame["correct"].sum() >= 0.995 * RUNS
     assert close(*mean_and_error(result, "bonus"), cost, error)
 
 
 def test_the_authors_constant_decides_and_pays_whom_it_should() -> None:
-    result = toy(0.01, **AUTHORS)  # type: ignore[arg-type]
+    result = toy(0.01, **AUTHORS)
     decided = float(result.frame["decided"].sum()) / RUNS
     assert close(decided, rate_error(0.98, RUNS), 0.98, rate_error(0.98, REFERENCE_RUNS))
     reference = np.array([[0, 8369, 4290], [4306, 8371, 0]])
@@ -84,7 +85,7 @@ def test_the_authors_constant_decides_and_pays_whom_it_should() -> None:
 
 
 def test_agents_who_take_eight_offers_in_ten_cost_the_same() -> None:
-    result = toy(0.01, p=0.8, **AUTHORS)  # type: ignore[arg-type]
+    result = toy(0.01, p=0.8, **AUTHORS)
     paid, error = mean_and_error(result, "paid")
     assert close(paid, error, 25079, 281)
     assert close(*mean_and_error(result, "offered"), 31347, 281 / 0.8)
@@ -95,7 +96,7 @@ def test_agents_who_take_eight_offers_in_ten_cost_the_same() -> None:
 
 @pytest.mark.parametrize(("power", "cost"), [(0, 18189), (4, 24299), (12, 36255), (20, 44499)])
 def test_cost_grows_with_the_logarithm_of_delta(power: int, cost: float) -> None:
-    result = toy(math.exp(-power), **AUTHORS)  # type: ignore[arg-type]
+    result = toy(math.exp(-power), **AUTHORS)
     mean, error = mean_and_error(result, "bonus")
     assert close(mean, error, cost, 324)
 

@@ -10,6 +10,7 @@ import typer
 
 from freepull.cli.parts import build, build_game, choices
 from freepull.cli.screen import console, sentence_errors, show_result
+from freepull.errors import InvalidInput
 from freepull.principal import OFFERS, Principal, rules
 from freepull.principal.rules.paper import BOUNDS
 from freepull.simulation import Result, simulate
@@ -74,6 +75,10 @@ def command(
     """See EXAMPLE, which is shown as the command's help."""
     from freepull import checks
 
+    if save is not None and not save.parent.is_dir():
+        raise InvalidInput(
+            f"--save cannot be written to {save}, because there is no folder {save.parent}; make it first."
+        )
     checks.one_of("--rule", rule, RULES)
     checks.one_of("--offers", offers, OFFERS)
     checks.one_of("--until", until, UNTIL)

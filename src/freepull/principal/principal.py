@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from freepull import checks
+from freepull.errors import InvalidInput
 from freepull.game import TIE, normalised
 from freepull.principal.protocols import BanProtocol, TakeOrBan
 from freepull.principal.rules.base import Rule
@@ -68,8 +69,8 @@ class Principal:
 
         checks.whole("arms", arms, 2)
         checks.whole("agents", agents, 1)
-        if horizon is not None:
-            checks.whole("horizon", horizon, arms)
+        if horizon is not None and checks.whole("horizon", horizon, 1) < arms:
+            raise InvalidInput(f"horizon must be at least {arms}, the number of arms, got {horizon}.")
         p = normalised(weights, agents)
         weighted = weights is not None and bool(p.max() - p.min() > TIE)
         return Trial(self, Setting(arms, agents, horizon, p, weighted, self.offers))

@@ -17,6 +17,7 @@ from freepull.principal import Principal
 
 GameMaker = Callable[[np.random.Generator], Game]
 UNTIL = ("horizon", "decided")
+LONGEST = 1 << 31
 _GAME_STREAM = 0x67616D65
 
 
@@ -94,7 +95,9 @@ def check(
             f"game must be a freepull.Game, or a function that takes a generator and returns one, got {game!r}."
         )
     M, K = first.means.shape
-    horizon = checks.whole("horizon", horizon, K, 1 << 31)
+    horizon = checks.whole("horizon", horizon, 1)
+    if not K <= horizon <= LONGEST:
+        raise InvalidInput(f"horizon must be at least {K}, the number of arms, and at most {LONGEST:,}, got {horizon}.")
     weights = first.weights if first.weighted else None
     trial = principal.start(arms=K, agents=M, horizon=horizon, weights=weights)
     return Experiment(

@@ -1,0 +1,137 @@
+"""`freepull simulate` from the outside: tables, JSON, files, sentences and exit codes."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import freepull as fp
+
+SMALL = ["--horizon", "300", "--runs", "4"]
+
+
+def freepull(*args: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+    code = "from freepull.cli import main; main()"
+    env = {**os.environ, "COLUMNS": "200", "NO_COLOR": "1"}
+    return subprocess.run(
+        [sys.executable, "-c", code, *args], capture_output=True, text=True, cwd=cwd, env=env, check=False
+    )
+
+
+def test_the_default_is_the_papers_game() -> None:
+    done = freepull("simulate", *SMALL)
+    assert done.returncode == 0
+    assert "the paper's rule with the bound 'equation' at δ = 0.01 (proven)" in done.stdout
+    assert "4 runs of 300 steps" in done.stdout
+    assert "compiled engine" in done.stdout
+    assert "agent 1" in done.stdout
+    assert done.stderr == ""
+
+
+def test_json_is_all_that_is_printed_and_equals_the_library() -> None:
+    done = freepull("simulate", *SMALL, "--json", "--bound", "simplified", "--scale", "0.1", "--seed", "5")
+    told = json.loads(done.stdout)
+    principal = fp.Principal(fp.rules.Paper(0.01, "simplified", 0.1))
+    result = fp.simulate(fp.instances.toy(), principal=principal, horizon=300, runs=4, seed=5)
+    assert told["paid"] == result.paid.tolist()
+    assert told["summary"]["reward"]["mean"] == result.frame["reward"].mean()
+    assert "(heuristic)" in told["provenance"]["parameters"]["rule"]
+    assert told["summary"]["decided_at"]["low"] is None
+
+
+def test_every_part_has_an_option(tmp_path: Path) -> None:
+    means = tmp_path / "means.csv"
+    means.write_text("0.9,0.1\n0.2,0.3\n")
+    done = freepull(
+        "simulate", *SMALL, "--game", str(means), "--rewards", "beta:5", "--agents", "thompson", "--agents",
+        "epsilon-greedy:c=2", "--answers", "with-probability:0.5", "--rule", "paper", "--delta", "0.2", "--observe",
+        "steps:n=20", "--protocol", "ban-for:rounds=3", "--offers", "each", "--bonus", "2", "--budget", "50", "--until",
+        "decided", "--workers", "1", "--engine", "readable", "--trace", "100", "--save", str(tmp_path / "out.parquet"),
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    loaded = fp.Result.load(tmp_path / "out.parquet")
+    told = loaded.provenance["parameters"]
+    assert told["game"]["means"] == [[0.9, 0.1], [0.2, 0.3]]
+    assert told["agents"] == ["Thompson()", "EpsilonGreedy(c=2.0)"]
+    assert "BanFor(rounds=3.0)" in told["principal"] or "BanFor(rounds=3)" in told["principal"]
+    assert loaded.frame["bonus"].max() <= 50  # type: ignore[operator]
+    assert loaded.trace is not None
+    assert loaded.provenance["engine"] == "readable"
+
+
+@pytest.mark.parametrize(
+    ("args", "words"),
+    [
+        (["--agents", "tompson"], ["--agents", "'tompson'", "did you mean 'thompson'?"]),
+        (["--observe", "share:rh=0.5"], ["rh", "did you mean 'rho'?"]),
+        (["--protocol", "never-ban:3"], ["never-ban", "takes no parameter"]),
+        (["--answers", "hold-out:x"], ["must be a number", "'x'"]),
+        (["--horizon", "2"], ["horizon", "at least 3", "got 2"]),
+        (["--delta", "1.5"], ["delta", "(0, 1]", "1.5"]),
+        (["--bound", "finite-time"], ["bound", "did you mean 'finite_time'?"]),
+        (["--rule", "papper"], ["--rule", "did you mean 'paper'?"]),
+        (["--game", "nowhere.csv"], ["--game", "nowhere.csv"]),
+        (["--game", "family:agents=0"], ["agents", "at least 1"]),
+        (["--runs", "0"], ["runs", "at least 1", "got 0"]),
+        (["--seed", "-1"], ["seed", "got -1"]),
+        (["--bonus", "0"], ["bonus", "above 0"]),
+        (["--engine", "fast"], ["engine", "compiled", "got 'fast'"]),
+        (["--weights", "1,2"], ["weights", "rules.Paper"]),
+        (["--save", "no/such/folder/x.parquet"], ["cannot be written", "no folder"]),
+    ],
+)
+def test_bad_input_gets_one_sentence_and_exit_code_2(args: list[str], words: list[str], tmp_path: Path) -> None:
+    done = freepull("simulate", *SMALL, *args, cwd=tmp_path)
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert done.stderr.startswith("error: ")
+    assert done.stderr.count("\n") == 1
+    for word in words:
+        assert word in done.stderr, done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_help_has_an_example_that_runs() -> None:
+    shown = freepull("simulate", "--help").stdout
+    found = re.search(r"Example: freepull (simulate .*)", shown)
+    assert found is not None
+    done = freepull(*found.group(1).split(), "--horizon", "200")
+    assert done.returncode == 0, done.stderr
+
+
+def test_version_and_unknown_commands() -> None:
+    assert freepull("--version").stdout == f"freepull {fp.__version__}\n"
+    assert freepull("simulat").returncode == 2
+
+
+@pytest.mark.parametrize("engine", ["compiled", "readable"])
+def test_control_c_stops_within_two_seconds_and_keeps_the_finished_runs(engine: str, tmp_path: Path) -> None:
+    script = (
+        "import warnings, freepull as fp\n"
+        "warnings.simplefilter('ignore')\n"
+        "fp.simulate(fp.instances.toy(), principal=fp.Principal(fp.rules.Paper(0.01)), horizon=2000, runs=1)\n"
+        "print('ready', flush=True)\n"
+        "result = fp.simulate(fp.instances.toy(), principal=fp.Principal(fp.rules.Paper(0.01)), horizon=3000,\n"
+        f"                     runs=1_000_000, engine='{engine}')\n"
+        "print(result.interrupted, result.frame.height, (result.frame['paid'] == 1500).all(), flush=True)\n"
+    )
+    child = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True)
+    assert child.stdout is not None
+    assert child.stdout.readline() == "ready\n"
+    time.sleep(2.5)
+    child.send_signal(signal.SIGINT)
+    asked = time.monotonic()
+    out, _ = child.communicate(timeout=20)
+    assert time.monotonic() - asked < 2.0
+    interrupted, kept, whole = out.split()
+    assert interrupted == "True"
+    assert 0 < int(kept) < 1_000_000
+    assert whole == "True"
