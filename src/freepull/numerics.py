@@ -106,37 +106,46 @@ def kl_budget(c: float, t: int) -> float:
 
 
 @jit
-def kl_root(mean: float, bound: float) -> float:
-    """The q ≥ mean with kl(mean, q) = bound > 0, by Newton's method from above; −1 if it takes too long."""
+def kl_index(mean: float, pulls: float, budget: float) -> float:
+    """The largest q with pulls·kl(mean, q) ≤ budget among the 2³² points that halve [mean, 1] 32 times.
+
+    Newton's method, from above, where it cannot overshoot, tells where to look; from there kl itself decides, in steps
+    that double until the answer is enclosed and then halve.
+    """
+    if budget <= 0.0 or mean >= 1.0:
+        return mean
+    bound = budget / pulls
     tail = bound - (mean * math.log(mean) if mean > 0.0 else 0.0)
     q = min(mean + math.sqrt(0.5 * bound), 1.0 - (1.0 - mean) * math.exp(-tail / (1.0 - mean)))
-    for _ in range(12):
+    for _ in range(8):
+        if not mean < q < 1.0:
+            break
         step = (bernoulli_kl(mean, q) - bound) * q * (1.0 - q) / (q - mean)
         q -= step
-        if abs(step) < 1e-10:
-            return q
-    return -1.0
-
-
-@jit
-def kl_index(mean: float, pulls: float, budget: float) -> float:
-    """The largest q in [mean, 1] with pulls·kl(mean, q) ≤ budget, by a fixed number of halvings.
-
-    The halvings ask kl itself only near the root, which Newton's method finds first; further away the answer is known.
-    """
-    low, high = mean, 1.0
-    near, far = mean, 1.0
-    if budget > 0.0 and mean < 1.0:
-        root = kl_root(mean, budget / pulls)
-        if root > mean:
-            near, far = root - 1e-9, root + 1e-9
-    for _ in range(HALVINGS):
-        middle = 0.5 * (low + high)
-        below = middle <= near
-        if near < middle < far:
-            below = pulls * bernoulli_kl(mean, middle) <= budget
-        low, high = (middle if below else low), (high if below else middle)
-    return low
+        if abs(step) < 1e-6:
+            break
+    unit, last = (1.0 - mean) * 2.0**-HALVINGS, 2.0**HALVINGS
+    guess = min(max(math.floor((q - mean) / unit), 0.0), last - 1.0) if q == q else 0.0
+    low, high, stride = 0.0, last, 1.0
+    if pulls * bernoulli_kl(mean, mean + unit * guess) <= budget:
+        low = guess
+        while low + stride < last and pulls * bernoulli_kl(mean, mean + unit * (low + stride)) <= budget:
+            low += stride
+            stride *= 2.0
+        high = min(low + stride, last)
+    else:
+        high = guess
+        while high - stride > 0.0 and pulls * bernoulli_kl(mean, mean + unit * (high - stride)) > budget:
+            high -= stride
+            stride *= 2.0
+        low = max(high - stride, 0.0)
+    while high - low > 1.0:
+        middle = math.floor(0.5 * (low + high))
+        if pulls * bernoulli_kl(mean, mean + unit * middle) <= budget:
+            low = middle
+        else:
+            high = middle
+    return mean + unit * low
 
 
 @jit

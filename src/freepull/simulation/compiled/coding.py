@@ -72,8 +72,8 @@ class Coded:
     """A refusal bans from the ``ban_after``-th on, for ``ban_length`` steps."""
     affordable: int
     each: bool
-    deep: bool | None
-    """True if somebody plays KL-UCB or Thompson sampling, else None."""
+    deep: bool
+    """Whether somebody plays KL-UCB or Thompson sampling."""
     roots: NDArray[np.float64] | None
     """1/√N for N = 1…T where few arms keep the table in the cache; None where computing it is faster."""
     inverses: NDArray[np.int64]
@@ -111,7 +111,7 @@ def code(experiment: Experiment) -> Coded:
         ban_length=length,
         affordable=UNBOUNDED if room is None else room,
         each=principal.offers == "each",
-        deep=True if {KL_UCB, THOMPSON} & set(kind.tolist()) else None,
+        deep=bool({KL_UCB, THOMPSON} & set(kind.tolist())),
         roots=1.0 / np.sqrt(np.arange(experiment.horizon + 1.0).clip(1.0)) if K <= FEW_ARMS else None,
         inverses=np.concatenate([[0], (1 << 40) // np.arange(1, experiment.horizon + 2)]).astype(np.int64),
     )

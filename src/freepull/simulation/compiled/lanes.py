@@ -61,7 +61,8 @@ def _divide_chunk(typing: Any, work: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         base = _data(context, builder, signature.args[0], args[0])
         name = f"llvm.sqrt.v{NATIVE}f64"
-        root = cgutils.get_or_insert_function(builder.module, ir.FunctionType(_DOUBLES, [_DOUBLES]), name)
+        insert: Any = cgutils.get_or_insert_function
+        root = insert(builder.module, ir.FunctionType(_DOUBLES, [_DOUBLES]), name)
         for at in range(0, WIDTH, NATIVE):
             n_at, s_at = ir.Constant(_INT, at), ir.Constant(_INT, WIDTH + at)
             n, s = _load(builder, base, n_at), _load(builder, base, s_at)

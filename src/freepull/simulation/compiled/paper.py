@@ -289,7 +289,7 @@ class PaperKernel:
         b, c = block, self.coded
         return int(
             incentivize(
-                b.mean, b.root, b.cells, b.fixed, b.keys, b.arm, b.chunks, b.settings, b.laws, c.deep, b.seats,
+                b.mean, b.root, b.cells, b.fixed, b.keys, b.arm, b.chunks, b.settings, b.laws, b.deep, b.seats,
                 b.offers, b.trials, b.arms, b.paid, b.frozen, c.answer_kind, c.answer_setting, c.tables, c.roots,
                 b.work, c.inverses, self.bonus, c.ban_after, c.ban_length, c.affordable, c.each, self.theta, c.adaptive,
                 self.lo, self.horizon, self.agents, self.arms, b.t, until,

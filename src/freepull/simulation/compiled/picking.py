@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from freepull.numerics import bernoulli_kl, beta_draw, decision_key, jit, kl_budget, kl_index, mix, uniform
+from freepull.numerics import beta_draw, decision_key, jit, kl_budget, kl_index, mix, uniform
 from freepull.randomness import ARM, CHOICE_ARM, CHOICE_COIN, STEP
 from freepull.simulation.compiled.coding import ALPHA_UCB, EPSILON_GREEDY, GREEDY, KL_UCB, ROUND_ROBIN
 from freepull.simulation.compiled.lanes import WIDTH, first_largest
@@ -20,8 +20,7 @@ from freepull.simulation.compiled.state import CHOICES
 _LOW, _32, _ONE, _W = np.uint64(0xFFFFFFFF), np.uint64(32), np.uint64(1), np.uint64(WIDTH)
 _STEP = np.uint64(STEP)
 _COIN, _WHICH = np.uint64(ARM * CHOICE_COIN % (1 << 64)), np.uint64(ARM * CHOICE_ARM % (1 << 64))
-_SAFE = 1e-6
-"""An arm is passed over only if its index is below the best one by more than any rounding."""
+_LIFT = 1e-8
 
 
 @jit
@@ -64,33 +63,58 @@ def pick_chunk(
         for lane in range(_W):
             arm[first + lane] = (t - 1) % np.int64(K)
     elif deep is not None:
-        for lane in range(_W):
-            if kind == KL_UCB:
-                arm[first + lane] = _kl_ucb(mean, cells, laws, base + lane, K, kl_budget(setting, t), arm[first + lane])
-            else:
+        if kind == KL_UCB:
+            _kl_ucb_chunk(mean, cells, arm, laws, deep, base, first, K, kl_budget(setting, t))
+        else:
+            for lane in range(_W):
                 arm[first + lane] = _thompson(cells, laws, base + lane, K, keys[CHOICES, first + lane], t)
 
 
 @jit
-def _kl_ucb(mean: Any, cells: Any, laws: Any, at: Any, K: Any, budget: float, last: int) -> Any:
-    """The largest KL index, computed only for arms that could have it; the last winner is tried first."""
+def _kl_ucb_chunk(
+    mean: Any, cells: Any, arm: Any, laws: Any, deep: Any, base: Any, first: Any, K: Any, budget: float
+) -> None:
+    """KL-UCB for the lanes of a chunk.
+
+    ``deep`` keeps for every stream a line above its index as a function of the budget: the index is concave in it, so
+    its tangent is one until the arm is pulled again. Only the arm pulled last has no line yet; an unpulled arm's is
+    infinitely high. The highest line is where to look first.
+    """
+    for lane in range(_W):
+        position = base + np.uint64(arm[first + lane]) * _W + lane
+        if mean[position] < math.inf:
+            _kl_line(mean, cells, laws, deep, position, budget)
+    first_largest(deep[0], deep[1], base, K, budget, arm, first)
+    for lane in range(_W):
+        arm[first + lane] = _kl_ucb(mean, cells, laws, deep, base + lane, K, budget, np.uint64(arm[first + lane]))
+
+
+@jit
+def _kl_ucb(mean: Any, cells: Any, laws: Any, deep: Any, at: Any, K: Any, budget: float, best: Any) -> Any:
+    """The arm with the largest KL index, computed only for arms that could have it; ``best`` has the highest line."""
+    heights, slopes = deep
+    if mean[at + best * _W] == math.inf:
+        return np.int64(best)
+    top = _kl_line(mean, cells, laws, deep, at + best * _W, budget)
+    tried = best
     for k in range(K):
-        if mean[at + k * _W] == math.inf:
-            return np.int64(k)
-    best: Any = np.uint64(last)
-    top = kl_index(mean[at + best * _W], float(pulls_at(cells, laws, at + best * _W)), budget)
-    for k in range(K):
-        own = mean[at + k * _W]
-        pulls = float(pulls_at(cells, laws, at + k * _W))
-        behind = max(top - own, 0.0)
-        if k == best or 2.0 * behind * behind * pulls > budget + _SAFE:
-            continue
-        if own < top and pulls * bernoulli_kl(own, top) > budget + _SAFE:
-            continue
-        index = kl_index(own, pulls, budget)
-        if index > top or (index == top and k < best):
-            top, best = index, k
+        if k != tried and heights[at + k * _W] + slopes[at + k * _W] * budget >= top:
+            index = _kl_line(mean, cells, laws, deep, at + k * _W, budget)
+            if index > top or (index == top and k < best):
+                top, best = index, k
     return np.int64(best)
+
+
+@jit
+def _kl_line(mean: Any, cells: Any, laws: Any, deep: Any, position: Any, budget: float) -> float:
+    """The stream's KL index at this budget; its tangent, lifted by more than any rounding, is kept as the line."""
+    heights, slopes = deep
+    own, pulls = mean[position], float(pulls_at(cells, laws, position))
+    index = kl_index(own, pulls, budget)
+    slope = index * (1.0 - index) / (pulls * (index - own)) if index > own else 0.0
+    heights[position] = index + _LIFT - slope * budget if index > own or own == 1.0 else 1.0
+    slopes[position] = slope
+    return index
 
 
 @jit

@@ -65,6 +65,8 @@ class Block:
         self.keys: Words = np.zeros((3, L), np.uint64)
         self.arm: Ints = np.zeros(L, np.int64)
         """What each lane pulls in this step."""
+        self.deep: Any = (np.full(L * K, np.inf), np.zeros(L * K)) if coded.deep else None
+        """Lines above KL-UCB's indices: heights and slopes."""
         self.work: Floats = np.ones(2 * WIDTH)
         """Counts and sums of one chunk on their way to its statistics."""
         self.chunks: Ints = np.stack([coded.kind[agent_of_chunk], coded.row[agent_of_chunk]], axis=1)
