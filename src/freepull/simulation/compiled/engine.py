@@ -15,6 +15,7 @@ from freepull.game import Game
 from freepull.principal import rules
 from freepull.principal.record import UNITS
 from freepull.simulation.compiled.coding import Coded, code
+from freepull.simulation.compiled.notice import announce_compilation
 from freepull.simulation.compiled.observing import observe
 from freepull.simulation.compiled.offering import take_stock
 from freepull.simulation.compiled.paper import PaperKernel
@@ -66,6 +67,7 @@ class Stopped(Exception):
 
 def play(experiment: Experiment, workers: int | None, lanes: int = LANES) -> Iterator[Outcome]:
     """Play all runs and yield their outcomes as blocks finish; the number of workers changes no bit."""
+    announce_compilation()
     player = Player(experiment)
     threads = workers or os.cpu_count() or 1
     size = max(1, min(lanes // experiment.shape[0], -(-len(experiment.runs) // threads)))
