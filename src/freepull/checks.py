@@ -4,21 +4,32 @@ from __future__ import annotations
 
 import difflib
 import math
+import operator
 from collections.abc import Iterable
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from freepull.errors import InvalidInput, UnknownName
+
+
+def shown(value: Any) -> str:
+    """Return a value as it stands in a message: on one line, and not too long."""
+    text = " ".join(repr(value).split())
+    return text if len(text) <= 200 else text[:197] + "..."
 
 
 def whole(name: str, value: Any, least: int, most: int | None = None) -> int:
     """Return ``value`` as an int, if it is a whole number in [least, most]."""
     allowed = f"a whole number of at least {least}" if most is None else f"a whole number from {least} to {most}"
-    is_whole = not isinstance(value, bool) and (
-        isinstance(value, int) or (hasattr(value, "__index__")) or (isinstance(value, float) and value.is_integer())
-    )
-    if not is_whole or int(value) < least or (most is not None and int(value) > most):
-        raise InvalidInput(f"{name} must be {allowed}, got {value!r}.")
-    return int(value)
+    try:
+        number = operator.index(int(value) if isinstance(value, float) and value.is_integer() else value)
+    except TypeError:
+        number = None
+    if number is None or isinstance(value, bool) or number < least or (most is not None and number > most):
+        raise InvalidInput(f"{name} must be {allowed}, got {shown(value)}.")
+    return number
 
 
 def real(
@@ -39,7 +50,7 @@ def real(
         number < high or (not open_high and number == high)
     )
     if not (math.isfinite(number) and inside):
-        raise InvalidInput(f"{name} must be {_interval(low, high, open_low, open_high)}, got {value!r}.")
+        raise InvalidInput(f"{name} must be {_interval(low, high, open_low, open_high)}, got {shown(value)}.")
     return number
 
 
@@ -58,11 +69,19 @@ def one_of(name: str, value: Any, allowed: Iterable[str]) -> str:
         return value
     close = difflib.get_close_matches(str(value), choices, n=1, cutoff=0.5)
     hint = f"; did you mean {close[0]!r}?" if close else "."
-    raise UnknownName(f"{name} must be one of {', '.join(choices)}; got {value!r}{hint}")
+    raise UnknownName(f"{name} must be one of {', '.join(choices)}; got {shown(value)}{hint}")
 
 
 def instance(name: str, value: Any, kind: type, example: str) -> None:
     """Refuse a value of the wrong kind, with an example of a right one."""
     if not isinstance(value, kind):
-        got = f"the class {value.__name__}" if isinstance(value, type) else repr(value)
+        got = f"the class {value.__name__}" if isinstance(value, type) else shown(value)
         raise InvalidInput(f"{name} must be {example}, got {got}.")
+
+
+def numbers(name: str, value: Any) -> NDArray[np.float64]:
+    """Return ``value`` as an array of floats, if it is one."""
+    try:
+        return np.asarray(value, float)
+    except (TypeError, ValueError):
+        raise InvalidInput(f"{name} must be numbers, with rows of equal length, got {shown(value)}.") from None

@@ -58,8 +58,9 @@ class Game:
 
     @cached_property
     def gaps(self) -> Array:
-        """Δ_k = μ_* − μ_k, and Δ_min for the best arm itself."""
-        return _gaps(self.global_means)
+        """Δ_k = μ_* − μ_k, and Δ_min for the best arm itself; 0 for arms that tie."""
+        gaps = _gaps(self.global_means)
+        return np.asarray(np.where(gaps < TIE, 0.0, gaps))
 
     @property
     def minimum_gap(self) -> float:
@@ -104,10 +105,10 @@ def normalised(weights: Any, agents: int) -> Array:
     """Return p_m: the weights divided by their sum, or 1/M each."""
     if weights is None:
         return np.full(agents, 1.0 / agents)
-    p = _array("weights", weights)
+    p = checks.numbers("weights", weights)
     if p.shape != (agents,) or not np.isfinite(p).all() or (p < 0).any() or p.sum() <= 0:
         raise InvalidInput(
-            f"weights must be {agents} numbers of at least 0, one an agent and not all 0, got {weights!r}."
+            f"weights must be {agents} numbers of at least 0, one an agent and not all 0, got {checks.shown(weights)}."
         )
     return np.asarray(p / p.sum())
 
@@ -118,7 +119,7 @@ def _means(means: Any, law: Law) -> Array:
         raise InvalidInput(f"means must be left out with {type(law).__name__} rewards, which fix them.")
     if fixed is None and means is None:
         raise InvalidInput("means must be a table of agents × arms, got None.")
-    table = _array("means", means if fixed is None else fixed).copy()
+    table = checks.numbers("means", means if fixed is None else fixed).copy()
     if table.ndim != 2:
         raise InvalidInput(f"means must be a table of agents × arms, one row an agent, got {table.ndim} dimension(s).")
     agents, arms = table.shape
@@ -129,13 +130,6 @@ def _means(means: Any, law: Law) -> Array:
         m, k = (int(i[0]) for i in np.nonzero(wrong))
         raise InvalidInput(f"means must lie in [0, 1], got {table[m, k]:g} for agent {m} and arm {k}.")
     return table
-
-
-def _array(name: str, value: Any) -> Array:
-    try:
-        return np.asarray(value, float)
-    except (TypeError, ValueError):
-        raise InvalidInput(f"{name} must be numbers, with rows of equal length, got {value!r}.") from None
 
 
 def _gaps(means: Array) -> Array:

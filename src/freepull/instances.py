@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +23,7 @@ def toy() -> Game:
     return Game([[0.89, 0.47, 0.01], [0.01, 0.47, 0.89]])
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Family:
     """The paper's random games (appendix, Fig. 2(d)): call it with a generator for a fresh one.
 
@@ -38,19 +38,23 @@ class Family:
     """
 
     agents: int
-    means: Sequence[float] = field(default=PAPER_MEANS, repr=False)
+    means: Sequence[float] = PAPER_MEANS
     sd: float = 0.1
     gap: tuple[float, float] | None = (4.5e-3, 5.5e-3)
 
     def __post_init__(self) -> None:
-        checks.whole("agents", self.agents, 1)
+        object.__setattr__(self, "agents", checks.whole("agents", self.agents, 1))
         checks.real("sd", self.sd, 0.0, open_low=True)
         if len(self.means) < 2:
-            raise InvalidInput(f"means must name at least 2 arms, got {list(self.means)!r}.")
+            raise InvalidInput(f"means must name at least 2 arms, got {checks.shown(list(self.means))}.")
         for mean in self.means:
             checks.real("means", mean, 0.0, 1.0)
         if self.gap is not None and not (len(self.gap) == 2 and 0 <= self.gap[0] < self.gap[1] <= 1):
-            raise InvalidInput(f"gap must be two numbers 0 ≤ low < high ≤ 1, or None, got {self.gap!r}.")
+            raise InvalidInput(f"gap must be two numbers 0 ≤ low < high ≤ 1, or None, got {checks.shown(self.gap)}.")
+
+    def __repr__(self) -> str:
+        means = "" if tuple(self.means) == PAPER_MEANS else f"means={tuple(self.means)!r}, "
+        return f"Family(agents={self.agents}, {means}sd={self.sd!r}, gap={self.gap!r})"
 
     def __call__(self, rng: np.random.Generator) -> Game:
         """Draw one game."""

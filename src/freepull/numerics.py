@@ -47,7 +47,7 @@ _STEP = np.uint64(randomness.STEP)
 _ATTEMPT = np.uint64(randomness.ATTEMPT)
 _M1 = np.uint64(0xBF58476D1CE4E5B9)
 _M2 = np.uint64(0x94D049BB133111EB)
-_30, _27, _31, _11 = np.uint64(30), np.uint64(27), np.uint64(31), np.uint64(11)
+_30, _27, _31, _11, _12 = np.uint64(30), np.uint64(27), np.uint64(31), np.uint64(11), np.uint64(12)
 UNIT = 2.0**30
 HALVINGS = 32
 
@@ -69,7 +69,7 @@ def uniform(word: Any) -> float:
 @jit
 def uniform_open(word: Any) -> float:
     """Return a number strictly between 0 and 1."""
-    return (float(np.int64(word >> _11)) + 0.5) * 2.0**-53
+    return (float(np.int64(word >> _12)) + 0.5) * 2.0**-52
 
 
 @jit

@@ -154,10 +154,9 @@ class Categorical(Law):
     probabilities: Any
 
     def __post_init__(self) -> None:
-        values = np.asarray(self.values, float)
-        table = np.asarray(self.probabilities, float)
+        values, table = checks.numbers("values", self.values), checks.numbers("probabilities", self.probabilities)
         if values.ndim != 1 or not len(values) or not ((values >= 0) & (values <= 1)).all():
-            raise InvalidInput(f"values must be a list of numbers in [0, 1], got {self.values!r}.")
+            raise InvalidInput(f"values must be a list of numbers in [0, 1], got {checks.shown(self.values)}.")
         if table.ndim != 3 or table.shape[2] != len(values):
             raise InvalidInput(
                 f"probabilities must be an agents × arms × {len(values)} table, got the shape {table.shape}."
@@ -203,11 +202,10 @@ class Empirical(Law):
             )
         for m, row in enumerate(self.samples):
             for k, logged in enumerate(row):
-                x = np.asarray(logged, float)
+                x = checks.numbers(f"samples[{m}][{k}]", logged)
                 if x.ndim != 1 or not len(x) or not ((x >= 0) & (x <= 1)).all():
-                    raise InvalidInput(
-                        f"samples[{m}][{k}] must be a list of at least one reward in [0, 1], got {logged!r}."
-                    )
+                    must = f"samples[{m}][{k}] must be a list of at least one reward in [0, 1]"
+                    raise InvalidInput(f"{must}, got {checks.shown(logged)}.")
 
     def _sorted(self) -> list[list[Array]]:
         return [[np.sort(np.rint(np.asarray(x, float) * UNITS) / UNITS) for x in row] for row in self.samples]

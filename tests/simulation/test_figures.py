@@ -52,7 +52,9 @@ def test_without_incentives_six_in_ten_name_the_best_arm() -> None:
     passive = fp.simulate(
         fp.instances.toy(), principal=fp.Principal(fp.rules.Passive()), horizon=T, runs=runs, seed=2021
     )
-    assert close(float(passive.frame["correct"].sum()) / runs, rate_error(0.599, runs), 0.599, rate_error(0.599, 10_016))
+    assert close(
+        float(passive.frame["correct"].sum()) / runs, rate_error(0.599, runs), 0.599, rate_error(0.599, 10_016)
+    )
     assert passive.frame["paid"].sum() == 0
 
 

@@ -1,4 +1,4 @@
-"""The budget: how many bonuses it can pay for."""
+"""Money: how many bonuses a budget pays for, and what some bonuses cost, decided on decimal numbers as written."""
 
 from __future__ import annotations
 
@@ -6,7 +6,12 @@ from decimal import Decimal
 
 
 def affordable(budget: float | None, bonus: float) -> int | None:
-    """Return ⌊budget/bonus⌋, decided on the decimal numbers as written (0.3 buys three bonuses of 0.1)."""
+    """Return ⌊budget/bonus⌋: 0.3 buys three bonuses of 0.1."""
     if budget is None:
         return None
     return int(Decimal(str(budget)) / Decimal(str(bonus)))
+
+
+def cost(paid: int, bonus: float) -> float:
+    """Return paid × bonus: three bonuses of 0.1 cost 0.3."""
+    return float(paid * Decimal(str(bonus)))

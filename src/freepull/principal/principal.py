@@ -67,10 +67,11 @@ class Principal:
         """Begin a trial on a panel of agents, driven by ask, tell and end_step."""
         from freepull.principal.trial import Trial
 
-        checks.whole("arms", arms, 2)
-        checks.whole("agents", agents, 1)
-        if horizon is not None and checks.whole("horizon", horizon, 1) < arms:
-            raise InvalidInput(f"horizon must be at least {arms}, the number of arms, got {horizon}.")
+        arms, agents = checks.whole("arms", arms, 2), checks.whole("agents", agents, 1)
+        if horizon is not None:
+            horizon = checks.whole("horizon", horizon, 1)
+            if horizon < arms:
+                raise InvalidInput(f"horizon must be at least {arms}, the number of arms, got {horizon}.")
         p = normalised(weights, agents)
         weighted = weights is not None and bool(p.max() - p.min() > TIE)
         return Trial(self, Setting(arms, agents, horizon, p, weighted, self.offers))

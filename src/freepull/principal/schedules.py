@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from freepull import checks
@@ -36,8 +37,8 @@ class Share(Schedule):
         checks.real("rho", self.rho, 0.0, 1.0)
 
     def kappa(self, setting: Setting, rule: Rule) -> int:
-        """A share of the horizon; the tiny addition mends products such as 0.29 · 100."""
-        return math.floor(self.rho * setting.horizon_for("observe.Share") + 1e-9)
+        """A share of the horizon, of the decimal number as written; the tiny addition makes thirds of 3 whole."""
+        return math.floor(Fraction(str(self.rho)) * setting.horizon_for("observe.Share") + Fraction(1, 1_000_000))
 
 
 @dataclass(frozen=True)
@@ -75,7 +76,7 @@ class KnownGap(Schedule):
     def kappa(self, setting: Setting, rule: Rule) -> int:
         """Leave the time that the theorems say is enough."""
         if rule.delta is None:
-            raise InvalidInput(f"observe.KnownGap needs a rule with a delta, got {rule!r}.")
+            raise InvalidInput(f"observe.KnownGap needs a rule with a delta, got {checks.shown(rule)}.")
         T, K, M = setting.horizon_for("observe.KnownGap"), setting.arms, setting.agents
         L = math.log(K * T / rule.delta)
         return max(0, min(T, math.floor(T - (16 * K * L + 64 * M * K * math.log(L)) / self.gap**2)))

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from freepull import checks
 from freepull.errors import InvalidInput
-from freepull.principal.budget import affordable
+from freepull.principal.budget import affordable, cost
 from freepull.principal.record import Record, units
 from freepull.principal.schedules import Adaptive
 from freepull.principal.setting import Setting
@@ -75,15 +75,17 @@ class Trial:
 
     @property
     def phase(self) -> str:
-        """ "observing", "incentivizing" or "decided"."""
+        """The phase: observing, incentivizing, decided, or over (undecided at the horizon)."""
         if self.decided_at is not None:
             return "decided"
+        if self.setting.horizon is not None and self.steps >= self.setting.horizon:
+            return "over"
         return "incentivizing" if self.kappa is not None and self.steps >= self.kappa else "observing"
 
     @property
     def spent(self) -> float:
         """C(t), in units of reward."""
-        return self.paid_total * self.principal.bonus
+        return cost(self.paid_total, self.principal.bonus)
 
     @property
     def banned(self) -> int:
@@ -115,7 +117,9 @@ class Trial:
         """Record one pull; return what became of the agent's open offer: "paid", "refused", or None without one."""
         self._check_agent(agent)
         if not _is_index(arm, self.setting.arms):
-            raise InvalidInput(f"arm must be a whole number from 0 to {self.setting.arms - 1}, got {arm!r}.")
+            raise InvalidInput(
+                f"arm must be a whole number from 0 to {self.setting.arms - 1}, got {checks.shown(arm)}."
+            )
         x = checks.real("reward", reward, 0.0, 1.0)
         self.record.add(agent, arm, units(x))
         offer = self._open.pop(agent, None)
@@ -139,9 +143,9 @@ class Trial:
             if until > t:
                 self.banned_until[agent] = until
         self._refusing.clear()
-        if self.decided_at is not None:
+        if self.decided_at is not None or (self.setting.horizon is not None and t > self.setting.horizon):
             return
-        self.rule.evaluate(self.phase == "incentivizing")
+        self.rule.evaluate(incentivizing=self.kappa is not None and t >= self.kappa)
         self._find_kappa(t)
         if self.rule.decided:
             self.decided_at = t
@@ -182,7 +186,9 @@ class Trial:
 
     def _check_agent(self, agent: Any) -> None:
         if not _is_index(agent, self.setting.agents):
-            raise InvalidInput(f"agent must be a whole number from 0 to {self.setting.agents - 1}, got {agent!r}.")
+            raise InvalidInput(
+                f"agent must be a whole number from 0 to {self.setting.agents - 1}, got {checks.shown(agent)}."
+            )
 
 
 def _is_index(value: Any, size: int) -> bool:

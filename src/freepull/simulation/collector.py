@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from freepull.principal.budget import cost
 from freepull.simulation.experiment import Experiment
 from freepull.simulation.outcome import Outcome
 from freepull.simulation.results import Result
@@ -49,14 +50,14 @@ class Collector:
         self.rows.append(
             (outcome.run, outcome.arm, outcome.correct, outcome.decided, outcome.certified, outcome.decided_at, paid,
              outcome.offered, outcome.refused, outcome.banned, int(outcome.pulls.sum()) - paid,
-             math.fsum(rewards), paid * bonus, math.fsum(regrets))
+             math.fsum(rewards), cost(paid, bonus), math.fsum(regrets))
         )  # fmt: skip
         self.paid += outcome.paid
         self.paid_squared += outcome.paid**2
         if self.keep == "agents":
-            received = outcome.paid.sum(axis=1) * bonus
+            received = [cost(count, bonus) for count in outcome.paid.sum(axis=1).tolist()]
             for m, pulls in enumerate(outcome.pulls.tolist()):
-                row = (outcome.run, m, pulls, float(rewards[m]), float(received[m]), float(regrets[m]))
+                row = (outcome.run, m, pulls, float(rewards[m]), received[m], float(regrets[m]))
                 self.agents.append(row)
         for point in outcome.trace:
             self.trace.append((outcome.run, point.step, point.arm, point.active, point.mean, point.bound, point.paid))

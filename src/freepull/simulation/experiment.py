@@ -83,7 +83,9 @@ def check(
     if isinstance(runs, Sequence) and not isinstance(runs, (str, bytes)):
         numbers = tuple(checks.whole("runs", run, 0) for run in runs)
         if not numbers or len(set(numbers)) < len(numbers):
-            raise InvalidInput(f"runs must be a number of runs, or a list of different run numbers, got {runs!r}.")
+            raise InvalidInput(
+                f"runs must be a number of runs, or a list of different run numbers, got {checks.shown(runs)}."
+            )
     else:
         numbers = tuple(range(checks.whole("runs", runs, 1)))
     if isinstance(game, Game):
@@ -91,9 +93,8 @@ def check(
     elif callable(game):
         first = _drawn(game, seed, numbers[0])
     else:
-        raise InvalidInput(
-            f"game must be a freepull.Game, or a function that takes a generator and returns one, got {game!r}."
-        )
+        must = "game must be a freepull.Game, or a function that takes a generator and returns one"
+        raise InvalidInput(f"{must}, got {checks.shown(game)}.")
     M, K = first.means.shape
     horizon = checks.whole("horizon", horizon, 1)
     if not K <= horizon <= LONGEST:
@@ -119,7 +120,7 @@ def check(
 def _drawn(maker: GameMaker, seed: int, run: int) -> Game:
     game = maker(np.random.default_rng([seed, run, _GAME_STREAM]))
     if not isinstance(game, Game):
-        raise InvalidInput(f"game must return a freepull.Game, got {game!r}.")
+        raise InvalidInput(f"game must return a freepull.Game, got {checks.shown(game)}.")
     return game
 
 
@@ -134,7 +135,7 @@ def _for_each(name: str, given: Any, count: int, kind: type, contract: str) -> t
     made = [item() if isinstance(item, type) else item for item in items]
     for item in made:
         if not isinstance(item, kind):
-            raise InvalidInput(f"{name} must be objects {contract}, got {item!r}.")
+            raise InvalidInput(f"{name} must be objects {contract}, got {checks.shown(item)}.")
     return tuple(made) if several else tuple(made) * count
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable
 
+from freepull import checks
 from freepull.agents import Agent
 from freepull.answers import Situation
 from freepull.errors import AgentError
@@ -27,7 +28,7 @@ class Seat:
 
     def __init__(self, experiment: Experiment, game: Game, run: int, number: int) -> None:
         self.number, self.game = number, game
-        self.answer = experiment.answers[number]
+        self.answer = copy.deepcopy(experiment.answers[number])
         self.strategy: Agent = copy.deepcopy(experiment.agents[number])
         self.reward_key, choice_key, self.answer_key = (
             key(experiment.seed, run, number, purpose) for purpose in (REWARD, CHOICE, ANSWER)
@@ -48,10 +49,8 @@ class Seat:
                 return offer.arm
         arm = self.strategy.pick(t)
         if not (hasattr(arm, "__index__") and not isinstance(arm, bool) and 0 <= arm < self.game.arms):
-            picked = f"{type(self.strategy).__name__}.pick({t})"
-            raise AgentError(
-                f"{picked} must return an arm from 0 to {self.game.arms - 1}, got {arm!r} from agent {self.number}."
-            )
+            must = f"{type(self.strategy).__name__}.pick({t}) must return an arm from 0 to {self.game.arms - 1}"
+            raise AgentError(f"{must}, got {checks.shown(arm)} from agent {self.number}.")
         return int(arm)
 
     def pull(self, arm: int) -> float:

@@ -63,6 +63,8 @@ class Result:
             for name, part in (("agents", self.agents), ("trace", self.trace)):
                 if part is not None:
                     part.write_parquet(_beside(target, name), metadata=told)
+                else:
+                    _beside(target, name).unlink(missing_ok=True)
         except OSError as error:
             raise ResultError(f"{target} cannot be written: {error}; give a path in a folder that exists.") from None
         return target
@@ -74,11 +76,11 @@ class Result:
         try:
             told = pl.read_parquet_metadata(source).get(_KEY)
             frame = pl.read_parquet(source)
+            parts = {name: pl.read_parquet(f) for name in ("agents", "trace") if (f := _beside(source, name)).exists()}
         except (OSError, pl.exceptions.PolarsError) as error:
             raise ResultError(f"{source} cannot be read: {error}; give a file written by Result.save.") from None
         if told is None:
             raise ResultError(f"{source} holds no freepull result; give a file written by Result.save.")
-        parts = {name: pl.read_parquet(f) for name in ("agents", "trace") if (f := _beside(source, name)).exists()}
         head = json.loads(told)
         paid, spread = (np.array(head[name], float) for name in ("paid", "paid_error"))
         return cls(frame, paid, spread, head["provenance"], **parts)

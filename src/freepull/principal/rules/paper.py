@@ -44,7 +44,9 @@ class Paper(Rule):
         checks.real("delta", self.delta, 0.0, 1.0, open_low=True, open_high=self.bound == "finite_time")
         checks.real("scale", self.scale, 0.0, open_low=True)
         if self.scale != 1.0 and self.bound != "simplified":
-            raise InvalidInput(f"scale must be 1 unless bound is 'simplified', got {self.scale!r} for {self.bound!r}.")
+            raise InvalidInput(
+                f"scale must be 1 unless bound is 'simplified', got {checks.shown(self.scale)} for {self.bound!r}."
+            )
 
     def theta(self, arms: int, agents: int, horizon: int) -> float:
         """Return θ in CB_k = (1/M)·√(Σ_m 1/N_km · θ)."""
@@ -121,7 +123,7 @@ class PaperState(RuleState):
         """(n_k − N_km)⁺ with n_k = 4θ/(M·Δ̂_k²), Δ̂ at least the window's lo; 0 for eliminated arms."""
         setting, K = self.setting, self.setting.arms
         T = setting.horizon_for("rules.Paper")
-        lo, _ = gap_window(K, setting.agents, T, T // 2, min(self.delta, 0.999), setting.offers)
+        lo, _ = gap_window(K, setting.agents, T, T // 2, self.delta, setting.offers)
         mean = [self.mean(k) for k in range(K)]
         leader = self.leader()
         rivals = [mean[leader] - mean[k] for k in range(K) if k != leader and self.active[k]]

@@ -267,7 +267,7 @@ class PaperKernel:
         rule, (M, K), T = experiment.principal.rule, experiment.shape, experiment.horizon
         assert isinstance(rule, Paper)
         self.theta, self.proven = rule.theta(K, M, T), rule.proven(K, M, T)
-        self.lo = gap_window(K, M, T, T // 2, min(rule.delta, 0.999), experiment.principal.offers)[0]
+        self.lo = gap_window(K, M, T, T // 2, rule.delta, experiment.principal.offers)[0]
         self.bonus, self.horizon, self.agents, self.arms = experiment.principal.bonus, T, M, np.uint64(K)
         self.coded = coded
         every = max(1, T // 1000)

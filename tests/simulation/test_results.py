@@ -1,0 +1,157 @@
+"""Results: the columns of the contract, and files that come back as they were."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from polars.testing import assert_frame_equal
+
+import freepull as fp
+from drive import assert_sentence, paper
+from freepull.errors import ResultError
+
+COLUMNS: dict[Any, Any] = {
+    "run": pl.Int64,
+    "arm": pl.Int64,
+    "correct": pl.Boolean,
+    "decided": pl.Boolean,
+    "certified": pl.Boolean,
+    "decided_at": pl.Int64,
+    "paid": pl.Int64,
+    "offered": pl.Int64,
+    "refused": pl.Int64,
+    "banned": pl.Int64,
+    "free_pulls": pl.Int64,
+    "reward": pl.Float64,
+    "bonus": pl.Float64,
+    "regret": pl.Float64,
+}
+
+
+def simulate(**more: Any) -> fp.Result:
+    told: dict[str, Any] = {"principal": fp.Principal(paper(5.0, arms=3)), "horizon": 30, "runs": 4, "seed": 2}
+    return fp.simulate(fp.instances.toy(), **(told | {"engine": "readable"} | more))
+
+
+def test_columns_and_types_are_those_of_the_contract() -> None:
+    assert dict(simulate().frame.schema) == COLUMNS
+
+
+def test_a_row_an_agent_has_pulls_reward_bonus_and_regret() -> None:
+    agents = simulate(keep="agents").agents
+    assert agents is not None
+    assert dict(agents.schema) == {
+        "run": pl.Int64,
+        "agent": pl.Int64,
+        "pulls": pl.List(pl.Int64),
+        "reward": pl.Float64,
+        "bonus": pl.Float64,
+        "regret": pl.Float64,
+    }
+    assert agents["run"].to_list() == [0, 0, 1, 1, 2, 2, 3, 3]
+    assert agents["agent"].to_list() == [0, 1] * 4
+
+
+def test_an_empty_trace_still_has_its_columns() -> None:
+    trace = simulate(until="decided", trace=[30], principal=fp.Principal(paper(1e-6, arms=3))).trace
+    assert trace is not None
+    assert trace.schema == simulate(trace=[30]).trace.schema  # type: ignore[union-attr]
+
+
+def test_reward_bonus_and_regret_by_hand() -> None:
+    game = fp.Game([[0.9, 0.5, 0.1], [0.2, 0.4, 0.6]])
+    principal = fp.Principal(paper(1000.0, arms=3), observe=fp.observe.Steps(3), bonus=2.5)
+    told: dict[str, Any] = {"principal": principal, "agents": fp.agents.RoundRobin(), "engine": "readable"}
+    result = fp.simulate(game, horizon=5, runs=1, keep="agents", **told)
+    row = result.frame.row(0, named=True)
+    assert result.agents is not None
+    # three steps of their own; then agent 0 is paid for arm 0 and agent 1 picks arm 0; then arm 1 for both
+    assert result.agents["pulls"].to_list() == [[2, 2, 1], [2, 2, 1]]
+    assert result.paid.tolist() == [[1, 1, 0], [0, 0, 0]]
+    assert (row["paid"], row["free_pulls"], row["bonus"]) == (2, 8, 5.0)
+    assert result.agents["bonus"].to_list() == [5.0, 0.0]
+    # losses: agent 0: 0, .4, .8; agent 1: .4, .2, 0
+    assert result.agents["regret"].to_list() == pytest.approx([2 * 0.4 + 0.8, 2 * 0.4 + 2 * 0.2])
+    assert row["regret"] == pytest.approx(2.8)
+    assert row["reward"] == sum(result.agents["reward"])
+
+
+def test_paid_is_the_mean_over_runs_per_agent_and_arm_with_its_standard_error() -> None:
+    lenient = fp.Principal(paper(5.0, arms=3), protocol=fp.protocols.NeverBan())
+    moody: dict[str, Any] = {"principal": lenient, "answers": fp.answers.WithProbability(0.5)}
+    together, alone = simulate(**moody), np.array([simulate(**moody, runs=[run]).paid for run in range(4)])
+    assert together.paid.shape == (2, 3)
+    assert together.paid == pytest.approx(alone.mean(axis=0))
+    assert together.paid_error == pytest.approx(alone.std(axis=0, ddof=1) / 2)
+    assert together.paid_error.max() > 0
+
+
+def test_provenance_tells_where_a_result_came_from() -> None:
+    told = simulate(runs=[1, 5]).provenance
+    assert told["freepull"] == fp.__version__
+    assert (told["seed"], told["engine"], told["finished"], told["interrupted"]) == (2, "readable", 2, False)
+    assert told["parameters"]["horizon"] == 30
+    assert told["parameters"]["runs"] == [1, 5]
+    assert set(told) >= {"machine", "libraries", "seconds", "at"}
+
+
+def test_a_saved_result_comes_back_as_it_was(tmp_path: Path) -> None:
+    result = simulate(keep="agents", trace=10)
+    loaded = fp.Result.load(result.save(tmp_path / "runs.parquet"))
+    for name in ("frame", "agents", "trace"):
+        assert_frame_equal(getattr(loaded, name), getattr(result, name), check_exact=True)
+    assert (loaded.paid == result.paid).all()
+    assert loaded.provenance == result.provenance
+    assert_frame_equal(loaded.summary(), result.summary())
+
+
+def test_what_was_not_kept_is_not_there_after_loading(tmp_path: Path) -> None:
+    loaded = fp.Result.load(simulate().save(str(tmp_path / "runs.parquet")))
+    assert loaded.agents is None
+    assert loaded.trace is None
+
+
+def test_saving_over_an_older_result_leaves_nothing_of_it(tmp_path: Path) -> None:
+    simulate(keep="agents", trace=10, seed=1).save(tmp_path / "runs.parquet")
+    simulate(seed=2).save(tmp_path / "runs.parquet")
+    loaded = fp.Result.load(tmp_path / "runs.parquet")
+    assert loaded.agents is None
+    assert loaded.trace is None
+
+
+def test_a_single_run_comes_back_too(tmp_path: Path) -> None:
+    loaded = fp.Result.load(simulate(runs=1).save(tmp_path / "one.parquet"))
+    assert loaded.frame.height == 1
+    assert np.isnan(loaded.paid_error).all()
+
+
+@pytest.mark.parametrize("kind", ["missing", "text", "empty", "folder", "foreign", "truncated", "agents"])
+def test_a_foreign_file_is_refused_with_a_sentence(tmp_path: Path, kind: str) -> None:
+    path = tmp_path / "file.parquet"
+    if kind == "text":
+        path.write_text("hello")
+    elif kind == "empty":
+        path.write_bytes(b"")
+    elif kind == "folder":
+        path.mkdir()
+    elif kind == "foreign":
+        pl.DataFrame({"a": [1]}).write_parquet(path)
+    elif kind == "truncated":
+        simulate().save(path)
+        path.write_bytes(path.read_bytes()[:-100])
+    elif kind == "agents":
+        simulate(keep="agents").save(path)
+        (tmp_path / "file.agents.parquet").write_text("broken")
+    with pytest.raises(ResultError) as problem:
+        fp.Result.load(path)
+    assert "give a file written by Result.save" in assert_sentence(problem)
+
+
+def test_a_path_that_cannot_be_written_is_refused_with_a_sentence(tmp_path: Path) -> None:
+    with pytest.raises(ResultError) as problem:
+        simulate().save(tmp_path / "nowhere" / "runs.parquet")
+    assert "cannot be written" in assert_sentence(problem)
