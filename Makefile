@@ -29,6 +29,9 @@ lint: $(READY) ## ruff and the import contract
 types: $(READY) ## mypy --strict
 	$(BIN)/mypy
 
+bench: $(READY) ## how fast it is, side by side with C and others; writes docs/benchmarks.md
+	$(BIN)/python benchmarks/bench.py
+
 docs: $(READY) ## the site, in docs/_build/html
 	$(BIN)/python -m sphinx -W -q docs docs/_build/html
 	@echo "docs/_build/html/index.html"

@@ -61,8 +61,8 @@ class Coded:
     """s_t = √(α·log t), one row for each α."""
     groups: list[NDArray[np.int64]]
     """Agents that follow the same strategy with the same parameter."""
-    answer_kind: NDArray[np.int64]
-    answer_setting: NDArray[np.float64]
+    answers: tuple[NDArray[np.int64], NDArray[np.float64]] | None
+    """How each agent answers, and its parameter; None if all take every offer."""
     law: int
     kappa: int | None
     adaptive: float
@@ -102,8 +102,7 @@ def code(experiment: Experiment) -> Coded:
         row=np.array([alphas.index(setting[m]) if kind[m] == ALPHA_UCB else 0 for m in range(M)], np.int64),
         tables=_tables(alphas, experiment.horizon),
         groups=[np.array(members, np.int64) for members in together.values()],
-        answer_kind=np.array([_ANSWERS[type(a)] for a in replies], np.int64),
-        answer_setting=np.array([float(getattr(a, "p", getattr(a, "n", 0.0))) for a in replies]),
+        answers=None if all(type(a) is answers.Always for a in replies) else _answers(replies),
         law=0 if isinstance(first.rewards, Bernoulli) else first.streams.kind,
         kappa=trial.kappa,
         adaptive=principal.observe.slack if isinstance(principal.observe, Adaptive) else 0.0,
@@ -115,6 +114,11 @@ def code(experiment: Experiment) -> Coded:
         roots=1.0 / np.sqrt(np.arange(experiment.horizon + 1.0).clip(1.0)) if K <= FEW_ARMS else None,
         inverses=np.concatenate([[0], (1 << 40) // np.arange(1, experiment.horizon + 2)]).astype(np.int64),
     )
+
+
+def _answers(replies: tuple[answers.Answer, ...]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    settings = [float(getattr(answer, "p", getattr(answer, "n", 0.0))) for answer in replies]
+    return np.array([_ANSWERS[type(answer)] for answer in replies], np.int64), np.array(settings)
 
 
 def _tables(alphas: list[float], horizon: int) -> NDArray[np.float64]:

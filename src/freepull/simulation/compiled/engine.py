@@ -25,7 +25,6 @@ from freepull.simulation.compiled.state import (
     BANNED_UNTIL,
     DECIDED_AT,
     MEANS,
-    OFFERED,
     PAID,
     REFUSED,
     Block,
@@ -124,7 +123,7 @@ class Player:
 
     def _take_stock(self, block: Block) -> None:
         b = block
-        take_stock(b.mean, b.cells, b.fixed, b.laws, b.seats, b.arms, self.coded.inverses, len(b.runs))
+        take_stock(b.mean, b.cells, b.fixed, b.laws, b.seats, b.trials, b.arms, self.coded.inverses)
 
     def _all_decided(self, block: Block) -> bool:
         return bool((block.trials[:, DECIDED_AT] > 0).all())
@@ -173,7 +172,7 @@ class Player:
     def _means(self, block: Block) -> Floats:
         """Global sample means per (run, arm), as `RuleState.mean` has them."""
         M, K = self.experiment.shape
-        means = (block.arms[:, MEANS] * 2.0**-40 / M).reshape(-1, K)
+        means = (block.arms[:-K, MEANS] * 2.0**-40 / M).reshape(-1, K)
         if any(game.weighted for game in block.games):
             pulls, sums = block.counts()
             for run, game in enumerate(block.games):
@@ -184,7 +183,7 @@ class Player:
     def _outcomes(self, block: Block, traces: list[list[Checkpoint]]) -> list[Outcome]:
         trials, (M, K) = block.trials, self.experiment.shape
         pulls, sums = block.final_counts()
-        active = block.arms[:, ACTIVE].reshape(-1, K) > 0
+        active = block.arms[:-K, ACTIVE].reshape(-1, K) > 0
         leaders = np.argmax(np.where(active, self._means(block), -np.inf), axis=1)
         paid = block.paid.reshape(-1, M, K)
         banned = (block.seats[:, BANNED_UNTIL].reshape(-1, M) > 0).sum(axis=1)
@@ -199,7 +198,7 @@ class Player:
                     decided=at > 0,
                     certified=at > 0 and self.kernel.proven,
                     decided_at=at or None,
-                    offered=int(trials[i, OFFERED]),
+                    offered=int(trials[i, PAID] + trials[i, REFUSED]),
                     refused=int(trials[i, REFUSED]),
                     banned=int(banned[i]),
                     pulls=pulls[i],

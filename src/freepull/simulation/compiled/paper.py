@@ -11,7 +11,8 @@ from freepull.numerics import jit
 from freepull.principal.rules import Paper
 from freepull.principal.rules.window import gap_window
 from freepull.simulation.compiled.coding import Coded
-from freepull.simulation.compiled.offering import freeze, pick_all, position_of, pull_all, settle
+from freepull.simulation.compiled.lanes import WIDTH
+from freepull.simulation.compiled.offering import freeze, pick_all, pull_all, settle
 from freepull.simulation.compiled.picking import pulls_at
 from freepull.simulation.compiled.state import (
     ACTIVE,
@@ -20,13 +21,14 @@ from freepull.simulation.compiled.state import (
     DECIDED_AT,
     INVERSES,
     KAPPA,
-    LANE,
     MEANS,
     OPEN,
     PAID,
+    PLACE,
     QUIET_UNTIL,
     SEAT,
     UNPULLED,
+    UNSEEN,
     Block,
     Floats,
 )
@@ -34,14 +36,16 @@ from freepull.simulation.experiment import Experiment
 
 _FAR = np.int64(1) << np.int64(62)
 _ONE = 2.0**-40
+_W = np.uint64(WIDTH)
 
 
 @jit
 def incentivize(
     mean: Any, root: Any, cells: Any, fixed: Any, keys: Any, arm: Any, chunks: Any, settings: Any, laws: Any, deep: Any,
-    seats: Any, offers: Any, trials: Any, arms: Any, paid: Any, frozen: Any, answer_kind: Any, answer_setting: Any,
-    tables: Any, roots: Any, work: Any, inverses: Any, bonus: float, ban_after: int, ban_length: int, affordable: int,
-    each: bool, theta: float, slack: float, lo: float, horizon: int, agents: int, K: Any, after: int, until: int,
+    seats: Any, offers: Any, trials: Any, arms: Any, paid: Any, frozen: Any, answers: Any, tables: Any,
+    roots: Any, work: Any, owner: Any, inverses: Any, bonus: float, ban_after: int, ban_length: int,
+    affordable: int, each: bool, theta: float, slack: float, lo: float, horizon: int, agents: int, K: Any,
+    after: int, until: int,
 ) -> int:  # fmt: skip
     """Play the steps after+1…until under the rule; return the last one played."""
     runs = trials.shape[0]
@@ -49,13 +53,9 @@ def incentivize(
         pick_all(mean, root, cells, keys, arm, chunks, settings, laws, deep, tables, K, t)
         for run in range(runs):
             settle(
-                mean, keys, arm, seats, offers, trials, paid, answer_kind, answer_setting, bonus, ban_after,
-                ban_length, run, agents, K, t,
+                mean, keys, arm, seats, offers, trials, paid, answers, bonus, ban_after, ban_length, run, agents, K, t
             )  # fmt: skip
-        pull_all(
-            mean, root, cells, fixed, keys, arm, laws, seats, arms, roots, work, inverses, np.uint64(runs),
-            np.uint64(agents), K,
-        )  # fmt: skip
+        pull_all(mean, root, cells, keys, arm, laws, roots, work, (fixed, arms, trials, owner, inverses), K)
         if slack > 0.0:
             find_kappa(cells, laws, seats, trials, arms, each, theta, slack, lo, horizon, agents, K, t)
         if end_steps(cells, laws, seats, offers, trials, arms, frozen, affordable, each, theta, agents, K, t) == 0:
@@ -135,15 +135,14 @@ def plan(
         trials[run, OPEN] = _plan_each(cells, laws, seats, offers, arms, room, first, row, agents, K, t)
         return
     arm: Any = np.uint64(0)
-    widest, unpulled = np.int64(-1), np.int64(0)
+    widest, seat = np.int64(-1), np.int64(-1)
     for k in range(K):
-        active = arms[row + k, ACTIVE]
-        unpulled += active * arms[row + k, UNPULLED]
-        wide = arms[row + k, INVERSES] if active == 1 and arms[row + k, UNPULLED] == 0 else np.int64(-1)
+        wide = arms[row + k, INVERSES] if arms[row + k, ACTIVE] == 1 else np.int64(-1)
+        if trials[run, UNSEEN] > 0 and arms[row + k, UNPULLED] > 0:
+            wide = np.int64(-1)
         arm = k if wide > widest else arm
         widest = max(wide, widest)
-    seat = np.int64(-1)
-    if unpulled > 0:
+    if trials[run, UNSEEN] > 0:
         for k in range(K):
             if arms[row + k, ACTIVE] == 1 and arms[row + k, UNPULLED] > 0:
                 seat = fewest(cells, laws, seats, first, agents, k, K, t)
@@ -161,7 +160,7 @@ def plan(
 @jit
 def _pulls(cells: Any, laws: Any, seats: Any, seat: int, arm: Any, K: Any) -> Any:
     """N_km."""
-    return pulls_at(cells, laws, position_of(np.uint64(seats[seat, LANE]), arm, K))
+    return pulls_at(cells, laws, np.uint64(seats[seat, PLACE]) + arm * _W)
 
 
 @jit
@@ -290,14 +289,14 @@ class PaperKernel:
         return int(
             incentivize(
                 b.mean, b.root, b.cells, b.fixed, b.keys, b.arm, b.chunks, b.settings, b.laws, b.deep, b.seats,
-                b.offers, b.trials, b.arms, b.paid, b.frozen, c.answer_kind, c.answer_setting, c.tables, c.roots,
-                b.work, c.inverses, self.bonus, c.ban_after, c.ban_length, c.affordable, c.each, self.theta, c.adaptive,
-                self.lo, self.horizon, self.agents, self.arms, b.t, until,
+                b.offers, b.trials, b.arms, b.paid, b.frozen, c.answers, c.tables, c.roots,
+                b.work, b.owner, c.inverses, self.bonus, c.ban_after, c.ban_length, c.affordable, c.each, self.theta,
+                c.adaptive, self.lo, self.horizon, self.agents, self.arms, b.t, until,
             )
         )  # fmt: skip
 
     def bounds(self, block: Block) -> Floats:
         """CB_k per (run, arm)."""
         M, K = block.experiment.shape
-        width = np.sqrt(block.arms[:, INVERSES] * _ONE * self.theta) / M
-        return np.where(block.arms[:, UNPULLED] > 0, np.inf, width).reshape(-1, K)
+        width = np.sqrt(block.arms[:-K, INVERSES] * _ONE * self.theta) / M
+        return np.where(block.arms[:-K, UNPULLED] > 0, np.inf, width).reshape(-1, K)

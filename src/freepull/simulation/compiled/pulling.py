@@ -9,7 +9,8 @@ import numpy as np
 from freepull.numerics import jit, mix, reward_units
 from freepull.randomness import ARM, STEP
 from freepull.simulation.compiled.lanes import WIDTH, divide_chunk
-from freepull.simulation.compiled.state import REWARDS
+from freepull.simulation.compiled.picking import pulls_at, units_at
+from freepull.simulation.compiled.state import INVERSES, MEANS, REWARDS, UNPULLED, UNSEEN
 
 _ARM, _STEP = np.uint64(ARM), np.uint64(STEP)
 _ONE, _LOW = np.uint64(1), np.uint64(0xFFFFFFFF)
@@ -19,9 +20,13 @@ _W = np.uint64(WIDTH)
 
 @jit
 def pull_chunk(
-    mean: Any, root: Any, cells: Any, keys: Any, arm: Any, laws: Any, roots: Any, work: Any, chunk: Any, K: Any
-) -> None:
-    """Pull what the lanes have chosen; a coin costs no branch, and the divisions are done for all lanes together."""
+    mean: Any, root: Any, cells: Any, keys: Any, arm: Any, laws: Any, roots: Any, work: Any, sums: Any, chunk: Any,
+    K: Any,
+) -> None:  # fmt: skip
+    """Pull what the lanes have chosen; a coin costs no branch, and many divisions are done for all lanes together.
+
+    ``sums`` is None, or what it takes to keep the sums over agents up to date.
+    """
     first, base = chunk * _W, chunk * K * _W
     for lane in range(_W):
         own = np.uint64(arm[first + lane])
@@ -43,11 +48,42 @@ def pull_chunk(
             work[lane] = float(np.int64(N))
             work[_W + lane] = S
         else:
-            mean[position] = S / float(np.int64(N))
+            average = S / float(np.int64(N))
+            mean[position] = average
             root[position] = roots[N]
+            if sums is not None:
+                _add_up(cells, laws, sums, position, first + lane, own, N, average)
     if roots is None:
         divide_chunk(work)
         for lane in range(_W):
-            position = base + np.uint64(arm[first + lane]) * _W + lane
+            own = np.uint64(arm[first + lane])
+            position = base + own * _W + lane
             root[position] = work[lane]
             mean[position] = work[_W + lane]
+            if sums is not None:
+                N = np.uint64(pulls_at(cells, laws, position))
+                _add_up(cells, laws, sums, position, first + lane, own, N, work[_W + lane])
+
+
+@jit
+def _add_up(cells: Any, laws: Any, sums: Any, position: Any, lane: Any, own: Any, N: Any, average: float) -> None:
+    """Move Σ⌊2⁴⁰/N⌋ and Σ⌊2⁴⁰·S/N⌋ of the lane's run by what this pull changed."""
+    fixed, arms, trials, owner, inverses = sums
+    row = np.uint64(owner[lane]) + own
+    now = fixed_mean(cells, laws, position, np.int64(N), average)
+    arms[row, MEANS] += now - fixed[position]
+    arms[row, INVERSES] += inverses[N] - inverses[N - _ONE]
+    fixed[position] = now
+    if N == _ONE:
+        arms[row, UNPULLED] -= 1
+        run = owner[lane] // (arms.shape[0] // (trials.shape[0] + 1))
+        if run < trials.shape[0]:
+            trials[run, UNSEEN] -= 1
+
+
+@jit
+def fixed_mean(cells: Any, laws: Any, position: Any, N: Any, average: float) -> Any:
+    """⌊2⁴⁰·S/N⌋, from the rounded quotient and its exact remainder."""
+    quotient = np.int64(average * 2.0**40)
+    rest = (units_at(cells, laws, position) << 10) - quotient * N
+    return quotient + np.int64(rest >= N) - np.int64(rest < 0)

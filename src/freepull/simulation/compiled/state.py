@@ -23,13 +23,13 @@ Ints = NDArray[np.int64]
 Words = NDArray[np.uint64]
 NEVER = 1 << 62
 
-LANE, OFFERS, REFUSALS, BANNED_UNTIL = range(4)
-"""Columns of ``seats``, one row a (run, agent)."""
+LANE, PLACE, BANNED_UNTIL, REFUSALS, OFFERS = range(5)
+"""Columns of ``seats``, one row a (run, agent); PLACE is where its arm 0 lies, the next arm 16 further on."""
 SEAT, ARM = range(2)
 """Columns of ``offers``: who has one for the coming step, and for which arm; a run uses its first OPEN rows."""
-KAPPA, DECIDED_AT, QUIET_UNTIL, OPEN, OFFERED, REFUSED, PAID = range(7)
+KAPPA, DECIDED_AT, QUIET_UNTIL, UNSEEN, OPEN, REFUSED, PAID = range(7)
 """Columns of ``trials``, one row a run; DECIDED_AT is 0 while undecided, no elimination can happen before QUIET_UNTIL,
-OPEN counts the coming step's offers."""
+UNSEEN streams were never pulled, OPEN counts the coming step's offers."""
 INVERSES, MEANS, UNPULLED, ACTIVE = range(4)
 """Columns of ``arms``, one row a (run, arm): Σ⌊2⁴⁰/N⌋, Σ⌊2⁴⁰·S/N⌋, agents who never pulled it, still in or not."""
 KIND, ROW = range(2)
@@ -71,12 +71,17 @@ class Block:
         """Counts and sums of one chunk on their way to its statistics."""
         self.chunks: Ints = np.stack([coded.kind[agent_of_chunk], coded.row[agent_of_chunk]], axis=1)
         self.settings: Floats = coded.setting[agent_of_chunk]
-        self.seats: Ints = np.zeros((B * M, 4), np.int64)
+        self.seats: Ints = np.zeros((B * M, 5), np.int64)
         self.seats[:, LANE] = lane_of
+        self.seats[:, PLACE] = lane_of // WIDTH * K * WIDTH + lane_of % WIDTH
         self.offers: Ints = np.zeros((B * M, 2), np.int64)
         self.trials: Ints = np.zeros((B, 7), np.int64)
+        self.trials[:, UNSEEN] = M * K
         self.trials[:, KAPPA] = NEVER if coded.kappa is None else coded.kappa
-        self.arms: Ints = np.zeros((B * K, 4), np.int64)
+        self.owner: Ints = np.full(L, B * K, np.int64)
+        """The first row of a lane's run in ``arms``; padding lanes have rows of their own at the end."""
+        self.owner[lane_of] = np.repeat(np.arange(B) * K, M)
+        self.arms: Ints = np.zeros((B * K + K, 4), np.int64)
         self.arms[:, UNPULLED], self.arms[:, ACTIVE] = M, 1
         self.paid: Ints = np.zeros((B * M, K), np.int64)
         self.frozen: Ints = np.zeros((B * M if experiment.until == "decided" else 0, K, 2), np.int64)
