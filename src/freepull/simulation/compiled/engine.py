@@ -86,6 +86,7 @@ def play(experiment: Experiment, workers: int | None, lanes: int = LANES) -> Ite
                     yield from future.result()
         except BaseException:
             player.stop.set()
+            pool.shutdown(wait=True, cancel_futures=True)
             raise
 
 
