@@ -81,6 +81,7 @@ def test_one_offer_that_is_still_open_is_the_only_one() -> None:
     trial.end_step()
     assert [trial.ask(m) for m in range(2)] == [offer, None]
     trial.tell(0, 1, 0.5)
+    assert trial.wanted(1) is None  # offers stand on the state of the last step, when this one was open
     trial.end_step()
     assert [trial.wanted(m) for m in range(2)] == [None, 0]  # refused late, and banned all the same
 
