@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
@@ -17,8 +18,8 @@ class Situation:
     bonus: float
     nth: int
     """The how-manieth offer this is for the agent: 1 for the first."""
-    pulls: list[int]
-    sums: list[float]
+    pulls: Sequence[int]
+    sums: Sequence[float]
     coin: float
     """A number in [0, 1) drawn for this agent and step."""
 

@@ -19,10 +19,6 @@ class AgentError(FreepullError):
     """A user's own agent broke its contract, for example by picking an arm that does not exist."""
 
 
-class TrialError(FreepullError):
-    """A trial was driven in an order that it does not allow."""
-
-
 class ResultError(FreepullError):
     """A result file cannot be read or written."""
 

@@ -37,8 +37,8 @@ class Share(Schedule):
         checks.real("rho", self.rho, 0.0, 1.0)
 
     def kappa(self, setting: Setting, rule: Rule) -> int:
-        """A share of the horizon, of the decimal number as written; the tiny addition makes thirds of 3 whole."""
-        return math.floor(Fraction(str(self.rho)) * setting.horizon_for("observe.Share") + Fraction(1, 1_000_000))
+        """A share of the horizon, of the decimal number as written; a last digit more makes thirds of 3 whole."""
+        return math.floor((Fraction(str(self.rho)) + Fraction(1, 10**15)) * setting.horizon_for("observe.Share"))
 
 
 @dataclass(frozen=True)

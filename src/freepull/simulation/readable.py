@@ -45,7 +45,8 @@ class Seat:
         if offer is not None:
             self.offers += 1
             coin = uniform(word(self.answer_key, 0, t))
-            if self.answer.takes(Situation(t, offer.arm, offer.bonus, self.offers, self.pulls, self.sums, coin)):
+            seen = tuple(self.pulls), tuple(self.sums)
+            if self.answer.takes(Situation(t, offer.arm, offer.bonus, self.offers, *seen, coin)):
                 return offer.arm
         arm = self.strategy.pick(t)
         if not (hasattr(arm, "__index__") and not isinstance(arm, bool) and 0 <= arm < self.game.arms):
