@@ -33,7 +33,7 @@ def test_an_unknown_name_is_refused_without_a_guess() -> None:
 
 
 def test_every_error_is_a_freepull_error() -> None:
-    for name in ("InvalidInput", "UnknownName", "AgentError", "TrialError", "ResultError"):
+    for name in ("InvalidInput", "UnknownName", "AgentError", "ResultError"):
         assert issubclass(getattr(fp.errors, name), fp.errors.FreepullError)
     assert issubclass(fp.errors.InvalidInput, ValueError)
     assert issubclass(fp.errors.UnknownName, fp.errors.InvalidInput)
