@@ -54,7 +54,7 @@ def test_every_part_has_an_option(tmp_path: Path) -> None:
         "simulate", *SMALL, "--game", str(means), "--rewards", "beta:5", "--agents", "thompson", "--agents",
         "epsilon-greedy:c=2", "--answers", "with-probability:0.5", "--rule", "paper", "--delta", "0.2", "--observe",
         "steps:n=20", "--protocol", "ban-for:rounds=3", "--offers", "each", "--bonus", "2", "--budget", "50", "--until",
-        "decided", "--workers", "1", "--engine", "readable", "--trace", "100", "--save", str(tmp_path / "out.parquet"),
+        "decided", "--workers", "1", "--engine", "readable", "--trace", "100", "--keep", "agents", "--save", str(tmp_path / "out.parquet"),
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     loaded = fp.Result.load(tmp_path / "out.parquet")
@@ -64,6 +64,7 @@ def test_every_part_has_an_option(tmp_path: Path) -> None:
     assert "BanFor(rounds=3.0)" in told["principal"] or "BanFor(rounds=3)" in told["principal"]
     assert loaded.frame["bonus"].max() <= 50  # type: ignore[operator]
     assert loaded.trace is not None
+    assert loaded.agents is not None
     assert loaded.provenance["engine"] == "readable"
 
 
@@ -85,6 +86,7 @@ def test_every_part_has_an_option(tmp_path: Path) -> None:
         (["--bonus", "0"], ["bonus", "above 0"]),
         (["--engine", "fast"], ["engine", "compiled", "got 'fast'"]),
         (["--weights", "1,2"], ["weights", "rules.Paper"]),
+        (["--trace", "10"], ["--trace", "need --save"]),
         (["--save", "no/such/folder/x.parquet"], ["cannot be written", "no folder"]),
     ],
 )

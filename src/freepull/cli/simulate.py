@@ -65,6 +65,9 @@ def command(
     trace: Annotated[
         int | None, typer.Option(help="Record the state every so many steps (with --save).", rich_help_panel=OUTPUT)
     ] = None,
+    keep: Annotated[
+        str, typer.Option(help="runs, or agents: a row a run and agent too (with --save).", rich_help_panel=OUTPUT)
+    ] = "runs",
     save: Annotated[
         Path | None, typer.Option(help="Write the runs to this Parquet file.", rich_help_panel=OUTPUT)
     ] = None,
@@ -79,6 +82,8 @@ def command(
         raise InvalidInput(
             f"--save cannot be written to {save}, because there is no folder {save.parent}; make it first."
         )
+    if save is None and (trace is not None or keep != "runs"):
+        raise InvalidInput("--trace and --keep need --save, a file to write to; add it or leave them out.")
     checks.one_of("--rule", rule, RULES)
     checks.one_of("--offers", offers, OFFERS)
     checks.one_of("--until", until, UNTIL)
@@ -103,6 +108,7 @@ def command(
         until=until,
         workers=workers,
         engine=engine,
+        keep=keep,
         trace=trace,
         progress=False if as_json else None,
     )
