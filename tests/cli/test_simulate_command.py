@@ -50,11 +50,12 @@ def test_json_is_all_that_is_printed_and_equals_the_library() -> None:
 def test_every_part_has_an_option(tmp_path: Path) -> None:
     means = tmp_path / "means.csv"
     means.write_text("0.9,0.1\n0.2,0.3\n")
+    target = str(tmp_path / "out.parquet")
     done = freepull(
         "simulate", *SMALL, "--game", str(means), "--rewards", "beta:5", "--agents", "thompson", "--agents",
         "epsilon-greedy:c=2", "--answers", "with-probability:0.5", "--rule", "paper", "--delta", "0.2", "--observe",
         "steps:n=20", "--protocol", "ban-for:rounds=3", "--offers", "each", "--bonus", "2", "--budget", "50", "--until",
-        "decided", "--workers", "1", "--engine", "readable", "--trace", "100", "--keep", "agents", "--save", str(tmp_path / "out.parquet"),
+        "decided", "--workers", "1", "--engine", "readable", "--trace", "100", "--keep", "agents", "--save", target,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     loaded = fp.Result.load(tmp_path / "out.parquet")

@@ -1,0 +1,55 @@
+"""The examples run, and show what they say they show."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+import freepull as fp
+
+FOLDER = Path(__file__).parents[2] / "examples"
+
+
+def load(name: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(name, FOLDER / f"{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_every_example_is_tested_here() -> None:
+    assert {path.stem for path in FOLDER.glob("*.py")} == {"toy", "own_agent", "by_hand"}
+
+
+def test_the_toy_prints_three_principals_and_saves_the_picture(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    toy = load("toy")
+    monkeypatch.setattr(toy, "HORIZON", 2000)
+    toy.main(runs=4, out=tmp_path / "out")
+    shown = capsys.readouterr().out
+    for word in ("passive", "paper", "authors", "heuristic", "proven"):
+        assert word in shown
+    assert (tmp_path / "out" / "toy.png").stat().st_size > 20_000
+
+
+def test_an_own_agent_runs_on_the_readable_engine_which_is_said() -> None:
+    example = load("own_agent")
+    with pytest.warns(fp.errors.ReadableEngine, match="Loyal is an agent of your own"):
+        result = example.main(horizon=600, runs=2)
+    assert result.provenance["engine"] == "readable"
+    assert result.frame["paid"].min() > 0
+    assert result.frame["free_pulls"].max() < 3 * 600
+
+
+def test_a_trial_by_hand_ends_with_a_certified_verdict() -> None:
+    verdict = load("by_hand").main()
+    assert verdict.arm == 1
+    assert verdict.certified
+    assert 0 < verdict.spent <= 1_500
+    assert verdict.paid.sum() == verdict.spent
