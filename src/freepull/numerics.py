@@ -45,8 +45,7 @@ def jit(function: Function) -> Function:
 _ARM = np.uint64(randomness.ARM)
 _STEP = np.uint64(randomness.STEP)
 _ATTEMPT = np.uint64(randomness.ATTEMPT)
-_M1 = np.uint64(0xBF58476D1CE4E5B9)
-_M2 = np.uint64(0x94D049BB133111EB)
+_M1, _M2 = np.uint64(randomness.MIX_FACTORS[0]), np.uint64(randomness.MIX_FACTORS[1])
 _30, _27, _31, _11, _12 = np.uint64(30), np.uint64(27), np.uint64(31), np.uint64(11), np.uint64(12)
 UNIT = 2.0**30
 HALVINGS = 32

@@ -17,6 +17,8 @@ ARM = 0xD1342543DE82EF95
 ATTEMPT = 0xF1357AEA2E62A9C5
 """Distance between two words drawn for the same (t, arm), as a rejection sampler needs them."""
 
+MIX_FACTORS = 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
+
 REWARD, CHOICE, ANSWER = 1, 2, 3
 """What a key is for."""
 CHOICE_COIN, CHOICE_ARM = 0, 1
@@ -26,8 +28,8 @@ CHOICE_COIN, CHOICE_ARM = 0, 1
 def mix(word: int) -> int:
     """SplitMix64's finaliser: a bijection of 64-bit words that scatters neighbours."""
     word &= MASK
-    word = ((word ^ (word >> 30)) * 0xBF58476D1CE4E5B9) & MASK
-    word = ((word ^ (word >> 27)) * 0x94D049BB133111EB) & MASK
+    word = ((word ^ (word >> 30)) * MIX_FACTORS[0]) & MASK
+    word = ((word ^ (word >> 27)) * MIX_FACTORS[1]) & MASK
     return word ^ (word >> 31)
 
 

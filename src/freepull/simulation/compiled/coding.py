@@ -20,7 +20,6 @@ ALWAYS, NEVER, WITH_PROBABILITY, HOLD_OUT, IF_WORTH_IT = range(5)
 UNBOUNDED = 1 << 60
 LONGEST = 1 << 23
 """Sums of rewards other than coins are exact up to this many pulls of one stream."""
-FEW_ARMS = 8
 _AGENTS = {
     agents.AlphaUCB: ALPHA_UCB, agents.KLUCB: KL_UCB, agents.Thompson: THOMPSON,
     agents.EpsilonGreedy: EPSILON_GREEDY, agents.Greedy: GREEDY, agents.RoundRobin: ROUND_ROBIN,
@@ -74,8 +73,6 @@ class Coded:
     each: bool
     deep: bool
     """Whether somebody plays KL-UCB or Thompson sampling."""
-    roots: NDArray[np.float64] | None
-    """1/√N for N = 1…T where few arms keep the table in the cache; None where computing it is faster."""
     inverses: NDArray[np.int64]
     """⌊2⁴⁰/N⌋ for N = 0…T + 1, 0 for N = 0."""
 
@@ -111,7 +108,6 @@ def code(experiment: Experiment) -> Coded:
         affordable=UNBOUNDED if room is None else room,
         each=principal.offers == "each",
         deep=bool({KL_UCB, THOMPSON} & set(kind.tolist())),
-        roots=1.0 / np.sqrt(np.arange(experiment.horizon + 1.0).clip(1.0)) if K <= FEW_ARMS else None,
         inverses=np.concatenate([[0], (1 << 40) // np.arange(1, experiment.horizon + 2)]).astype(np.int64),
     )
 

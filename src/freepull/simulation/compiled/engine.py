@@ -138,7 +138,7 @@ class Player:
         while b.t < until:
             stop, began = min(until, b.t + steps), time.perf_counter()
             observe(
-                b.mean, b.root, b.cells, b.keys, b.arm, b.chunks, b.settings, b.laws, b.deep, c.tables, c.roots,
+                b.mean, b.root, b.cells, b.keys, b.arm, b.chunks, b.settings, b.laws, b.deep, c.tables, b.words,
                 b.work, K, b.t, stop,
             )  # fmt: skip
             steps = self._next_steps(stop - b.t, began)

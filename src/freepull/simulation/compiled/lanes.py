@@ -1,4 +1,4 @@
-"""Sixteen agents at once, in vector instructions: the arm with the largest index, and the divisions after a pull.
+"""Sixteen agents at once, in vector instructions: the arm with the largest index, and the pull of a coin.
 
 A *lane* is one agent of one run. The state of sixteen lanes lies side by side, so that one instruction serves four or
 eight of them. LLVM's own vectoriser gives up on these loops or makes them slow (masked stores, split masks), so the few
@@ -13,6 +13,8 @@ import llvmlite.binding
 from llvmlite import ir
 from numba.core import cgutils, types
 from numba.extending import intrinsic
+
+from freepull.randomness import ARM, MIX_FACTORS, STEP
 
 WIDTH = 16
 """Lanes in a chunk."""
@@ -53,6 +55,28 @@ def _data(context: Any, builder: Any, kind: Any, value: Any) -> Any:
     return context.make_array(kind)(context, builder, value).data
 
 
+def _load_ints(builder: Any, base: Any, offset: Any) -> Any:
+    loaded = builder.load(_pointer(builder, base, offset, _INTS))
+    loaded.align = 8
+    return loaded
+
+
+def _ints(value: int) -> Any:
+    return ir.Constant(_INTS, [value] * NATIVE)
+
+
+def _doubles(value: float) -> Any:
+    return ir.Constant(_DOUBLES, [value] * NATIVE)
+
+
+def _divide(builder: Any, n: Any, s: Any, work: Any, at: int) -> None:
+    """Write 1/√N and S/N of one vector of lanes to the two halves of work."""
+    insert: Any = cgutils.get_or_insert_function
+    root = insert(builder.module, ir.FunctionType(_DOUBLES, [_DOUBLES]), f"llvm.sqrt.v{NATIVE}f64")
+    _store(builder, builder.fdiv(_doubles(1.0), builder.call(root, [n])), work, ir.Constant(_INT, at))
+    _store(builder, builder.fdiv(s, n), work, ir.Constant(_INT, WIDTH + at))
+
+
 @intrinsic  # type: ignore[misc, unused-ignore]
 def _divide_chunk(typing: Any, work: Any) -> Any:
     """work holds 16 counts N and 16 sums S; they become 1/√N and S/N."""
@@ -60,15 +84,45 @@ def _divide_chunk(typing: Any, work: Any) -> Any:
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         base = _data(context, builder, signature.args[0], args[0])
-        name = f"llvm.sqrt.v{NATIVE}f64"
-        insert: Any = cgutils.get_or_insert_function
-        root = insert(builder.module, ir.FunctionType(_DOUBLES, [_DOUBLES]), name)
         for at in range(0, WIDTH, NATIVE):
-            n_at, s_at = ir.Constant(_INT, at), ir.Constant(_INT, WIDTH + at)
-            n, s = _load(builder, base, n_at), _load(builder, base, s_at)
-            ones = ir.Constant(_DOUBLES, [1.0] * NATIVE)
-            _store(builder, builder.fdiv(ones, builder.call(root, [n])), base, n_at)
-            _store(builder, builder.fdiv(s, n), base, s_at)
+            n, s = (_load(builder, base, ir.Constant(_INT, offset)) for offset in (at, WIDTH + at))
+            _divide(builder, n, s, base, at)
+        return context.get_dummy_value()
+
+    return signature, generate
+
+
+@intrinsic  # type: ignore[misc, unused-ignore]
+def _toss_chunk(typing: Any, words: Any, keys: Any, arm: Any, first: Any, work: Any) -> Any:
+    """Sixteen coins: words holds 16 cells and 16 thresholds; cells move on by a pull, work becomes 1/√N and S/N.
+
+    A cell is S·2³² + N. The random word is `randomness.word` of the lane's key, its arm and the new N; without a
+    branch, S grows by the sign of (its first 53 bits − threshold).
+    """
+    signature = types.void(words, keys, arm, types.uint64, work)
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        words, keys, arm, work = (_data(context, builder, signature.args[i], args[i]) for i in (0, 1, 2, 4))
+        low, exponent = _ints(0xFFFFFFFF), _ints(0x4330000000000000)
+
+        def double(small: Any) -> Any:
+            """A whole number below 2⁵², written into the mantissa of 2⁵²."""
+            return builder.fsub(builder.bitcast(builder.or_(small, exponent), _DOUBLES), _doubles(2.0**52))
+
+        for at in range(0, WIDTH, NATIVE):
+            here, lane = ir.Constant(_INT, at), builder.add(args[3], ir.Constant(_INT, at))
+            cell = builder.add(_load_ints(builder, words, here), _ints(1))
+            n = builder.and_(cell, low)
+            random = builder.add(_load_ints(builder, keys, lane), builder.mul(n, _ints(STEP)))
+            random = builder.add(random, builder.mul(builder.and_(_load_ints(builder, arm, lane), low), _ints(ARM)))
+            for shift, factor in ((30, MIX_FACTORS[0]), (27, MIX_FACTORS[1])):
+                random = builder.mul(builder.xor(random, builder.lshr(random, _ints(shift))), _ints(factor))
+            random = builder.xor(random, builder.lshr(random, _ints(31)))
+            threshold = _load_ints(builder, words, ir.Constant(_INT, WIDTH + at))
+            heads = builder.lshr(builder.sub(builder.lshr(random, _ints(11)), threshold), _ints(63))
+            cell = builder.add(cell, builder.shl(heads, _ints(32)))
+            _store(builder, cell, words, here)
+            _divide(builder, double(n), double(builder.lshr(cell, _ints(32))), work, at)
         return context.get_dummy_value()
 
     return signature, generate
@@ -128,3 +182,4 @@ def _first_largest(typing: Any, mean: Any, root: Any, at: Any, arms: Any, s: Any
 
 first_largest: Any = _first_largest
 divide_chunk: Any = _divide_chunk
+toss_chunk: Any = _toss_chunk

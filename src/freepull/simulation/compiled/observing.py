@@ -15,7 +15,7 @@ from freepull.simulation.compiled.state import KIND, ROW
 @jit
 def observe(
     mean: Any, root: Any, cells: Any, keys: Any, arm: Any, chunks: Any, settings: Any, laws: Any, deep: Any,
-    tables: Any, roots: Any, work: Any, arms: int, after: int, until: int,
+    tables: Any, words: Any, work: Any, arms: int, after: int, until: int,
 ) -> None:  # fmt: skip
     """Play the steps after+1…until.
 
@@ -29,5 +29,5 @@ def observe(
             for chunk in range(pair, min(pair + np.uint64(2), last)):
                 kind, row, setting = chunks[chunk, KIND], chunks[chunk, ROW], settings[chunk]
                 pick_chunk(mean, root, cells, keys, arm, laws, deep, tables, kind, row, setting, chunk, K, t)
-                pull_chunk(mean, root, cells, keys, arm, laws, roots, work, None, chunk, K)
+                pull_chunk(mean, root, cells, keys, arm, laws, words, work, None, chunk, K)
         pair += np.uint64(2)

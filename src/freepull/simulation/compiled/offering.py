@@ -107,11 +107,11 @@ def _expected_loss(mean: Any, place: Any, offer: Any, K: Any) -> float:
 
 @jit
 def pull_all(
-    mean: Any, root: Any, cells: Any, keys: Any, arm: Any, laws: Any, roots: Any, work: Any, sums: Any, K: Any
+    mean: Any, root: Any, cells: Any, keys: Any, arm: Any, laws: Any, words: Any, work: Any, sums: Any, K: Any
 ) -> None:
     """Pull what every lane has chosen, and keep the sums over agents up to date."""
     for chunk in range(np.uint64(arm.shape[0]) // _W):
-        pull_chunk(mean, root, cells, keys, arm, laws, roots, work, sums, chunk, K)
+        pull_chunk(mean, root, cells, keys, arm, laws, words, work, sums, chunk, K)
 
 
 @jit

@@ -43,7 +43,7 @@ _W = np.uint64(WIDTH)
 def incentivize(
     mean: Any, root: Any, cells: Any, fixed: Any, keys: Any, arm: Any, chunks: Any, settings: Any, laws: Any, deep: Any,
     seats: Any, offers: Any, trials: Any, arms: Any, paid: Any, frozen: Any, answers: Any, tables: Any,
-    roots: Any, work: Any, owner: Any, inverses: Any, bonus: float, ban_after: int, ban_length: int,
+    words: Any, work: Any, owner: Any, inverses: Any, bonus: float, ban_after: int, ban_length: int,
     affordable: int, each: bool, theta: float, slack: float, lo: float, horizon: int, agents: int, K: Any,
     after: int, until: int,
 ) -> int:  # fmt: skip
@@ -55,7 +55,7 @@ def incentivize(
             settle(
                 mean, keys, arm, seats, offers, trials, paid, answers, bonus, ban_after, ban_length, run, agents, K, t
             )  # fmt: skip
-        pull_all(mean, root, cells, keys, arm, laws, roots, work, (fixed, arms, trials, owner, inverses), K)
+        pull_all(mean, root, cells, keys, arm, laws, words, work, (fixed, arms, trials, owner, inverses), K)
         if slack > 0.0:
             find_kappa(cells, laws, seats, trials, arms, each, theta, slack, lo, horizon, agents, K, t)
         if end_steps(cells, laws, seats, offers, trials, arms, frozen, affordable, each, theta, agents, K, t) == 0:
@@ -289,7 +289,7 @@ class PaperKernel:
         return int(
             incentivize(
                 b.mean, b.root, b.cells, b.fixed, b.keys, b.arm, b.chunks, b.settings, b.laws, b.deep, b.seats,
-                b.offers, b.trials, b.arms, b.paid, b.frozen, c.answers, c.tables, c.roots,
+                b.offers, b.trials, b.arms, b.paid, b.frozen, c.answers, c.tables, b.words,
                 b.work, b.owner, c.inverses, self.bonus, c.ban_after, c.ban_length, c.affordable, c.each, self.theta,
                 c.adaptive, self.lo, self.horizon, self.agents, self.arms, b.t, until,
             )

@@ -8,61 +8,52 @@ import numpy as np
 
 from freepull.numerics import jit, mix, reward_units
 from freepull.randomness import ARM, STEP
-from freepull.simulation.compiled.lanes import WIDTH, divide_chunk
-from freepull.simulation.compiled.picking import pulls_at, units_at
+from freepull.simulation.compiled.lanes import WIDTH, divide_chunk, toss_chunk
+from freepull.simulation.compiled.picking import units_at
 from freepull.simulation.compiled.state import INVERSES, MEANS, REWARDS, UNPULLED, UNSEEN
 
 _ARM, _STEP = np.uint64(ARM), np.uint64(STEP)
-_ONE, _LOW = np.uint64(1), np.uint64(0xFFFFFFFF)
-_11, _32, _63 = np.uint64(11), np.uint64(32), np.uint64(63)
+_ONE, _TWO, _LOW = np.uint64(1), np.uint64(2), np.uint64(0xFFFFFFFF)
 _W = np.uint64(WIDTH)
 
 
 @jit
 def pull_chunk(
-    mean: Any, root: Any, cells: Any, keys: Any, arm: Any, laws: Any, roots: Any, work: Any, sums: Any, chunk: Any,
+    mean: Any, root: Any, cells: Any, keys: Any, arm: Any, laws: Any, words: Any, work: Any, sums: Any, chunk: Any,
     K: Any,
 ) -> None:  # fmt: skip
-    """Pull what the lanes have chosen; a coin costs no branch, and many divisions are done for all lanes together.
+    """Pull what the lanes have chosen: gather their streams, draw and divide for all together, and put them back.
 
-    ``sums`` is None, or what it takes to keep the sums over agents up to date.
+    ``laws`` is None for coins; ``sums`` is None, or what it takes to keep the sums over agents up to date.
     """
     first, base = chunk * _W, chunk * K * _W
     for lane in range(_W):
         own = np.uint64(arm[first + lane])
-        position = base + own * _W + lane
-        at = position + position
-        word = cells[at] + _ONE
-        N = word & _LOW
-        random = mix(keys[REWARDS, first + lane] + _ARM * own + _STEP * N)
+        at = (base + own * _W + lane) * _TWO
         if laws is None:
-            word += (((random >> _11) - cells[at + _ONE]) >> _63) << _32
-            S = float(np.int64(word >> _32))
+            words[lane] = cells[at]
+            words[_W + lane] = cells[at + _ONE]
         else:
             law, parameters, levels, values = laws
+            N = cells[at] + _ONE
+            random = mix(keys[REWARDS, first + lane] + _ARM * own + _STEP * N)
             reward = reward_units(law, parameters[first + lane, own], levels, values, random)
             cells[at + _ONE] += np.uint64(reward)
-            S = float(np.int64(cells[at + _ONE])) * 2.0**-30
-        cells[at] = word
-        if roots is None:
+            words[lane] = N
             work[lane] = float(np.int64(N))
-            work[_W + lane] = S
-        else:
-            average = S / float(np.int64(N))
-            mean[position] = average
-            root[position] = roots[N]
-            if sums is not None:
-                _add_up(cells, laws, sums, position, first + lane, own, N, average)
-    if roots is None:
+            work[_W + lane] = float(np.int64(cells[at + _ONE])) * 2.0**-30
+    if laws is None:
+        toss_chunk(words, keys, arm, first, work)
+    else:
         divide_chunk(work)
-        for lane in range(_W):
-            own = np.uint64(arm[first + lane])
-            position = base + own * _W + lane
-            root[position] = work[lane]
-            mean[position] = work[_W + lane]
-            if sums is not None:
-                N = np.uint64(pulls_at(cells, laws, position))
-                _add_up(cells, laws, sums, position, first + lane, own, N, work[_W + lane])
+    for lane in range(_W):
+        own = np.uint64(arm[first + lane])
+        position = base + own * _W + lane
+        cells[position + position] = words[lane]
+        root[position] = work[lane]
+        mean[position] = work[_W + lane]
+        if sums is not None:
+            _add_up(cells, laws, sums, position, first + lane, own, words[lane] & _LOW, work[_W + lane])
 
 
 @jit

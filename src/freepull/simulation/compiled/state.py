@@ -68,7 +68,8 @@ class Block:
         self.deep: Any = (np.full(L * K, np.inf), np.zeros(L * K)) if coded.deep else None
         """Lines above KL-UCB's indices: heights and slopes."""
         self.work: Floats = np.ones(2 * WIDTH)
-        """Counts and sums of one chunk on their way to its statistics."""
+        """Counts and sums of one chunk on their way to its statistics, and its cells while they are drawn for."""
+        self.words: Words = np.zeros(2 * WIDTH, np.uint64)
         self.chunks: Ints = np.stack([coded.kind[agent_of_chunk], coded.row[agent_of_chunk]], axis=1)
         self.settings: Floats = coded.setting[agent_of_chunk]
         self.seats: Ints = np.zeros((B * M, 5), np.int64)
