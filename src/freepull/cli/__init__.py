@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+
 import typer
 
 app = typer.Typer(
@@ -23,7 +25,8 @@ def _root(version: bool = typer.Option(False, "--version", help="Print the versi
 
 
 def main() -> None:
-    """Run the program."""
+    """Run the program. Starting makes many objects and no garbage, so it is looked for more seldom than usual."""
+    gc.set_threshold(200_000)
     from freepull.cli import simulate
 
     app.command("simulate", help=simulate.EXAMPLE)(simulate.command)

@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 import platform
 from datetime import UTC, datetime
-from importlib.metadata import version
 from typing import Any
 
+import numba
 import numpy as np
 import polars as pl
+import scipy
 
+from freepull import __version__
 from freepull.principal.budget import cost
 from freepull.simulation.experiment import Experiment
 from freepull.simulation.outcome import Outcome
@@ -83,7 +85,7 @@ class Collector:
             "python": platform.python_version(),
         }
         return {
-            "freepull": version("freepull"),
+            "freepull": __version__,
             "parameters": self.experiment.describe(),
             "seed": self.experiment.seed,
             "engine": engine,
@@ -92,7 +94,7 @@ class Collector:
             "seconds": round(seconds, 3),
             "at": datetime.now(UTC).isoformat(timespec="seconds"),
             "machine": machine,
-            "libraries": {name: version(name) for name in ("numpy", "numba", "polars", "scipy")},
+            "libraries": {module.__name__: module.__version__ for module in (numba, np, pl, scipy)},
         }
 
 

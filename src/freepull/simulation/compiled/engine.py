@@ -212,7 +212,9 @@ class Player:
 
 
 def _first_steps(block: Block) -> int:
-    return max(1, 20_000 // len(block.arm))
+    """Return how many steps surely take much less than a slice; KL indices and Beta draws are what takes long."""
+    nanoseconds = 20.0 + block.experiment.shape[1] * (1.0 if block.deep is None else 100.0)
+    return max(1, int(2e7 / (nanoseconds * len(block.arm))))
 
 
 def _weighted(game: Game, pulls: Ints, sums: Ints) -> Floats:
