@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from freepull import agents, answers, errors, instances, rewards
+    from freepull import agents, answers, charts, errors, instances, rewards
     from freepull.game import Game
     from freepull.principal import Offer, Principal, Trial, Verdict, protocols, rules
     from freepull.principal import schedules as observe
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 _HOME = {
     "agents": "freepull.agents",
     "answers": "freepull.answers",
+    "charts": "freepull.charts",
     "errors": "freepull.errors",
     "instances": "freepull.instances",
     "rewards": "freepull.rewards",
@@ -45,6 +46,7 @@ __all__ = [
     "Verdict",
     "agents",
     "answers",
+    "charts",
     "errors",
     "instances",
     "observe",

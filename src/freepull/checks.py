@@ -32,6 +32,14 @@ def whole(name: str, value: Any, least: int, most: int | None = None) -> int:
     return number
 
 
+def is_index(value: Any, size: int) -> bool:
+    """Say whether ``value`` is one of the whole numbers 0…size−1."""
+    try:
+        return not isinstance(value, bool) and 0 <= operator.index(value) < size
+    except TypeError:
+        return False
+
+
 def real(
     name: str,
     value: Any,
@@ -44,7 +52,7 @@ def real(
     """Return ``value`` as a float, if it is a finite number between the limits."""
     try:
         number = math.nan if isinstance(value, (bool, str, bytes)) else float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         number = math.nan
     inside = (low < number or (not open_low and low == number)) and (
         number < high or (not open_high and number == high)

@@ -106,7 +106,7 @@ def normalised(weights: Any, agents: int) -> Array:
     if weights is None:
         return np.full(agents, 1.0 / agents)
     p = checks.numbers("weights", weights)
-    if p.shape != (agents,) or not np.isfinite(p).all() or (p < 0).any() or p.sum() <= 0:
+    if p.shape != (agents,) or not np.isfinite(p).all() or (p < 0).any() or not 0 < p.sum() < np.inf:
         raise InvalidInput(
             f"weights must be {agents} numbers of at least 0, one an agent and not all 0, got {checks.shown(weights)}."
         )

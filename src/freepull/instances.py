@@ -45,12 +45,16 @@ class Family:
     def __post_init__(self) -> None:
         object.__setattr__(self, "agents", checks.whole("agents", self.agents, 1))
         checks.real("sd", self.sd, 0.0, open_low=True)
-        if len(self.means) < 2:
-            raise InvalidInput(f"means must name at least 2 arms, got {checks.shown(list(self.means))}.")
+        if np.ndim(checks.numbers("means", self.means)) != 1 or len(self.means) < 2:
+            raise InvalidInput(f"means must name at least 2 arms, got {checks.shown(self.means)}.")
         for mean in self.means:
             checks.real("means", mean, 0.0, 1.0)
-        if self.gap is not None and not (len(self.gap) == 2 and 0 <= self.gap[0] < self.gap[1] <= 1):
-            raise InvalidInput(f"gap must be two numbers 0 ≤ low < high ≤ 1, or None, got {checks.shown(self.gap)}.")
+        if self.gap is not None:
+            ends = checks.numbers("gap", self.gap)
+            if ends.shape != (2,) or not 0 <= ends[0] < ends[1] <= 1:
+                raise InvalidInput(
+                    f"gap must be two numbers 0 ≤ low < high ≤ 1, or None, got {checks.shown(self.gap)}."
+                )
 
     def __repr__(self) -> str:
         means = "" if tuple(self.means) == PAPER_MEANS else f"means={tuple(self.means)!r}, "

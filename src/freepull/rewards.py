@@ -195,10 +195,14 @@ class Empirical(Law):
     samples: Sequence[Sequence[Sequence[float]]]
 
     def __post_init__(self) -> None:
-        widths = {len(row) for row in self.samples}
+        try:
+            widths = {len(row) for row in self.samples}
+        except TypeError:
+            widths = set()
         if len(widths) != 1:
             raise InvalidInput(
-                "samples must hold one list of rewards for every agent and arm, and as many arms for each."
+                "samples must hold one list of rewards for every agent and arm, and as many arms for each, "
+                f"got {checks.shown(self.samples)}."
             )
         for m, row in enumerate(self.samples):
             for k, logged in enumerate(row):

@@ -9,9 +9,9 @@ def affordable(budget: float | None, bonus: float) -> int | None:
     """Return ⌊budget/bonus⌋: 0.3 buys three bonuses of 0.1."""
     if budget is None:
         return None
-    return int(Decimal(str(budget)) / Decimal(str(bonus)))
+    return int(Decimal(str(float(budget))) / Decimal(str(float(bonus))))
 
 
 def cost(paid: int, bonus: float) -> float:
     """Return paid × bonus: three bonuses of 0.1 cost 0.3."""
-    return float(paid * Decimal(str(bonus)))
+    return float(paid * Decimal(str(float(bonus))))

@@ -61,7 +61,7 @@ class Steps(Schedule):
 
     def kappa(self, setting: Setting, rule: Rule) -> int:
         """A number of steps, at most the horizon."""
-        return self.n if setting.horizon is None else min(self.n, setting.horizon)
+        return int(self.n if setting.horizon is None else min(self.n, setting.horizon))
 
 
 @dataclass(frozen=True)

@@ -116,7 +116,7 @@ class Trial:
     def tell(self, agent: int, arm: int, reward: float) -> str | None:
         """Record one pull; return what became of the agent's open offer: "paid", "refused", or None without one."""
         self._check_agent(agent)
-        if not _is_index(arm, self.setting.arms):
+        if not checks.is_index(arm, self.setting.arms):
             raise InvalidInput(
                 f"arm must be a whole number from 0 to {self.setting.arms - 1}, got {checks.shown(arm)}."
             )
@@ -185,11 +185,7 @@ class Trial:
         self._plan = {want.agent: want.arm for want in wants[: int(min(room, len(wants)))]}
 
     def _check_agent(self, agent: Any) -> None:
-        if not _is_index(agent, self.setting.agents):
+        if not checks.is_index(agent, self.setting.agents):
             raise InvalidInput(
                 f"agent must be a whole number from 0 to {self.setting.agents - 1}, got {checks.shown(agent)}."
             )
-
-
-def _is_index(value: Any, size: int) -> bool:
-    return hasattr(value, "__index__") and not isinstance(value, bool) and 0 <= value < size

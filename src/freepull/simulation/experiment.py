@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -18,6 +19,7 @@ from freepull.principal import Principal
 GameMaker = Callable[[np.random.Generator], Game]
 UNTIL = ("horizon", "decided")
 LONGEST = 1 << 31
+MOST = 10**9
 _GAME_STREAM = 0x67616D65
 
 
@@ -82,11 +84,13 @@ def check(
     seed = checks.whole("seed", seed, 0, (1 << 64) - 1)
     if isinstance(runs, Sequence) and not isinstance(runs, (str, bytes)):
         numbers = tuple(checks.whole("runs", run, 0) for run in runs)
-        if not numbers or len(set(numbers)) < len(numbers):
+        if not numbers or len(set(numbers)) < len(numbers) or max(numbers) >= 1 << 62:
             raise InvalidInput(
                 f"runs must be a number of runs, or a list of different run numbers, got {checks.shown(runs)}."
             )
     else:
+        if checks.whole("runs", runs, 1) > MOST:
+            raise InvalidInput(f"runs must be at most {MOST:,}, got {checks.shown(runs)}.")
         numbers = tuple(range(checks.whole("runs", runs, 1)))
     if isinstance(game, Game):
         first = game
@@ -118,6 +122,12 @@ def check(
 
 
 def _drawn(maker: GameMaker, seed: int, run: int) -> Game:
+    try:
+        inspect.signature(maker).bind(None)
+    except TypeError:
+        raise InvalidInput(f"game must be a function that takes one generator, got {checks.shown(maker)}.") from None
+    except ValueError:
+        pass  # some built-in functions have no signature to look at
     game = maker(np.random.default_rng([seed, run, _GAME_STREAM]))
     if not isinstance(game, Game):
         raise InvalidInput(f"game must return a freepull.Game, got {checks.shown(game)}.")
@@ -132,18 +142,31 @@ def _for_each(name: str, given: Any, count: int, kind: type, contract: str) -> t
         raise InvalidInput(
             f"{name} must be one object for all or a sequence of {count}, one an agent, got {len(items)}."
         )
-    made = [item() if isinstance(item, type) else item for item in items]
+    made = [_object(name, item) for item in items]
     for item in made:
         if not isinstance(item, kind):
             raise InvalidInput(f"{name} must be objects {contract}, got {checks.shown(item)}.")
     return tuple(made) if several else tuple(made) * count
 
 
+def _object(name: str, item: Any) -> Any:
+    """Return the object itself, or make one of a class that needs no arguments."""
+    if not isinstance(item, type):
+        return item
+    try:
+        inspect.signature(item).bind()
+    except TypeError as error:
+        raise InvalidInput(
+            f"{name} must be objects, or classes without arguments, got {item.__name__}: {error}."
+        ) from None
+    return item()
+
+
 def _checkpoints(trace: Any, horizon: int) -> tuple[int, ...]:
     """Return the steps to record: every n-th for a number n, or the given ones."""
     if trace is None:
         return ()
-    if isinstance(trace, Sequence) or hasattr(trace, "__array__"):
+    if (isinstance(trace, Sequence) and not isinstance(trace, str)) or np.ndim(trace) == 1:
         return tuple(sorted({checks.whole("trace", step, 1, horizon) for step in trace}))
     every = checks.whole("trace", trace, 1, horizon)
     return tuple(range(every, horizon + 1, every))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import time
 import warnings
 from collections.abc import Iterator, Sequence
@@ -77,7 +78,7 @@ def simulate(
     checks.one_of("engine", engine, ENGINES)
     checks.one_of("keep", keep, KEEP)
     if workers is not None:
-        checks.whole("workers", workers, 1)
+        workers = checks.whole("workers", workers, 1)
     agents = AlphaUCB() if agents is None else agents
     answers = Always() if answers is None else answers
     experiment = check(game, agents, answers, principal, horizon, runs, seed, until, trace)
@@ -128,6 +129,12 @@ def _played(experiment: Experiment, workers: int) -> Iterator[Outcome]:
         for run in experiment.runs:
             yield play(experiment, run)
         return
+    try:
+        pickle.dumps(experiment)
+    except (pickle.PicklingError, AttributeError, TypeError) as error:
+        raise InvalidInput(
+            f"workers must be 1 here, because a part cannot be sent to another process: {error}."
+        ) from None
     with ProcessPoolExecutor(workers) as pool:
         waiting: list[Any] = [pool.submit(play, experiment, run) for run in experiment.runs]
         for done in as_completed(waiting):

@@ -49,7 +49,7 @@ class Seat:
             if self.answer.takes(Situation(t, offer.arm, offer.bonus, self.offers, *seen, coin)):
                 return offer.arm
         arm = self.strategy.pick(t)
-        if not (hasattr(arm, "__index__") and not isinstance(arm, bool) and 0 <= arm < self.game.arms):
+        if not checks.is_index(arm, self.game.arms):
             must = f"{type(self.strategy).__name__}.pick({t}) must return an arm from 0 to {self.game.arms - 1}"
             raise AgentError(f"{must}, got {checks.shown(arm)} from agent {self.number}.")
         return int(arm)

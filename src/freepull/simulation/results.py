@@ -73,20 +73,29 @@ class Result:
     def load(cls, path: str | Path) -> Result:
         """Read what `save` wrote."""
         source = Path(path)
+        told, frame = _read(source)
         try:
-            told = pl.read_parquet_metadata(source).get(_KEY)
-            frame = pl.read_parquet(source)
-            parts = {name: pl.read_parquet(f) for name in ("agents", "trace") if (f := _beside(source, name)).exists()}
-        except (OSError, pl.exceptions.PolarsError) as error:
-            raise ResultError(f"{source} cannot be read: {error}; give a file written by Result.save.") from None
-        if told is None:
-            raise ResultError(f"{source} holds no freepull result; give a file written by Result.save.")
-        head = json.loads(told)
+            head = json.loads(told or "")
+        except ValueError:
+            raise ResultError(f"{source} holds no freepull result; give a file written by Result.save.") from None
+        parts = {}
+        for name in ("agents", "trace"):
+            if _beside(source, name).exists():
+                same, parts[name] = _read(_beside(source, name))
+                if same != told:
+                    raise ResultError(f"{_beside(source, name)} belongs to another result; remove it, or save again.")
         paid, spread = (np.array(head[name], float) for name in ("paid", "paid_error"))
         return cls(frame, paid, spread, head["provenance"], **parts)
 
     def __repr__(self) -> str:
         return f"Result({self.frame.height} runs)\n{self.summary()}"
+
+
+def _read(source: Path) -> tuple[str | None, pl.DataFrame]:
+    try:
+        return pl.read_parquet_metadata(source).get(_KEY), pl.read_parquet(source)
+    except (OSError, pl.exceptions.PolarsError) as error:
+        raise ResultError(f"{source} cannot be read: {error}; give a file written by Result.save.") from None
 
 
 def wilson(successes: int, trials: int, z: float = 1.959963984540054) -> tuple[float, float, float]:

@@ -101,11 +101,11 @@ def code(experiment: Experiment) -> Coded:
         groups=[np.array(members, np.int64) for members in together.values()],
         answers=None if all(type(a) is answers.Always for a in replies) else _answers(replies),
         law=0 if isinstance(first.rewards, Bernoulli) else first.streams.kind,
-        kappa=trial.kappa,
-        adaptive=principal.observe.slack if isinstance(principal.observe, Adaptive) else 0.0,
+        kappa=None if trial.kappa is None else int(trial.kappa),
+        adaptive=float(principal.observe.slack) if isinstance(principal.observe, Adaptive) else 0.0,
         ban_after=after,
         ban_length=length,
-        affordable=UNBOUNDED if room is None else room,
+        affordable=UNBOUNDED if room is None else min(room, UNBOUNDED),
         each=principal.offers == "each",
         deep=bool({KL_UCB, THOMPSON} & set(kind.tolist())),
         inverses=np.concatenate([[0], (1 << 40) // np.arange(1, experiment.horizon + 2)]).astype(np.int64),
@@ -113,7 +113,7 @@ def code(experiment: Experiment) -> Coded:
 
 
 def _answers(replies: tuple[answers.Answer, ...]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    settings = [float(getattr(answer, "p", getattr(answer, "n", 0.0))) for answer in replies]
+    settings = [float(min(getattr(answer, "p", getattr(answer, "n", 0.0)), UNBOUNDED)) for answer in replies]
     return np.array([_ANSWERS[type(answer)] for answer in replies], np.int64), np.array(settings)
 
 
@@ -126,7 +126,7 @@ def _tables(alphas: list[float], horizon: int) -> NDArray[np.float64]:
 
 def _bans(protocol: object) -> tuple[int, int]:
     if isinstance(protocol, protocols.BanFor):
-        return 1, protocol.rounds
+        return 1, min(int(protocol.rounds), UNBOUNDED)
     if isinstance(protocol, protocols.BanAfter):
-        return protocol.refusals, UNBOUNDED
+        return min(int(protocol.refusals), UNBOUNDED), UNBOUNDED
     return (UNBOUNDED, 0) if isinstance(protocol, protocols.NeverBan) else (1, UNBOUNDED)

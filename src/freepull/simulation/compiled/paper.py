@@ -267,7 +267,7 @@ class PaperKernel:
         assert isinstance(rule, Paper)
         self.theta, self.proven = rule.theta(K, M, T), rule.proven(K, M, T)
         self.lo = gap_window(K, M, T, T // 2, rule.delta, experiment.principal.offers)[0]
-        self.bonus, self.horizon, self.agents, self.arms = experiment.principal.bonus, T, M, np.uint64(K)
+        self.bonus, self.horizon, self.agents, self.arms = float(experiment.principal.bonus), T, M, np.uint64(K)
         self.coded = coded
         every = max(1, T // 1000)
         first_look = every * -(-max(K, -(-T // 10)) // every)
