@@ -37,8 +37,11 @@ def jit(function: Function) -> Function:
     stale when any of the sources has changed.
     """
     options: dict[str, Any] = {"cache": True, "nogil": True, "error_model": "numpy", "forceinline": True, "_nrt": False}
-    compiled: Any = numba.njit(**options)(function)
-    compiled._cache._cache_file._source_stamp = _STAMP
+    try:
+        compiled: Any = numba.njit(**options)(function)
+        compiled._cache._cache_file._source_stamp = _STAMP
+    except RuntimeError:  # no folder to keep it in: compile anew in every process
+        compiled = numba.njit(**(options | {"cache": False}))(function)
     return cast(Function, compiled)
 
 

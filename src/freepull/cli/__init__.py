@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import gc
+import sys
+import warnings
+from typing import Any, cast
 
 import typer
 
@@ -24,9 +27,15 @@ def _root(version: bool = typer.Option(False, "--version", help="Print the versi
         raise typer.Exit
 
 
+def _note(message: Any, *_: Any) -> None:
+    """Show a warning as a person wants to read it."""
+    print(f"note: {message}", file=sys.stderr)
+
+
 def main() -> None:
     """Run the program. Starting makes many objects and no garbage, so it is looked for more seldom than usual."""
     gc.set_threshold(200_000)
+    warnings.showwarning = cast(Any, _note)
     from freepull.cli import simulate
 
     app.command("simulate", help=simulate.EXAMPLE)(simulate.command)

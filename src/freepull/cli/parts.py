@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import re
-from dataclasses import fields
+from dataclasses import MISSING, fields
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +39,13 @@ def build(kind: str, text: str) -> Any:
     """Make a part from its name and parameters: `name`, `name:value` or `name:parameter=value,…`."""
     name, _, given = text.partition(":")
     part = PARTS[kind][checks.one_of(f"--{kind}", name.strip(), PARTS[kind])]
-    return part(**_values(f"--{kind} {name}", _parameters(part), given))
+    values = _values(f"--{kind} {name}", _parameters(part), given)
+    needed = [
+        field.name for field in fields(part) if field.init and field.default is MISSING and field.name not in values
+    ]
+    if needed:
+        raise InvalidInput(f"--{kind} {name} must be given {needed[0]}, as in {name}:{needed[0]}=10, got {text!r}.")
+    return part(**values)
 
 
 def build_game(text: str, law: str, weights: str | None) -> Any:
@@ -59,10 +65,13 @@ def build_game(text: str, law: str, weights: str | None) -> Any:
             f"--game must be toy, family:agents=M,sd=σ or a CSV file of means that exists, got {text!r}."
         )
     else:
-        with Path(text).open(newline="") as file:
-            means = [
-                [_number(f"{text} line {i}", cell) for cell in row] for i, row in enumerate(csv.reader(file), 1) if row
-            ]
+        try:
+            rows = list(csv.reader(Path(text).read_text().splitlines()))
+        except (OSError, UnicodeDecodeError) as error:
+            raise InvalidInput(
+                f"--game {text} cannot be read: {error}; give a CSV file of means, a row an agent."
+            ) from None
+        means = [[_number(f"{text} line {i}", cell) for cell in row] for i, row in enumerate(rows, 1) if row]
     return Game(means, rewards=build("rewards", law), weights=p)
 
 
@@ -77,6 +86,8 @@ def _values(where: str, names: list[str], given: str) -> dict[str, Any]:
         if not names:
             raise InvalidInput(f"{where} takes no parameter, got {given!r}.")
         name = checks.one_of(f"the parameter of {where}", left.strip(), names) if equals else names[0]
+        if name in values:
+            raise InvalidInput(f"{where} takes {name} once, got {given!r}.")
         values[name] = _number(f"{where}: {name}", right if equals else left)
     return values
 

@@ -38,6 +38,8 @@ def show_result(result: Result) -> None:
     told = result.provenance
     finished, seconds = told["finished"], told["seconds"]
     console.print(f"[bold]{told['parameters']['rule']}[/bold]")
+    if result.interrupted:
+        console.print("interrupted: only the runs that were finished are counted")
     console.print(
         f"{finished} runs of {told['parameters']['horizon']:,} steps in {seconds:.3g} s ({told['engine']} engine)"
     )

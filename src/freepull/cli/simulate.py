@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Annotated
 
@@ -78,10 +79,8 @@ def command(
     """See EXAMPLE, which is shown as the command's help."""
     from freepull import checks
 
-    if save is not None and not save.parent.is_dir():
-        raise InvalidInput(
-            f"--save cannot be written to {save}, because there is no folder {save.parent}; make it first."
-        )
+    if save is not None:
+        _check_target(save)
     if save is None and (trace is not None or keep != "runs"):
         raise InvalidInput("--trace and --keep need --save, a file to write to; add it or leave them out.")
     checks.one_of("--rule", rule, RULES)
@@ -122,6 +121,20 @@ def command(
             console.print(f"saved to {save}")
     if result.interrupted:
         raise typer.Exit(130)
+
+
+def _check_target(save: Path) -> None:
+    """Find out before simulating whether the result can be saved."""
+    if save.suffix != ".parquet" or save.is_dir():
+        raise InvalidInput(f"--save must be a file that ends in .parquet, got {str(save)!r}.")
+    if not save.parent.is_dir():
+        raise InvalidInput(
+            f"--save cannot be written to {save}, because there is no folder {save.parent}; make it first."
+        )
+    if not os.access(save if save.exists() else save.parent, os.W_OK):
+        raise InvalidInput(
+            f"--save cannot be written to {save}, because you may not write there; choose another place."
+        )
 
 
 def as_dict(result: Result) -> dict[str, object]:

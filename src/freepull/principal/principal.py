@@ -50,8 +50,11 @@ class Principal:
     def __post_init__(self) -> None:
         checks.instance("rule", self.rule, Rule, "a rule such as freepull.rules.Paper(delta=0.01)")
         checks.instance("observe", self.observe, Schedule, "a schedule such as freepull.observe.Share(0.5)")
-        is_class = isinstance(self.protocol, type)
-        checks.instance("protocol", None if is_class else self.protocol, BanProtocol, "a protocol such as TakeOrBan()")
+        if isinstance(self.protocol, type):
+            raise InvalidInput(
+                f"protocol must be a protocol such as TakeOrBan(), got the class {self.protocol.__name__}."
+            )
+        checks.instance("protocol", self.protocol, BanProtocol, "a protocol such as TakeOrBan()")
         checks.one_of("offers", self.offers, OFFERS)
         checks.real("bonus", self.bonus, 0.0, open_low=True)
         if self.budget is not None:

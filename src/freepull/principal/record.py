@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-UNITS = 1 << 30
-"""A reward of 1: rewards are kept as whole multiples of 2⁻³⁰, so their sums are exact."""
+from freepull.rewards import UNITS as UNITS
+
 ONE = 1 << 40
 """The number 1 in the fixed-point sums over agents."""
 

@@ -52,7 +52,7 @@ class Trial:
         self.principal, self.setting = principal, setting
         self.record = Record(setting.agents, setting.arms)
         self.rule = principal.rule.start(setting, self.record)
-        self.kappa = principal.observe.kappa(setting, principal.rule)
+        self.kappa = _within(principal.observe.kappa(setting, principal.rule), setting.horizon)
         """κ, the last step of the observing phase; None while an adaptive schedule has not found it."""
         self.steps = 0
         """Steps that have ended."""
@@ -62,6 +62,9 @@ class Trial:
         self.refusals = [0] * setting.agents
         self.banned_until = [0] * setting.agents
         """The last step of each agent's ban; 0 if it was never banned."""
+        self.regular = True
+        """Whether no agent was told of twice in one step, as the paper's clock has it; its proofs need that."""
+        self._told = [0] * setting.agents
         self._open: dict[int, Offer] = {}
         self._refusing: list[int] = []
         self._affordable = affordable(principal.budget, principal.bonus)
@@ -121,6 +124,8 @@ class Trial:
                 f"arm must be a whole number from 0 to {self.setting.arms - 1}, got {checks.shown(arm)}."
             )
         x = checks.real("reward", reward, 0.0, 1.0)
+        self.regular = self.regular and self._told[agent] <= self.steps
+        self._told[agent] = self.steps + 1
         self.record.add(agent, arm, units(x))
         offer = self._open.pop(agent, None)
         if offer is None:
@@ -132,6 +137,11 @@ class Trial:
         self.refused += 1
         self._refusing.append(agent)
         return "refused"
+
+    def cancel(self, agent: int) -> Offer | None:
+        """Withdraw an agent's open offer, which is neither taken nor refused then; return it, or None without one."""
+        self._check_agent(agent)
+        return self._open.pop(agent, None)
 
     def end_step(self) -> None:
         """Close a step: refusals become bans, then the rule is evaluated, then the schedule."""
@@ -159,7 +169,9 @@ class Trial:
         else:
             count = len(self.active)
             why = f"{count} arms are still in under {self.rule.title}; this one has the largest global sample mean"
-        certified = decided and self.rule.proven
+        certified = decided and self.rule.proven and (self.regular or not self.rule.stepwise)
+        if decided and self.rule.proven and not certified:
+            why += "; not certified, because an agent acted twice in one step, which its proof does not allow"
         return Verdict(self.rule.leader(), decided, certified, why, self.decided_at, self.spent, self.paid.copy())
 
     def _find_kappa(self, t: int) -> None:
@@ -189,3 +201,10 @@ class Trial:
             raise InvalidInput(
                 f"agent must be a whole number from 0 to {self.setting.agents - 1}, got {checks.shown(agent)}."
             )
+
+
+def _within(kappa: int | None, horizon: int | None) -> int | None:
+    """Return κ as a whole number from 0 to T."""
+    if kappa is None:
+        return None
+    return max(0, int(kappa) if horizon is None else min(int(kappa), horizon))

@@ -135,7 +135,14 @@ def _played(experiment: Experiment, workers: int) -> Iterator[Outcome]:
         raise InvalidInput(
             f"workers must be 1 here, because a part cannot be sent to another process: {error}."
         ) from None
-    with ProcessPoolExecutor(workers) as pool:
+    pool = ProcessPoolExecutor(workers)
+    try:
         waiting: list[Any] = [pool.submit(play, experiment, run) for run in experiment.runs]
         for done in as_completed(waiting):
             yield done.result()
+    except BaseException:
+        for process in list(pool._processes.values()):
+            process.terminate()
+        raise
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)

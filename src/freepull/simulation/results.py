@@ -16,7 +16,7 @@ from freepull.errors import ResultError
 
 RATES = ("correct", "decided", "certified")
 MEANS = ("paid", "offered", "refused", "banned", "free_pulls", "reward", "bonus", "regret")
-_KEY = "freepull"
+_KEY, _PART = "freepull", "freepull_part"
 
 
 @dataclass(frozen=True)
@@ -61,11 +61,12 @@ class Result:
         try:
             self.frame.write_parquet(target, metadata=told)
             for name, part in (("agents", self.agents), ("trace", self.trace)):
+                beside = _beside(target, name)
                 if part is not None:
-                    part.write_parquet(_beside(target, name), metadata=told)
-                else:
-                    _beside(target, name).unlink(missing_ok=True)
-        except OSError as error:
+                    part.write_parquet(beside, metadata=told | {_PART: name})
+                elif beside.exists() and pl.read_parquet_metadata(beside).get(_PART) == name:
+                    beside.unlink()
+        except (OSError, pl.exceptions.PolarsError) as error:
             raise ResultError(f"{target} cannot be written: {error}; give a path in a folder that exists.") from None
         return target
 
@@ -105,7 +106,7 @@ def wilson(successes: int, trials: int, z: float = 1.959963984540054) -> tuple[f
     rate = successes / trials
     centre = (rate + z * z / (2 * trials)) / (1 + z * z / trials)
     half = z / (1 + z * z / trials) * math.sqrt(rate * (1 - rate) / trials + z * z / (4 * trials * trials))
-    return rate, max(0.0, centre - half), min(1.0, centre + half)
+    return rate, 0.0 if successes == 0 else centre - half, 1.0 if successes == trials else centre + half
 
 
 def interval(values: NDArray[Any]) -> tuple[float, float, float]:

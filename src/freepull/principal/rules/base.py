@@ -35,6 +35,8 @@ class RuleState(ABC):
 
     proven: bool
     """Whether a decision of this rule is proven in this setting."""
+    stepwise = True
+    """Whether the proof needs that every agent acts at most once a step."""
     title: str
     """How the rule is named in verdicts, with "heuristic" where it is one."""
 

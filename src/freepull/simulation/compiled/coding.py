@@ -7,18 +7,17 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from freepull import agents, answers
+from freepull import agents, answers, rewards
 from freepull.numerics import fill_exploration
-from freepull.principal import protocols, rules
+from freepull.principal import protocols, rules, schedules
 from freepull.principal.budget import affordable
-from freepull.principal.schedules import Adaptive
-from freepull.rewards import Bernoulli
 from freepull.simulation.experiment import Experiment
 
 ALPHA_UCB, KL_UCB, THOMPSON, EPSILON_GREEDY, GREEDY, ROUND_ROBIN = range(6)
 ALWAYS, NEVER, WITH_PROBABILITY, HOLD_OUT, IF_WORTH_IT = range(5)
 UNBOUNDED = 1 << 60
-LONGEST = 1 << 23
+MOST_TABLES = 8
+LONGEST_STREAM = 1 << 23
 """Sums of rewards other than coins are exact up to this many pulls of one stream."""
 _AGENTS = {
     agents.AlphaUCB: ALPHA_UCB, agents.KLUCB: KL_UCB, agents.Thompson: THOMPSON,
@@ -29,6 +28,8 @@ _ANSWERS = {
     answers.HoldOut: HOLD_OUT, answers.IfWorthIt: IF_WORTH_IT,
 }  # fmt: skip
 _PROTOCOLS = (protocols.TakeOrBan, protocols.BanFor, protocols.BanAfter, protocols.NeverBan)
+_SCHEDULES = (schedules.Share, schedules.Root, schedules.Steps, schedules.KnownGap, schedules.Adaptive)
+_LAWS = (rewards.Bernoulli, rewards.Beta, rewards.TruncatedNormal, rewards.Categorical, rewards.Empirical)
 _RULES = (rules.Paper, rules.Passive)
 
 
@@ -42,10 +43,14 @@ def unsupported(experiment: Experiment) -> str | None:
             return f"{type(answer).__name__} is an answer of your own"
     if type(experiment.principal.protocol) not in _PROTOCOLS:
         return f"{type(experiment.principal.protocol).__name__} is a protocol of your own"
+    if type(experiment.principal.observe) not in _SCHEDULES:
+        return f"{type(experiment.principal.observe).__name__} is a schedule of your own"
+    if experiment.law not in _LAWS:
+        return f"{experiment.law.__name__} is a reward law of your own"
     if type(experiment.principal.rule) not in _RULES:
         return f"{type(experiment.principal.rule).__name__} is a rule of your own"
-    if experiment.horizon >= LONGEST:
-        return f"a horizon of {LONGEST:,} steps or more is too long for its exact sums"
+    if experiment.horizon >= LONGEST_STREAM:
+        return f"a horizon of {LONGEST_STREAM:,} steps or more is too long for its exact sums"
     return None
 
 
@@ -57,7 +62,7 @@ class Coded:
     setting: NDArray[np.float64]
     row: NDArray[np.int64]
     tables: NDArray[np.float64]
-    """s_t = √(α·log t), one row for each α."""
+    """s_t = √(α·log t), one row for each α; none where there are many α, which compute it (row −1)."""
     groups: list[NDArray[np.int64]]
     """Agents that follow the same strategy with the same parameter."""
     answers: tuple[NDArray[np.int64], NDArray[np.float64]] | None
@@ -86,6 +91,7 @@ def code(experiment: Experiment) -> Coded:
     for m in range(M):
         together.setdefault((int(kind[m]), float(setting[m])), []).append(m)
     alphas = sorted({float(setting[m]) for m in range(M) if kind[m] == ALPHA_UCB})
+    rows = {alpha: i for i, alpha in enumerate(alphas)} if len(alphas) <= MOST_TABLES else {}
     replies = experiment.answers
     room = affordable(principal.budget, principal.bonus)
     first = experiment.game_of(experiment.runs[0])
@@ -96,13 +102,13 @@ def code(experiment: Experiment) -> Coded:
     return Coded(
         kind=kind.astype(np.int64),
         setting=setting,
-        row=np.array([alphas.index(setting[m]) if kind[m] == ALPHA_UCB else 0 for m in range(M)], np.int64),
-        tables=_tables(alphas, experiment.horizon),
+        row=np.array([rows.get(float(setting[m]), -1) for m in range(M)], np.int64),
+        tables=_tables(list(rows), experiment.horizon),
         groups=[np.array(members, np.int64) for members in together.values()],
         answers=None if all(type(a) is answers.Always for a in replies) else _answers(replies),
-        law=0 if isinstance(first.rewards, Bernoulli) else first.streams.kind,
+        law=0 if isinstance(first.rewards, rewards.Bernoulli) else first.streams.kind,
         kappa=None if trial.kappa is None else int(trial.kappa),
-        adaptive=float(principal.observe.slack) if isinstance(principal.observe, Adaptive) else 0.0,
+        adaptive=float(principal.observe.slack) if isinstance(principal.observe, schedules.Adaptive) else 0.0,
         ban_after=after,
         ban_length=length,
         affordable=UNBOUNDED if room is None else min(room, UNBOUNDED),

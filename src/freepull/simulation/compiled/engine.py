@@ -97,6 +97,7 @@ class Player:
         self.experiment, self.coded = experiment, code(experiment)
         self.kernel: Kernel = KERNELS[type(experiment.principal.rule)](experiment, self.coded)
         self.stop = threading.Event()
+        self.checkpoints = frozenset(experiment.checkpoints)
 
     def play(self, runs: tuple[int, ...]) -> list[Outcome]:
         """Play one block to its end."""
@@ -114,7 +115,7 @@ class Player:
                     self._advance(block, stop)
             if stop == silent and stop > 0:
                 self._begin(block)
-            if stop in self.experiment.checkpoints:
+            if stop in self.checkpoints:
                 self._trace(block, stop, traces)
         return self._outcomes(block, traces)
 

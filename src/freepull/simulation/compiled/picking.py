@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from freepull.numerics import beta_draw, decision_key, jit, kl_budget, kl_index, mix, uniform
+from freepull.numerics import beta_draw, decision_key, exploration, jit, kl_budget, kl_index, mix, uniform
 from freepull.randomness import ARM, CHOICE_ARM, CHOICE_COIN, STEP
 from freepull.simulation.compiled.coding import ALPHA_UCB, EPSILON_GREEDY, GREEDY, KL_UCB, ROUND_ROBIN
 from freepull.simulation.compiled.lanes import WIDTH, first_largest
@@ -49,7 +49,8 @@ def pick_chunk(
     """Write what every lane of the chunk picks at step t."""
     base, first = chunk * K * _W, chunk * _W
     if kind == ALPHA_UCB:
-        first_largest(mean, root, base, K, tables[row, t], arm, first)
+        s = tables[row, t] if row >= 0 else exploration(setting, t)
+        first_largest(mean, root, base, K, s, arm, first)
     elif kind in (GREEDY, EPSILON_GREEDY):
         first_largest(mean, root, base, K, 0.0, arm, first)
         if kind == EPSILON_GREEDY:
