@@ -12,11 +12,11 @@ import numpy as np
 import polars as pl
 import scipy
 
-from freepull import __version__
 from freepull.principal.budget import cost
 from freepull.simulation.experiment import Experiment
 from freepull.simulation.outcome import Outcome
 from freepull.simulation.results import Result
+from freepull.version import __version__
 
 SCHEMA = {
     "run": pl.Int64, "arm": pl.Int64, "correct": pl.Boolean, "decided": pl.Boolean, "certified": pl.Boolean,
