@@ -64,11 +64,13 @@ def show(found: Findings, console: Console) -> None:
 def write(found: Findings, docs: Path, picture: str) -> Path:
     """Write the page and return its path."""
     bars = [row for row in found.rows if row.met is not None]
+    untold = sum(row.measured == "cannot tell" for row in found.rows)
     lines = [
         "# Benchmarks",
         "",
         f"`make bench` wrote this page on {datetime.date.today():%d %B %Y}. Machine: {machine()}. Versions: "
-        f"{versions(found)}. {sum(bool(row.met) for row in bars)} of {len(bars)} bars are met.",
+        f"{versions(found)}. {sum(bool(row.met) for row in bars)} of {len(bars)} bars are met"
+        + (f"; {untold} could not be told." if untold else "."),
         "",
         READING,
         "",
