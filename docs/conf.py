@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-_init = Path(__file__).parent.parent / "src" / "freepull" / "__init__.py"
+_init = Path(__file__).parent.parent / "src" / "freepull" / "version.py"
 _version = re.search(r'__version__ = "([^"]+)"', _init.read_text(encoding="utf-8"))
 if _version is None:
     raise ValueError(f"{_init} must set __version__.")
