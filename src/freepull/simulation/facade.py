@@ -6,8 +6,8 @@ import pickle
 import time
 import warnings
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
-from typing import Any
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from itertools import islice
 
 from freepull import checks
 from freepull.agents import Agent, AlphaUCB
@@ -137,9 +137,14 @@ def _played(experiment: Experiment, workers: int) -> Iterator[Outcome]:
         ) from None
     pool = ProcessPoolExecutor(workers)
     try:
-        waiting: list[Any] = [pool.submit(play, experiment, run) for run in experiment.runs]
-        for done in as_completed(waiting):
-            yield done.result()
+        left, waiting = iter(experiment.runs), set[Future[Outcome]]()
+        while True:
+            waiting |= {pool.submit(play, experiment, run) for run in islice(left, 2 * workers - len(waiting))}
+            if not waiting:
+                return
+            done, waiting = wait(waiting, return_when=FIRST_COMPLETED)
+            for future in done:
+                yield future.result()
     except BaseException:
         for process in list(pool._processes.values()):
             process.terminate()
