@@ -10,8 +10,10 @@ from numpy.typing import NDArray
 
 from freepull import checks
 from freepull.errors import InvalidInput
+from freepull.numerics import jit
 
-HALVINGS = 60
+STEPS = 60
+"""More than Newton's method ever takes."""
 
 
 def natural_pulls(means: Any, t: float, alpha: float = 2.0) -> NDArray[np.float64]:
@@ -28,10 +30,30 @@ def natural_pulls(means: Any, t: float, alpha: float = 2.0) -> NDArray[np.float6
     checks.real("t", t, 1.0, open_low=True)
     checks.real("alpha", alpha, 0.0, open_low=True)
     bonus = alpha * math.log(t)
-    best = mu.max(axis=1, keepdims=True)
-    low, high = best + math.sqrt(bonus / t), best + math.sqrt(bonus * mu.shape[1] / t)
-    for _ in range(HALVINGS):
-        c = 0.5 * (low + high)
-        too_many = (bonus / (c - mu) ** 2).sum(axis=1, keepdims=True) > t
-        low, high = np.where(too_many, c, low), np.where(too_many, high, c)
-    return np.asarray(bonus / (high - mu) ** 2)
+    c = np.array([highest_index(row, bonus, float(t)) for row in mu])
+    return np.asarray(bonus / (c[:, None] - mu) ** 2)
+
+
+@jit
+def highest_index(means: Any, bonus: float, t: float) -> float:
+    """c with Σ_k bonus/(c − μ_k)² = t, bonus = α·log t: what all indices of one agent stand at.
+
+    The sum is convex and falls with c, so Newton's method from below stays below.
+    """
+    K = means.shape[0]
+    best = means[0]
+    for k in range(1, K):
+        best = max(best, means[k])
+    c = best + math.sqrt(bonus / t)
+    for _ in range(STEPS):
+        total, slope = 0.0, 0.0
+        for k in range(K):
+            d = c - means[k]
+            part = bonus / (d * d)
+            total += part
+            slope += 2.0 * part / d
+        step = (total - t) / slope
+        c += step
+        if step <= 1e-12:
+            break
+    return c

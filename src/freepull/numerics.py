@@ -19,10 +19,8 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def _source_stamp() -> tuple[int, int]:
-    """Return a stamp of every source that machine code is made of: newest change, and total size."""
-    here = Path(__file__).parent
-    files = [here / "numerics.py", here / "randomness.py", *sorted((here / "simulation" / "compiled").glob("*.py"))]
-    stats = [file.stat() for file in files]
+    """Return a stamp of every source that machine code may be made of: newest change, and total size."""
+    stats = [file.stat() for file in sorted(Path(__file__).parent.rglob("*.py"))]
     return max(stat.st_mtime_ns for stat in stats), sum(stat.st_size for stat in stats)
 
 
@@ -36,12 +34,21 @@ def jit(function: Function) -> Function:
     of the time in small functions, they cannot. Numba's cache looks only at the file of the function itself; ours is
     stale when any of the sources has changed.
     """
-    options: dict[str, Any] = {"cache": True, "nogil": True, "error_model": "numpy", "forceinline": True, "_nrt": False}
+    return _compiled(function, forceinline=True)
+
+
+def jit_apart(function: Function) -> Function:
+    """Compile as `jit` does, but as a piece of its own: for what is called rarely from kernels."""
+    return _compiled(function, forceinline=False)
+
+
+def _compiled(function: Function, forceinline: bool) -> Function:
+    options: dict[str, Any] = {"nogil": True, "error_model": "numpy", "forceinline": forceinline, "_nrt": False}
     try:
-        compiled: Any = numba.njit(**options)(function)
+        compiled: Any = numba.njit(cache=True, **options)(function)
         compiled._cache._cache_file._source_stamp = _STAMP
     except RuntimeError:  # no folder to keep it in: compile anew in every process
-        compiled = numba.njit(**(options | {"cache": False}))(function)
+        compiled = numba.njit(**options)(function)
     return cast(Function, compiled)
 
 

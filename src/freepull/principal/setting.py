@@ -20,6 +20,8 @@ class Setting:
     weights: NDArray[np.float64]
     weighted: bool
     offers: str
+    kappa: int | None = None
+    """κ where the schedule knows it beforehand."""
 
     def horizon_for(self, who: str) -> int:
         """Return T, or say that ``who`` cannot do without it."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -49,10 +49,11 @@ class Trial:
     """
 
     def __init__(self, principal: Principal, setting: Setting) -> None:
-        self.principal, self.setting = principal, setting
+        kappa = _within(principal.observe.kappa(setting, principal.rule), setting.horizon)
+        self.principal, self.setting = principal, replace(setting, kappa=kappa)
         self.record = Record(setting.agents, setting.arms)
-        self.rule = principal.rule.start(setting, self.record)
-        self.kappa = _within(principal.observe.kappa(setting, principal.rule), setting.horizon)
+        self.rule = principal.rule.start(self.setting, self.record)
+        self.kappa = kappa
         """κ, the last step of the observing phase; None while an adaptive schedule has not found it."""
         self.steps = 0
         """Steps that have ended."""
@@ -127,6 +128,7 @@ class Trial:
         self.regular = self.regular and self._told[agent] <= self.steps
         self._told[agent] = self.steps + 1
         self.record.add(agent, arm, units(x))
+        self.rule.observe(agent, arm, units(x))
         offer = self._open.pop(agent, None)
         if offer is None:
             return None

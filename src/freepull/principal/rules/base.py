@@ -49,6 +49,9 @@ class RuleState(ABC):
         """Whether one arm is left."""
         return sum(self.active) == 1
 
+    def observe(self, agent: int, arm: int, reward: int) -> None:
+        """See one pull, its reward in units of 2⁻³⁰, in the order of the stream; the record has it already."""
+
     @abstractmethod
     def evaluate(self, incentivizing: bool) -> None:
         """Look at the record at the end of a step; ``incentivizing`` from the end of step κ on."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 
-def gap_window(arms: int, agents: int, horizon: int, kappa: int, delta: float, offers: str) -> tuple[float, float]:
+def gap_window(arms: int, agents: float, horizon: int, kappa: int, delta: float, offers: str) -> tuple[float, float]:
     """Return (lo, hi) for K arms, M agents and horizon T (docs/statistics.md, window)."""
     beta = math.log(1 / delta) + 2.5
     free = max(1.0, min(2 * math.log(max(kappa, 2)) / 0.16, kappa / (2 * arms)))

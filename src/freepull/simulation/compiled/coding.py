@@ -11,6 +11,7 @@ from freepull import agents, answers, rewards
 from freepull.numerics import fill_exploration
 from freepull.principal import protocols, rules, schedules
 from freepull.principal.budget import affordable
+from freepull.principal.setting import Setting
 from freepull.simulation.experiment import Experiment
 
 ALPHA_UCB, KL_UCB, THOMPSON, EPSILON_GREEDY, GREEDY, ROUND_ROBIN = range(6)
@@ -30,7 +31,7 @@ _ANSWERS = {
 _PROTOCOLS = (protocols.TakeOrBan, protocols.BanFor, protocols.BanAfter, protocols.NeverBan)
 _SCHEDULES = (schedules.Share, schedules.Root, schedules.Steps, schedules.KnownGap, schedules.Adaptive)
 _LAWS = (rewards.Bernoulli, rewards.Beta, rewards.TruncatedNormal, rewards.Categorical, rewards.Empirical)
-_RULES = (rules.Paper, rules.Passive)
+_RULES = (rules.Certified, rules.Paper, rules.Passive)
 
 
 def unsupported(experiment: Experiment) -> str | None:
@@ -58,6 +59,8 @@ def unsupported(experiment: Experiment) -> str | None:
 class Coded:
     """An experiment's parts as numbers."""
 
+    frame: Setting
+    """What the principal knows before the first pull."""
     kind: NDArray[np.int64]
     setting: NDArray[np.float64]
     row: NDArray[np.int64]
@@ -100,6 +103,7 @@ def code(experiment: Experiment) -> Coded:
     )
     after, length = _bans(principal.protocol)
     return Coded(
+        frame=trial.setting,
         kind=kind.astype(np.int64),
         setting=setting,
         row=np.array([rows.get(float(setting[m]), -1) for m in range(M)], np.int64),

@@ -14,6 +14,7 @@ import numpy as np
 from freepull.game import Game
 from freepull.principal import rules
 from freepull.principal.record import UNITS
+from freepull.simulation.compiled.certified import CertifiedKernel
 from freepull.simulation.compiled.coding import Coded, code
 from freepull.simulation.compiled.notice import announce_compilation
 from freepull.simulation.compiled.observing import observe
@@ -57,7 +58,11 @@ class Kernel(Protocol):
         """Return what stops the trial, per (run, arm)."""
 
 
-KERNELS: dict[type, Callable[[Experiment, Coded], Kernel]] = {rules.Paper: PaperKernel, rules.Passive: PassiveKernel}
+KERNELS: dict[type, Callable[[Experiment, Coded], Kernel]] = {
+    rules.Certified: CertifiedKernel,
+    rules.Paper: PaperKernel,
+    rules.Passive: PassiveKernel,
+}
 
 
 class Stopped(Exception):
@@ -161,8 +166,7 @@ class Player:
 
     def _trace(self, block: Block, t: int, traces: list[list[Checkpoint]]) -> None:
         trials, K = block.trials, self.experiment.shape[1]
-        if t < self.kernel.silent_until or self._all_decided(block):
-            self._take_stock(block)
+        self._take_stock(block)
         means, bounds = self._means(block), self.kernel.bounds(block)
         for run, trace in enumerate(traces):
             if self.experiment.until == "decided" and 0 < trials[run, DECIDED_AT] < t:
@@ -184,6 +188,7 @@ class Player:
 
     def _outcomes(self, block: Block, traces: list[list[Checkpoint]]) -> list[Outcome]:
         trials, (M, K) = block.trials, self.experiment.shape
+        self._take_stock(block)
         pulls, sums = block.final_counts()
         active = block.arms[:-K, ACTIVE].reshape(-1, K) > 0
         leaders = np.argmax(np.where(active, self._means(block), -np.inf), axis=1)

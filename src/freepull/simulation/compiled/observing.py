@@ -29,5 +29,5 @@ def observe(
             for chunk in range(pair, min(pair + np.uint64(2), last)):
                 kind, row, setting = chunks[chunk, KIND], chunks[chunk, ROW], settings[chunk]
                 pick_chunk(mean, root, cells, keys, arm, laws, deep, tables, kind, row, setting, chunk, K, t)
-                pull_chunk(mean, root, cells, keys, arm, laws, words, work, None, chunk, K)
+                pull_chunk(mean, root, cells, keys, arm, laws, words, work, None, None, chunk, K)
         pair += np.uint64(2)

@@ -21,6 +21,7 @@ from freepull.simulation.compiled.state import (
     KIND,
     LANE,
     MEANS,
+    NEED,
     OFFERS,
     OPEN,
     PAID,
@@ -107,11 +108,37 @@ def _expected_loss(mean: Any, place: Any, offer: Any, K: Any) -> float:
 
 @jit
 def pull_all(
-    mean: Any, root: Any, cells: Any, keys: Any, arm: Any, laws: Any, words: Any, work: Any, sums: Any, K: Any
-) -> None:
-    """Pull what every lane has chosen, and keep the sums over agents up to date."""
+    mean: Any, root: Any, cells: Any, keys: Any, arm: Any, laws: Any, words: Any, work: Any, sums: Any,
+    rounds: Any, K: Any,
+) -> None:  # fmt: skip
+    """Pull what every lane has chosen, and keep up to date what the rule looks at."""
     for chunk in range(np.uint64(arm.shape[0]) // _W):
-        pull_chunk(mean, root, cells, keys, arm, laws, words, work, sums, chunk, K)
+        pull_chunk(mean, root, cells, keys, arm, laws, words, work, sums, rounds, chunk, K)
+
+
+@jit
+def keep_neediest(offers: Any, first: int, found: int, room: int) -> int:
+    """Of the offers in rows first…found−1 keep as many as there is room for, the neediest; return how many."""
+    if found - first <= room:
+        return found - first
+    for place in range(first, first + room):
+        neediest = place
+        for at in range(place + 1, found):
+            if _needier(offers, at, neediest):
+                neediest = at
+        for column in range(3):
+            offers[place, column], offers[neediest, column] = offers[neediest, column], offers[place, column]
+    return room
+
+
+@jit
+def _needier(offers: Any, a: int, b: int) -> Any:
+    """Whether one offer goes before another: more need, then lower arm, then lower agent."""
+    if offers[a, NEED] != offers[b, NEED]:
+        return offers[a, NEED] > offers[b, NEED]
+    if offers[a, ARM] != offers[b, ARM]:
+        return offers[a, ARM] < offers[b, ARM]
+    return offers[a, SEAT] < offers[b, SEAT]
 
 
 @jit

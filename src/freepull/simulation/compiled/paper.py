@@ -12,7 +12,7 @@ from freepull.principal.rules import Paper
 from freepull.principal.rules.window import gap_window
 from freepull.simulation.compiled.coding import Coded
 from freepull.simulation.compiled.lanes import WIDTH
-from freepull.simulation.compiled.offering import freeze, pick_all, pull_all, settle
+from freepull.simulation.compiled.offering import freeze, keep_neediest, pick_all, pull_all, settle
 from freepull.simulation.compiled.picking import pulls_at
 from freepull.simulation.compiled.state import (
     ACTIVE,
@@ -22,6 +22,7 @@ from freepull.simulation.compiled.state import (
     INVERSES,
     KAPPA,
     MEANS,
+    NEED,
     OPEN,
     PAID,
     PLACE,
@@ -55,7 +56,7 @@ def incentivize(
             settle(
                 mean, keys, arm, seats, offers, trials, paid, answers, bonus, ban_after, ban_length, run, agents, K, t
             )  # fmt: skip
-        pull_all(mean, root, cells, keys, arm, laws, words, work, (fixed, arms, trials, owner, inverses), K)
+        pull_all(mean, root, cells, keys, arm, laws, words, work, (fixed, arms, trials, owner, inverses), None, K)
         if slack > 0.0:
             find_kappa(cells, laws, seats, trials, arms, each, theta, slack, lo, horizon, agents, K, t)
         if end_steps(cells, laws, seats, offers, trials, arms, frozen, affordable, each, theta, agents, K, t) == 0:
@@ -190,31 +191,9 @@ def _plan_each(
                     if least > N:
                         least = N
                         offers[found, ARM] = np.int64(k)
-            offers[found, SEAT] = seat
+            offers[found, SEAT], offers[found, NEED] = seat, -least
             found += 1
-    if found - first <= room:
-        return found - first
-    for place in range(first, first + room):
-        neediest = place
-        for at in range(place, found):
-            if _needier(cells, laws, seats, offers, at, neediest, K):
-                neediest = at
-        seat, arm = offers[place, SEAT], offers[place, ARM]
-        offers[place, SEAT], offers[place, ARM] = offers[neediest, SEAT], offers[neediest, ARM]
-        offers[neediest, SEAT], offers[neediest, ARM] = seat, arm
-    return room
-
-
-@jit
-def _needier(cells: Any, laws: Any, seats: Any, offers: Any, a: int, b: int, K: Any) -> Any:
-    """Whether one offer goes before another: fewer pulls, then lower arm, then lower agent."""
-    left = _pulls(cells, laws, seats, offers[a, SEAT], np.uint64(offers[a, ARM]), K)
-    right = _pulls(cells, laws, seats, offers[b, SEAT], np.uint64(offers[b, ARM]), K)
-    if left != right:
-        return left < right
-    if offers[a, ARM] != offers[b, ARM]:
-        return offers[a, ARM] < offers[b, ARM]
-    return offers[a, SEAT] < offers[b, SEAT]
+    return int(keep_neediest(offers, first, found, room))
 
 
 @jit

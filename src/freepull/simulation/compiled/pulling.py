@@ -19,12 +19,13 @@ _W = np.uint64(WIDTH)
 
 @jit
 def pull_chunk(
-    mean: Any, root: Any, cells: Any, keys: Any, arm: Any, laws: Any, words: Any, work: Any, sums: Any, chunk: Any,
-    K: Any,
+    mean: Any, root: Any, cells: Any, keys: Any, arm: Any, laws: Any, words: Any, work: Any, sums: Any,
+    rounds: Any, chunk: Any, K: Any,
 ) -> None:  # fmt: skip
     """Pull what the lanes have chosen: gather their streams, draw and divide for all together, and put them back.
 
-    ``laws`` is None for coins; ``sums`` is None, or what it takes to keep the sums over agents up to date.
+    ``laws`` is None for coins; ``sums`` is None, or what it takes to keep the sums over agents up to date; ``rounds`` is
+    None, or what it takes to know when a round is full.
     """
     first, base = chunk * _W, chunk * K * _W
     for lane in range(_W):
@@ -54,6 +55,10 @@ def pull_chunk(
         mean[position] = work[_W + lane]
         if sums is not None:
             _add_up(cells, laws, sums, position, first + lane, own, words[lane] & _LOW, work[_W + lane])
+        if rounds is not None:
+            targets, owing, run_of = rounds
+            if np.int64(words[lane] & _LOW) == targets[position]:
+                owing[run_of[first + lane]] -= 1
 
 
 @jit

@@ -25,8 +25,8 @@ NEVER = 1 << 62
 
 LANE, PLACE, BANNED_UNTIL, REFUSALS, OFFERS = range(5)
 """Columns of ``seats``, one row a (run, agent); PLACE is where its arm 0 lies, the next arm 16 further on."""
-SEAT, ARM = range(2)
-"""Columns of ``offers``: who has one for the coming step, and for which arm; a run uses its first OPEN rows."""
+SEAT, ARM, NEED = range(3)
+"""Columns of ``offers``: who has one for the coming step, for which arm, how urgently; a run uses its first OPEN rows."""
 KAPPA, DECIDED_AT, QUIET_UNTIL, UNSEEN, OPEN, REFUSED, PAID = range(7)
 """Columns of ``trials``, one row a run; DECIDED_AT is 0 while undecided, no elimination can happen before QUIET_UNTIL,
 UNSEEN streams were never pulled, OPEN counts the coming step's offers."""
@@ -49,6 +49,8 @@ class Block:
         for game in self.games:
             if game.weighted:
                 experiment.principal.start(arms=K, agents=M, horizon=experiment.horizon, weights=game.weights)
+        self.own: Any = None
+        """What the rule's kernel keeps for itself."""
         self.t = 0
         """Steps played."""
         lane_of, agent_of_chunk = _seat(coded, B, M)
@@ -75,7 +77,7 @@ class Block:
         self.seats: Ints = np.zeros((B * M, 5), np.int64)
         self.seats[:, LANE] = lane_of
         self.seats[:, PLACE] = lane_of // WIDTH * K * WIDTH + lane_of % WIDTH
-        self.offers: Ints = np.zeros((B * M, 2), np.int64)
+        self.offers: Ints = np.zeros((B * M, 3), np.int64)
         self.trials: Ints = np.zeros((B, 7), np.int64)
         self.trials[:, UNSEEN] = M * K
         self.trials[:, KAPPA] = NEVER if coded.kappa is None else coded.kappa

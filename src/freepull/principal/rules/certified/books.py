@@ -1,0 +1,127 @@
+"""What the certified rule writes down, in three kinds of books that never mix.
+
+`Used` is G_c: the samples of the rounds that were evaluated, and nothing else. `Round` is the coming round, designed
+from `Used` alone. `Fill` holds the fresh samples of that round. The design functions (`design.py`) take `Used` and
+`Round`; they have no way to a `Fill`, to samples that wait, to real counts or to times: that is what the proof needs.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+MEAN, VARIANCE, NOISE, STRENGTH, INFORMATION = range(5)
+"""Columns of ``Used.arms``: the arm's mean m_k and its variance tv_k, Q̄_k (pooled squared prediction errors a sample),
+ν_k (how strongly predictions are drawn to m_k), I_k (information against the leader)."""
+LEVEL, ROUNDS = range(2)
+"""Entries of ``Used.course``: R, the level reached, and how many rounds were evaluated."""
+
+
+class Constants(NamedTuple):
+    """What is fixed before the first sample."""
+
+    weights: Floats
+    """p_m."""
+    gaps: Floats
+    """ℓ_i, the candidate gaps."""
+    margins: Floats
+    """x of W_k(x); the first is 0, the account that eliminates."""
+    threshold: float
+    """1/δ."""
+    confidence: float
+    """log(1/δ)."""
+    growth: float
+    first_block: float
+    first_level: float
+    neyman: float
+    """The σ that counts as 1 for Neyman blocks; 0 for equal blocks."""
+    stretch: float
+    rival_memory: float
+    gap_memory: float
+    shrink: bool
+    kappa: float
+    """κ, for the forecast of natural pulls; 0 for none."""
+    phi: float
+    z: float
+    cap: float
+    gamma: float
+    shortest: float
+    longest: float
+
+
+class Used(NamedTuple):
+    """G_c: all samples used in the rounds so far, per arm and agent, and what follows from them."""
+
+    pulls: Ints
+    sums: Floats
+    errors: Floats
+    """Q_km, squared prediction errors summed."""
+    arms: Floats
+    active: Ints
+    course: Floats
+
+
+class Round(NamedTuple):
+    """The coming round: fixed before its first sample."""
+
+    blocks: Ints
+    """b_km, 0 for eliminated arms and for agents without weight."""
+    worth: Floats
+    """r, the levels that it counts for (one entry)."""
+    capital: Floats
+    """C_k[j, i] for each margin x, rebalanced: indices x, k, j, i."""
+    peaks: Floats
+    """The most that each account ever held at the end of a round: indices x, k."""
+    rivals: Floats
+    """P_j for the arm at hand."""
+    fits: Floats
+    """Q_i for the arm at hand."""
+    scratch: Floats
+
+
+class Fill(NamedTuple):
+    """The fresh samples of the round, per arm and agent: their sum, and Σ(X − x̂)²."""
+
+    sums: Floats
+    errors: Floats
+
+
+class Measure(NamedTuple):
+    """A filled round in the numbers that the bets need, per arm."""
+
+    values: Floats
+    """Y_k, V_k, and the largest u_km."""
+    powers: Floats
+    """Σ_m B_km·u_km^q for q = 0…9."""
+
+
+def fresh(arms: int, agents: int, constants: Constants, prior: Floats, runs: int | None = None) -> tuple[Used, Round]:
+    """Return empty books, for one trial or for several side by side, before the first round is designed."""
+    lead = () if runs is None else (runs,)
+    K, M, X = arms, agents, len(constants.margins)
+    used = Used(
+        pulls=np.zeros((*lead, K, M), np.int64),
+        sums=np.zeros((*lead, K, M)),
+        errors=np.zeros((*lead, K, M)),
+        arms=np.zeros((*lead, K, 5)),
+        active=np.ones((*lead, K), np.int64),
+        course=np.zeros((*lead, 2)),
+    )
+    used.arms[..., MEAN], used.arms[..., NOISE], used.arms[..., STRENGTH] = 0.5, 0.25, 1.0
+    capital = np.zeros((*lead, X, K, K, len(constants.gaps)))
+    capital[...] = np.where(np.eye(K, dtype=bool)[:, :, None], 0.0, prior / (K - 1))
+    coming = Round(
+        blocks=np.zeros((*lead, K, M), np.int64),
+        worth=np.zeros((*lead, 1)),
+        capital=capital,
+        peaks=np.ones((*lead, X, K)),
+        rivals=np.zeros(K),
+        fits=np.zeros(len(constants.gaps)),
+        scratch=np.zeros(K),
+    )
+    return used, coming

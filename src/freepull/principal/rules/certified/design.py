@@ -1,0 +1,197 @@
+"""The design of the next round, from used samples and constants only (docs/certified.md, design).
+
+Nothing here can see a sample that waits, a real count or a time; whoever calls these functions has only books of used
+samples to give. What is chosen here changes the cost, never the validity.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from freepull.fluid import highest_index
+from freepull.numerics import jit
+from freepull.principal.rules.certified.books import (
+    INFORMATION,
+    LEVEL,
+    MEAN,
+    NOISE,
+    ROUNDS,
+    STRENGTH,
+    VARIANCE,
+)
+
+PULLED_TO_THE_ARM = 25.0
+"""Samples that the arm's mean counts for where an agent's natural pulls are forecast."""
+
+
+@jit
+def noise(used: Any, k: int, m: int) -> float:
+    """σ̂²_km = clip((Q_km + 3·Q̄_k)/(n + 3), 10⁻⁴, ¼)."""
+    estimate = (used.errors[k, m] + 3.0 * used.arms[k, NOISE]) / (float(used.pulls[k, m]) + 3.0)
+    return min(max(estimate, 1e-4), 0.25)
+
+
+@jit
+def prediction(used: Any, k: int, m: int) -> float:
+    """x̂_km = (ν_k·m_k + own sum)/(ν_k + own n), the same for all samples of the block."""
+    strength = used.arms[k, STRENGTH]
+    return (strength * used.arms[k, MEAN] + used.sums[k, m]) / (strength + float(used.pulls[k, m]))
+
+
+@jit
+def leaders(used: Any) -> Any:
+    """The active arm with the largest m_k and the one after it; ties: the lowest arm."""
+    first, second = -1, -1
+    for k in range(used.active.shape[0]):
+        if used.active[k] == 1:
+            if first < 0 or used.arms[k, MEAN] > used.arms[first, MEAN]:
+                first, second = k, first
+            elif second < 0 or used.arms[k, MEAN] > used.arms[second, MEAN]:
+                second = k
+    return first, second
+
+
+@jit
+def design(used: Any, coming: Any, constants: Any) -> None:
+    """Fix the coming round: its levels, its blocks, and the capital on every bet."""
+    if used.course[ROUNDS] == 0.0:
+        coming.worth[0] = constants.first_level
+    else:
+        coming.worth[0] = max(1.0, math.ceil(constants.growth * used.course[LEVEL]))
+        rebalance(used, coming, constants)
+    size(used, coming, constants)
+
+
+@jit
+def size(used: Any, coming: Any, constants: Any) -> None:
+    """b_km: ⌈r·f⌉, more for the leader, and more where the agent is expected to pull the arm anyway."""
+    K, M = used.pulls.shape
+    r, rounds = coming.worth[0], used.course[ROUNDS]
+    leader, second = leaders(used)
+    rivals = -1.0
+    for k in range(K):
+        rivals += float(used.active[k])
+    stretch = math.pow(rivals, constants.stretch)
+    forecast = rounds > 0.0 and constants.kappa >= 2.0 * float(K)
+    for m in range(M):
+        if constants.weights[m] <= 0.0:
+            for k in range(K):
+                coming.blocks[k, m] = 0
+            continue
+        level = 0.0
+        if forecast:
+            for k in range(K):
+                coming.scratch[k] = _expected(used, k, m)
+            level = highest_index(coming.scratch, 2.0 * math.log(constants.kappa), constants.kappa)
+        for k in range(K):
+            if used.active[k] == 0:
+                coming.blocks[k, m] = 0
+                continue
+            x = r
+            if rounds == 0.0:
+                x = constants.first_block
+            elif constants.neyman > 0.0:
+                x *= min(max(math.sqrt(noise(used, k, m)) / constants.neyman, 1.0), 0.5 / constants.neyman)
+            if rounds > 0.0 and k == leader:
+                x *= stretch
+            b = math.ceil(x)
+            if forecast:
+                spare = constants.phi * _forecast(used, constants, k, m, level) - float(used.pulls[k, m])
+                h = _stretch_to_come(used, constants, k, leader, second)
+                b = max(b, math.floor(min(constants.cap * x, spare * r / ((h - 1.0) * used.course[LEVEL] + r))))
+            coming.blocks[k, m] = int(b)
+
+
+@jit
+def _expected(used: Any, k: int, m: int) -> float:
+    """μ̃_km: the agent's own mean, drawn to the arm's."""
+    own = used.sums[k, m] + PULLED_TO_THE_ARM * used.arms[k, MEAN]
+    return own / (float(used.pulls[k, m]) + PULLED_TO_THE_ARM)
+
+
+@jit
+def _forecast(used: Any, constants: Any, k: int, m: int, level: float) -> float:
+    """F_km, the natural pulls up to κ, on the low side by z standard deviations of what is known of the mean."""
+    away = level - _expected(used, k, m)
+    away += constants.z / (2.0 * math.sqrt(float(used.pulls[k, m]) + PULLED_TO_THE_ARM))
+    return 2.0 * math.log(constants.kappa) / (away * away)
+
+
+@jit
+def _stretch_to_come(used: Any, constants: Any, k: int, leader: int, second: int) -> float:
+    """h: how many times the level so far the arm is likely to need, from its gap and the information about it."""
+    rival = second if k == leader else k
+    information = max(used.arms[k, INFORMATION], 1e-9)
+    gap = max(used.arms[leader, MEAN] - used.arms[rival, MEAN], 1.0 / math.sqrt(information))
+    h = constants.gamma * 2.0 * (constants.confidence + 1.5) / (gap * gap) / information
+    return min(max(h, constants.shortest), constants.longest)
+
+
+@jit
+def rebalance(used: Any, coming: Any, constants: Any) -> None:
+    """Move capital towards the bets that look best, each account's total unchanged.
+
+    Capital on eliminated rivals and a share s(η) = 1 − (R/(R+r))^η of the rest, gap by gap, goes to the rivals that
+    may be best, P_j; then a share goes to P×Q, Q_i the gaps that fit what was seen.
+    """
+    K = used.active.shape[0]
+    X, n = constants.margins.shape[0], constants.gaps.shape[0]
+    shrunk = used.course[LEVEL] / (used.course[LEVEL] + coming.worth[0])
+    from_rivals = 1.0 - math.pow(shrunk, constants.rival_memory)
+    from_gaps = 1.0 - math.pow(shrunk, constants.gap_memory)
+    first, second = leaders(used)
+    for k in range(K):
+        if used.active[k] == 0:
+            continue
+        best = second if k == first else first
+        _rivals(used, coming, k, best)
+        _fits(used, coming, constants, k, best)
+        for x in range(X):
+            account = 0.0
+            for i in range(n):
+                total, kept = 0.0, 0.0
+                for j in range(K):
+                    total += coming.capital[x, k, j, i]
+                    if coming.rivals[j] > 0.0:
+                        kept += coming.capital[x, k, j, i] * (1.0 - from_rivals)
+                account += total
+                for j in range(K):
+                    moved = coming.rivals[j] * (total - kept)
+                    if coming.rivals[j] > 0.0:
+                        moved += coming.capital[x, k, j, i] * (1.0 - from_rivals)
+                    coming.capital[x, k, j, i] = moved
+            for j in range(K):
+                for i in range(n):
+                    target = account * coming.rivals[j] * coming.fits[i]
+                    coming.capital[x, k, j, i] = (1.0 - from_gaps) * coming.capital[x, k, j, i] + from_gaps * target
+
+
+@jit
+def _rivals(used: Any, coming: Any, k: int, best: int) -> None:
+    """P_j ∝ exp(−2(m_j0 − m_j)²/(tv_j0 + tv_j)) over the active rivals of k, j0 the one with the largest mean."""
+    total = 0.0
+    for j in range(used.active.shape[0]):
+        coming.rivals[j] = 0.0
+        if used.active[j] == 1 and j != k:
+            apart = used.arms[best, MEAN] - used.arms[j, MEAN]
+            spread = used.arms[best, VARIANCE] + used.arms[j, VARIANCE]
+            coming.rivals[j] = max(math.exp(-2.0 * apart * apart / spread), 1e-300)
+            total += coming.rivals[j]
+    for j in range(used.active.shape[0]):
+        coming.rivals[j] /= total
+
+
+@jit
+def _fits(used: Any, coming: Any, constants: Any, k: int, best: int) -> None:
+    """Q_i ∝ exp(−(ℓ_i − (m_j0 − m_k)⁺)²/(2(tv_j0 + tv_k))) + 0.001/n."""
+    n = constants.gaps.shape[0]
+    gap = max(used.arms[best, MEAN] - used.arms[k, MEAN], 0.0)
+    spread = used.arms[best, VARIANCE] + used.arms[k, VARIANCE]
+    total = 0.0
+    for i in range(n):
+        away = constants.gaps[i] - gap
+        coming.fits[i] = math.exp(-0.5 * away * away / spread) + 1e-3 / float(n)
+        total += coming.fits[i]
+    for i in range(n):
+        coming.fits[i] /= total

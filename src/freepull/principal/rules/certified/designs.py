@@ -1,0 +1,91 @@
+"""The choices that change what a certificate costs, never whether it holds, and how `auto` makes them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from freepull import checks
+from freepull.errors import InvalidInput
+from freepull.principal.setting import Setting
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """Larger blocks where an agent will pull the arm anyway; it assumes learners like α-UCB with α = 2.
+
+    A wrong assumption costs money, never validity. The letters are those of docs/certified.md.
+    """
+
+    phi: float = 0.7
+    z: float = 0.5
+    cap: float = 8.0
+    gamma: float = 1.0
+    shortest: float = 1.25
+    longest: float = 6.0
+
+    def __post_init__(self) -> None:
+        for name in ("phi", "z", "gamma"):
+            checks.real(name, getattr(self, name), 0.0)
+        for name in ("cap", "shortest"):
+            checks.real(name, getattr(self, name), 1.0)
+        checks.real("longest", self.longest, self.shortest)
+
+
+@dataclass(frozen=True)
+class Design:
+    """How rounds are laid out.
+
+    Parameters
+    ----------
+    first_block, first_level
+        Samples of every stream in the first round, and the levels that it counts for.
+    growth
+        A round is this share of all levels before it, at least 1.
+    neyman
+        Blocks in proportion to the spread of a stream, σ̂ = ``neyman`` counting 1 and nothing below 1; None: equal.
+    stretch
+        The leader's blocks are (rivals)^stretch times larger.
+    rival_memory, gap_memory
+        How fast capital moves to the likeliest rivals and gaps.
+    shrink
+        Predict an agent's rewards from its own and the arm's, by how much agents differ.
+    forecast
+        Where natural pulls are expected; None: nowhere.
+    """
+
+    first_block: int = 1
+    first_level: int = 1
+    growth: float = 0.03
+    neyman: float | None = None
+    stretch: float = 0.0
+    rival_memory: float = 5.0
+    gap_memory: float = 0.2
+    shrink: bool = True
+    forecast: Forecast | None = None
+
+    def __post_init__(self) -> None:
+        checks.whole("first_block", self.first_block, 1)
+        checks.whole("first_level", self.first_level, 1)
+        checks.real("growth", self.growth, 0.0, 10.0)
+        checks.real("stretch", self.stretch, 0.0, 1.0)
+        checks.real("rival_memory", self.rival_memory, 0.0)
+        checks.real("gap_memory", self.gap_memory, 0.0)
+        if self.neyman is not None:
+            checks.real("neyman", self.neyman, 0.01, 0.5)
+        if self.forecast is not None and not isinstance(self.forecast, Forecast):
+            raise InvalidInput(f"forecast must be a rules.Forecast or None, got {checks.shown(self.forecast)}.")
+
+
+FEW_AGENTS = 10
+LONG = 30
+"""Pulls of an arm by an agent from which a first block of 30 is a small part."""
+
+
+def auto(setting: Setting) -> Design:
+    """Choose from K, M, the horizon and the pulls to expect of an agent, never from the truth."""
+    if setting.horizon is None or setting.horizon < 20 * LONG * setting.arms:
+        return Design()
+    if setting.agents <= FEW_AGENTS:
+        return Design(first_block=30, first_level=6, neyman=0.1, stretch=0.5, forecast=Forecast())
+    forecast = Forecast(phi=0.5, z=1.0, cap=3.0, gamma=1.5, shortest=2.0, longest=10.0)
+    return Design(first_block=30, first_level=30, stretch=0.25, forecast=forecast)

@@ -1,0 +1,162 @@
+"""The evaluation of a filled round: fresh samples meet the bets that were fixed before them (docs/certified.md).
+
+The only place where the samples of a round are read.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from freepull.numerics import jit
+from freepull.principal.rules.certified.books import INFORMATION, LEVEL, MEAN, NOISE, ROUNDS, STRENGTH, VARIANCE
+from freepull.principal.rules.certified.design import leaders, noise
+
+LARGEST_BET = 0.6
+"""e·u never exceeds this; ψ needs it below 1."""
+Y, V, LARGEST = range(3)
+"""Columns of ``Measure.values``."""
+
+
+@jit
+def evaluate(used: Any, coming: Any, fill: Any, measure: Any, constants: Any) -> None:
+    """Multiply every account by what the round's samples paid, and enter the samples into the used ones."""
+    for k in range(used.active.shape[0]):
+        if used.active[k] == 1:
+            _measure(used, coming, fill, measure, constants, k)
+    for k in range(used.active.shape[0]):
+        if used.active[k] == 1:
+            _pay_out(used, coming, measure, constants, k)
+    _note_information(used, measure)
+    _absorb(used, coming, fill, constants)
+
+
+@jit
+def _measure(used: Any, coming: Any, fill: Any, measure: Any, constants: Any, k: int) -> None:
+    """Y_k, V_k, the largest u_km and the power sums Σ_m B_km·u_km^q, with u_km = p_m/b_km."""
+    for q in range(10):
+        measure.powers[k, q] = 0.0
+    for column in range(3):
+        measure.values[k, column] = 0.0
+    for m in range(used.pulls.shape[1]):
+        if coming.blocks[k, m] > 0:
+            b = float(coming.blocks[k, m])
+            u = constants.weights[m] / b
+            measure.values[k, Y] += u * fill.sums[k, m]
+            measure.values[k, V] += u * u * b * noise(used, k, m)
+            measure.values[k, LARGEST] = max(measure.values[k, LARGEST], u)
+            power = u * fill.errors[k, m]
+            for q in range(2, 10):
+                power *= u
+                measure.powers[k, q] += power
+
+
+@jit
+def _pay_out(used: Any, coming: Any, measure: Any, constants: Any, k: int) -> None:
+    """C_k[j, i] ← C_k[j, i]·exp(e·(Y_j − Y_k − x) − Σ_m ψ(e·u_jm)·B_jm − Σ_m ψ(e·u_km)·B_km).
+
+    ψ(u) = −log(1−u) − u is bounded from above by its series to u⁸ and u⁹/(9(1−u)), so that the sums over agents are
+    power sums, the same for all bets.
+    """
+    for j in range(used.active.shape[0]):
+        if used.active[j] == 0 or j == k:
+            continue
+        largest = max(measure.values[j, LARGEST], measure.values[k, LARGEST])
+        spread = measure.values[j, V] + measure.values[k, V]
+        ahead = measure.values[j, Y] - measure.values[k, Y]
+        for i in range(constants.gaps.shape[0]):
+            e = min(constants.gaps[i] / spread, LARGEST_BET / largest)
+            paid, power = e * ahead, e
+            for q in range(2, 9):
+                power *= e
+                paid -= power * (measure.powers[j, q] + measure.powers[k, q]) / float(q)
+            power *= e
+            paid -= power * (measure.powers[j, 9] + measure.powers[k, 9]) / (9.0 * (1.0 - e * largest))
+            for x in range(constants.margins.shape[0]):
+                coming.capital[x, k, j, i] *= math.exp(paid - e * constants.margins[x])
+
+
+@jit
+def evidence(coming: Any, x: int, k: int) -> float:
+    """ΣC_k, or W_k at the x-th margin."""
+    total = 0.0
+    for j in range(coming.capital.shape[2]):
+        for i in range(coming.capital.shape[3]):
+            total += coming.capital[x, k, j, i]
+    return total
+
+
+@jit
+def eliminate(used: Any, coming: Any, constants: Any) -> int:
+    """Let go the arms whose evidence has reached 1/δ, if all have the one with least evidence stays; count the rest."""
+    left, least, lowest = 0, -1, math.inf
+    for k in range(used.active.shape[0]):
+        if used.active[k] == 1:
+            for x in range(coming.peaks.shape[0]):
+                coming.peaks[x, k] = max(coming.peaks[x, k], evidence(coming, x, k))
+            against = evidence(coming, 0, k)
+            if against < lowest:
+                least, lowest = k, against
+            if against < constants.threshold:
+                left += 1
+    for k in range(used.active.shape[0]):
+        if used.active[k] == 1 and evidence(coming, 0, k) >= constants.threshold and (left > 0 or k != least):
+            used.active[k] = 0
+    return max(left, 1)
+
+
+@jit
+def _note_information(used: Any, measure: Any) -> None:
+    """I_k grows by 1/(V_l + V_k), l the leader, and for l itself with its best rival."""
+    first, second = leaders(used)
+    for k in range(used.active.shape[0]):
+        if used.active[k] == 1:
+            rival = second if k == first else first
+            used.arms[k, INFORMATION] += 1.0 / (measure.values[rival, V] + measure.values[k, V])
+
+
+@jit
+def _absorb(used: Any, coming: Any, fill: Any, constants: Any) -> None:
+    """Enter the round's samples into the used ones, and draw from those what the next design may know."""
+    used.course[LEVEL] += coming.worth[0]
+    used.course[ROUNDS] += 1.0
+    for k in range(used.active.shape[0]):
+        if used.active[k] == 1:
+            pulls, errors, agents = 0.0, 0.0, 0.0
+            for m in range(used.pulls.shape[1]):
+                if coming.blocks[k, m] > 0:
+                    used.pulls[k, m] += coming.blocks[k, m]
+                    used.sums[k, m] += fill.sums[k, m]
+                    used.errors[k, m] += fill.errors[k, m]
+                    pulls += float(used.pulls[k, m])
+                    errors += used.errors[k, m]
+                    agents += 1.0
+            used.arms[k, NOISE] = errors / pulls
+            _describe(used, coming, constants, k, agents)
+
+
+@jit
+def _describe(used: Any, coming: Any, constants: Any, k: int, agents: float) -> None:
+    """m_k, tv_k and ν_k = clip(mean σ̂²/τ̂²_k, 1, 100), τ̂² the variance between agents."""
+    mean, variance, own, noises, errors = 0.0, 0.0, 0.0, 0.0, 0.0
+    for m in range(used.pulls.shape[1]):
+        if coming.blocks[k, m] > 0:
+            p, n, sigma2 = constants.weights[m], float(used.pulls[k, m]), noise(used, k, m)
+            mean += p * used.sums[k, m] / n
+            variance += p * p * sigma2 / n
+            own += used.sums[k, m] / n
+            noises += sigma2
+            errors += sigma2 / n
+    used.arms[k, MEAN] = min(max(mean, 0.02), 0.98)
+    used.arms[k, VARIANCE] = variance
+    if not constants.shrink:
+        return
+    between = 1.0
+    if agents > 1.0:
+        centre, squares = own / agents, 0.0
+        for m in range(used.pulls.shape[1]):
+            if coming.blocks[k, m] > 0:
+                away = used.sums[k, m] / float(used.pulls[k, m]) - centre
+                squares += away * away
+        between = max(squares / (agents - 1.0) - errors / agents, 1e-4)
+    used.arms[k, STRENGTH] = min(max(noises / agents / between, 1.0), 100.0)

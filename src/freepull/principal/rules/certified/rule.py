@@ -1,0 +1,94 @@
+"""The certified rule's settings (docs/certified.md)."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from freepull import checks
+from freepull.errors import InvalidInput
+from freepull.principal.record import Record
+from freepull.principal.rules.base import Rule
+from freepull.principal.rules.certified.books import Constants, Floats
+from freepull.principal.rules.certified.designs import Design, auto
+from freepull.principal.rules.certified.gaps import candidate_gaps
+from freepull.principal.rules.certified.state import CertifiedState
+from freepull.principal.setting import Setting
+
+SMALLEST = 1e-100
+
+
+@dataclass(frozen=True)
+class Certified(Rule):
+    """Rounds, and one betting account against every arm: **proven** at every time, for any adaptive sampling.
+
+    An arm goes when the account against it has grown 1/δ-fold. A best arm is ever eliminated with probability at most
+    δ, whatever the agents, offers, bans and the horizon do.
+
+    Parameters
+    ----------
+    delta
+        The error probability, in (0, 1).
+    gap
+        A planned gap between the best arm and the next, if there is a guess; a wrong one costs money, never validity.
+    design
+        "auto", or a `Design`: how the rounds are laid out.
+
+    >>> Certified(delta=0.05)
+    Certified(delta=0.05)
+    """
+
+    delta: float
+    gap: float | None = None
+    design: Design | str = "auto"
+
+    def __post_init__(self) -> None:
+        checks.real("delta", self.delta, SMALLEST, 1.0, open_high=True)
+        if self.gap is not None:
+            checks.real("gap", self.gap, 1e-6, 1.0)
+        if self.design != "auto" and not isinstance(self.design, Design):
+            raise InvalidInput(f"design must be 'auto' or a rules.Design, got {checks.shown(self.design)}.")
+
+    def __repr__(self) -> str:
+        gap = "" if self.gap is None else f", gap={self.gap!r}"
+        return f"Certified(delta={self.delta!r}{gap}{'' if self.design == 'auto' else f', design={self.design!r}'})"
+
+    def designed(self, setting: Setting) -> Design:
+        """Return the design that is used in a setting."""
+        return self.design if isinstance(self.design, Design) else auto(setting)
+
+    def constants(self, setting: Setting, margins: Floats) -> tuple[Constants, Floats]:
+        """Return all that is fixed before the first sample, and π."""
+        design = self.designed(setting)
+        gaps, prior = candidate_gaps(setting, self.delta, self.gap)
+        forecast = design.forecast
+        kappa = setting.kappa if setting.kappa is not None else setting.horizon and setting.horizon // 2
+        constants = Constants(
+            weights=np.ascontiguousarray(setting.weights, np.float64),
+            gaps=gaps,
+            margins=margins,
+            threshold=1 / self.delta,
+            confidence=math.log(1 / self.delta),
+            growth=float(design.growth),
+            first_block=float(design.first_block),
+            first_level=float(design.first_level),
+            neyman=float(design.neyman or 0.0),
+            stretch=float(design.stretch),
+            rival_memory=float(design.rival_memory),
+            gap_memory=float(design.gap_memory),
+            shrink=bool(design.shrink),
+            kappa=float(kappa or 0) if forecast else 0.0,
+            phi=forecast.phi if forecast else 0.0,
+            z=forecast.z if forecast else 0.0,
+            cap=forecast.cap if forecast else 1.0,
+            gamma=forecast.gamma if forecast else 0.0,
+            shortest=forecast.shortest if forecast else 1.0,
+            longest=forecast.longest if forecast else 1.0,
+        )
+        return constants, prior
+
+    def start(self, setting: Setting, record: Record) -> CertifiedState:
+        """Begin a trial."""
+        return CertifiedState(self, setting, record)

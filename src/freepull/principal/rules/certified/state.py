@@ -1,0 +1,107 @@
+"""The certified rule at work: samples fill the round or wait for a later one, and full rounds are evaluated."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from freepull.principal.record import UNITS, Record
+from freepull.principal.rules.base import RuleState, Want
+from freepull.principal.rules.certified.books import Fill, Measure, fresh
+from freepull.principal.rules.certified.design import design, prediction
+from freepull.principal.rules.certified.evaluation import eliminate, evaluate, evidence
+from freepull.principal.setting import Setting
+
+if TYPE_CHECKING:
+    from freepull.principal.rules.certified.rule import Certified
+
+MARGINS = np.concatenate([[0.0], np.round(0.4 * 1.25 ** -np.arange(24.0), 5)[::-1]])
+"""The x for which W_k(x) is kept."""
+
+
+class CertifiedState(RuleState):
+    """The books of one trial, and the samples that wait."""
+
+    proven = True
+    stepwise = False
+
+    def __init__(self, rule: Certified, setting: Setting, record: Record) -> None:
+        super().__init__(setting, record)
+        K, M = setting.arms, setting.agents
+        self.delta = rule.delta
+        self.title = f"the certified rule at δ = {rule.delta:g} (proven)"
+        self.constants, prior = rule.constants(setting, MARGINS)
+        self.used, self.coming = fresh(K, M, self.constants, prior)
+        self.fill = Fill(np.zeros((K, M)), np.zeros((K, M)))
+        self.measure = Measure(np.zeros((K, 3)), np.zeros((K, 10)))
+        self.have = np.zeros((K, M), np.int64)
+        """Samples of the coming round that are there."""
+        self.waiting: dict[tuple[int, int], array[int]] = {}
+        """Samples beyond the coming round, in units of 2⁻³⁰, unread."""
+        self._begin_round()
+
+    def observe(self, agent: int, arm: int, reward: int) -> None:
+        """Put a sample into the coming round, or let it wait."""
+        if self.have[arm, agent] < self.coming.blocks[arm, agent]:
+            self._enter(arm, agent, reward)
+        elif self.active[arm]:
+            self.waiting.setdefault((arm, agent), array("I")).append(reward)
+
+    def _enter(self, arm: int, agent: int, reward: int) -> None:
+        x = reward / UNITS
+        error = x - prediction(self.used, arm, agent)
+        self.have[arm, agent] += 1
+        self.fill.sums[arm, agent] += x
+        self.fill.errors[arm, agent] += error * error
+        if self.have[arm, agent] == self.coming.blocks[arm, agent]:
+            self.owing -= 1
+
+    def _begin_round(self) -> None:
+        """Design the coming round, and let the samples enter that have waited for it."""
+        design(self.used, self.coming, self.constants)
+        for book in (self.have, self.fill.sums, self.fill.errors):
+            book[...] = 0
+        self.owing = int((self.coming.blocks > 0).sum())
+        """Streams that have not given all that the coming round needs."""
+        for (k, m), rewards in list(self.waiting.items()):
+            entering = min(len(rewards), int(self.coming.blocks[k, m]))
+            for reward in rewards[:entering]:
+                self._enter(k, m, reward)
+            self.waiting[k, m] = rewards[entering:]
+            if entering == len(rewards) or not self.used.active[k]:
+                del self.waiting[k, m]
+
+    def evaluate(self, incentivizing: bool) -> None:
+        """Evaluate every round that is full."""
+        while self.owing == 0 and not self.decided:
+            evaluate(self.used, self.coming, self.fill, self.measure, self.constants)
+            eliminate(self.used, self.coming, self.constants)
+            self.active = [alive == 1 for alive in self.used.active]
+            if not self.decided:
+                self._begin_round()
+
+    def owed(self, agent: int, arm: int) -> int:
+        """Return what a stream still owes to the coming round."""
+        return int(self.coming.blocks[arm, agent] - self.have[arm, agent]) if self.active[arm] else 0
+
+    def wants(self, payable: Sequence[bool]) -> list[Want]:
+        """One: the payable stream that owes most. Each: of every payable agent the arm it owes most of."""
+        most: list[tuple[int, int, int]] = []
+        for m in range(self.setting.agents):
+            if payable[m]:
+                owed, k = min((-self.owed(m, k), k) for k in range(self.setting.arms))
+                if owed < 0:
+                    most.append((owed, k, m))
+        most.sort()
+        return [Want(m, k, -owed) for owed, k, m in (most if self.setting.offers == "each" else most[:1])]
+
+    def missing(self) -> list[list[float]]:
+        """Not yet."""
+        raise NotImplementedError
+
+    def bounds(self) -> list[float]:
+        """ΣC_k, the evidence against every arm."""
+        return [float(evidence(self.coming, 0, k)) for k in range(self.setting.arms)]
