@@ -56,4 +56,4 @@ def highest_index(means: Any, bonus: float, t: float) -> float:
         c += step
         if step <= 1e-12:
             break
-    return c
+    return float(c)

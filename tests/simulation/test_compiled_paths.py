@@ -61,7 +61,14 @@ OPTIONS: dict[str, list[Any]] = {
     ],
     "rule": [
         fp.rules.Paper(0.05, "simplified", 0.02), fp.rules.Paper(0.9, "simplified", 0.2), fp.rules.Paper(0.1),
-        fp.rules.Paper(0.3, "finite_time"), fp.rules.Passive(),
+        fp.rules.Paper(0.3, "finite_time"), fp.rules.Passive(), fp.rules.Certified(0.3),
+        fp.rules.Certified(
+            0.05,
+            gap=0.2,
+            design=fp.rules.Design(
+                first_block=4, first_level=2, growth=0.2, neyman=0.1, stretch=0.5, forecast=fp.rules.Forecast()
+            ),
+        ),
     ],
     "observe": [
         fp.observe.Share(0.5), fp.observe.Steps(0), fp.observe.Steps(2), fp.observe.Root(), fp.observe.Share(1.0),

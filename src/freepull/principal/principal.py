@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from freepull.principal.trial import Trial
 
 OFFERS = ("one", "each")
+LEAVERS = ("wait", "independent", "worst_case")
 
 
 @dataclass(frozen=True)
@@ -66,8 +67,30 @@ class Principal:
                 stacklevel=3,
             )
 
-    def start(self, *, arms: int, agents: int, horizon: int | None = None, weights: Any = None) -> Trial:
-        """Begin a trial on a panel of agents, driven by ask, tell and end_step."""
+    def start(
+        self,
+        *,
+        arms: int,
+        agents: int,
+        horizon: int | None = None,
+        weights: Any = None,
+        leavers: str = "wait",
+        withdrawal: bool = False,
+    ) -> Trial:
+        """Begin a trial on a panel of agents, driven by ask, tell and end_step.
+
+        Parameters
+        ----------
+        arms, agents, horizon
+            K, M, and T, which some rules and schedules can do without.
+        weights
+            p_m, if the average over agents is not a plain one; an agent of weight 0 is not part of the panel.
+        leavers
+            What becomes of agents who leave: "wait" for them, "independent" (speak of those who stayed; right if
+            leaving has nothing to do with rewards), or "worst_case" (right for any leaving, `rules.Pairwise` only).
+        withdrawal
+            Whether arms may be withdrawn later (`rules.Pairwise` only; it costs a little from the start).
+        """
         from freepull.principal.trial import Trial
 
         arms, agents = checks.whole("arms", arms, 2), checks.whole("agents", agents, 1)
@@ -77,4 +100,12 @@ class Principal:
                 raise InvalidInput(f"horizon must be at least {arms}, the number of arms, got {horizon}.")
         p = normalised(weights, agents)
         weighted = weights is not None and bool(p.max() - p.min() > TIE)
-        return Trial(self, Setting(arms, agents, horizon, p, weighted, self.offers))
+        checks.one_of("leavers", leavers, LEAVERS)
+        name = type(self.rule).__name__
+        if leavers not in self.rule.policies:
+            allowed = " or ".join(repr(policy) for policy in self.rule.policies)
+            raise InvalidInput(f"leavers must be {allowed} with rules.{name}, got {leavers!r}.")
+        if withdrawal and not self.rule.withdrawals:
+            raise InvalidInput(f"withdrawal must be False with rules.{name}; only rules.Pairwise provides for it.")
+        setting = Setting(arms, agents, horizon, p, weighted, self.offers, leavers=leavers, withdrawal=bool(withdrawal))
+        return Trial(self, setting)

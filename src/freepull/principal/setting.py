@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,17 @@ class Setting:
     offers: str
     kappa: int | None = None
     """κ where the schedule knows it beforehand."""
+    leavers: str = "wait"
+    """What becomes of agents who leave: wait, independent or worst_case."""
+    withdrawal: bool = False
+    """Whether arms may be withdrawn."""
+
+    def without(self, agent: int) -> Setting:
+        """Return the panel without one agent: weight 0, and the others' weights in proportion."""
+        rest = np.where(np.arange(self.agents) == agent, 0.0, self.weights)
+        if not rest.sum() > 0:
+            raise InvalidInput(f"agent {agent} cannot leave, because nobody with a weight would be left.")
+        return replace(self, weights=rest / rest.sum(), weighted=True)
 
     def horizon_for(self, who: str) -> int:
         """Return T, or say that ``who`` cannot do without it."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from array import array
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +16,7 @@ from freepull.principal.budget import affordable, cost
 from freepull.principal.record import Record, units
 from freepull.principal.schedules import Adaptive
 from freepull.principal.setting import Setting
-from freepull.principal.verdict import Verdict
+from freepull.principal.verdict import Grounds, Verdict
 
 if TYPE_CHECKING:
     from freepull.principal.principal import Principal
@@ -57,6 +58,9 @@ class Trial:
         """κ, the last step of the observing phase; None while an adaptive schedule has not found it."""
         self.steps = 0
         """Steps that have ended."""
+        self.left = [False] * setting.agents
+        self._history: dict[tuple[int, int], array[int]] = {}
+        """Every reward in units of 2⁻³⁰ by (agent, arm), kept only where agents may be dropped."""
         self.decided_at: int | None = None
         self.paid: NDArray[np.int64] = np.zeros((setting.agents, setting.arms), np.int64)
         self.offered = self.refused = self.paid_total = 0
@@ -120,14 +124,16 @@ class Trial:
     def tell(self, agent: int, arm: int, reward: float) -> str | None:
         """Record one pull; return what became of the agent's open offer: "paid", "refused", or None without one."""
         self._check_agent(agent)
-        if not checks.is_index(arm, self.setting.arms):
-            raise InvalidInput(
-                f"arm must be a whole number from 0 to {self.setting.arms - 1}, got {checks.shown(arm)}."
-            )
+        self._check_arm(arm)
         x = checks.real("reward", reward, 0.0, 1.0)
+        if self.left[agent] and self.setting.leavers != "wait":
+            raise InvalidInput(f"agent {agent} has left, so its pulls no longer count; do not tell them.")
+        self.left[agent] = False
         self.regular = self.regular and self._told[agent] <= self.steps
         self._told[agent] = self.steps + 1
         self.record.add(agent, arm, units(x))
+        if self.setting.leavers == "independent":
+            self._history.setdefault((agent, arm), array("I")).append(units(x))
         self.rule.observe(agent, arm, units(x))
         offer = self._open.pop(agent, None)
         if offer is None:
@@ -144,6 +150,44 @@ class Trial:
         """Withdraw an agent's open offer, which is neither taken nor refused then; return it, or None without one."""
         self._check_agent(agent)
         return self._open.pop(agent, None)
+
+    def leave(self, agent: int) -> None:
+        """Note that an agent has left: it gets no more offers, and the policy for leavers decides about its pulls.
+
+        "wait": nothing is claimed that needs it, until it is told of again. "independent": it is dropped, and the
+        statistics start again from the first pulls of those who stayed. "worst_case": what it has not given counts
+        against every claim.
+        """
+        self._check_agent(agent)
+        if self.left[agent]:
+            return
+        if self.decided_at is None and self.setting.leavers == "independent":
+            self._drop(agent)
+        elif self.decided_at is None and self.setting.leavers == "worst_case":
+            self.rule.leave(agent)
+        self.left[agent] = True
+        self._open.pop(agent, None)
+        self._make_plan()
+
+    @property
+    def awaited(self) -> list[int]:
+        """Agents who have left and without whom the rule cannot go on."""
+        if self.decided_at is not None:
+            return []
+        return [m for m, left in enumerate(self.left) if left and self.rule.awaits(m)]
+
+    def withdraw(self, arm: int) -> None:
+        """Take an arm out of the trial, if that was provided for; what fell only to this arm returns."""
+        if not self.setting.withdrawal:
+            raise InvalidInput(
+                "withdrawing an arm must be provided for: start with rules.Pairwise and withdrawal=True."
+            )
+        self._check_arm(arm)
+        if self.decided_at is not None:
+            raise InvalidInput(f"arm {arm} cannot be withdrawn, because the trial is decided.")
+        self.rule.withdraw(arm)
+        self._open = {agent: offer for agent, offer in self._open.items() if offer.arm != arm}
+        self._make_plan()
 
     def end_step(self) -> None:
         """Close a step: refusals become bans, then the rule is evaluated, then the schedule."""
@@ -167,14 +211,43 @@ class Trial:
         """Say which arm, whether that is decided and certified, why, when, and what it cost."""
         decided = self.decided_at is not None
         if decided:
-            why = f"every other arm was eliminated by {self.rule.title}"
+            why = self.rule.claim()
         else:
             count = len(self.active)
             why = f"{count} arms are still in under {self.rule.title}; this one has the largest global sample mean"
         certified = decided and self.rule.proven and (self.regular or not self.rule.stepwise)
         if decided and self.rule.proven and not certified:
             why += "; not certified, because an agent acted twice in one step, which its proof does not allow"
-        return Verdict(self.rule.leader(), decided, certified, why, self.decided_at, self.spent, self.paid.copy())
+        if self.awaited:
+            why += f"; awaited: {', '.join(f'agent {m}' for m in self.awaited)}"
+        return Verdict(
+            arm=self.rule.leader(),
+            decided=decided,
+            certified=certified,
+            why=why,
+            at=self.decided_at,
+            spent=self.spent,
+            paid=self.paid.copy(),
+            rests_on=self.grounds(),
+        )
+
+    def grounds(self) -> Grounds:
+        """Say what a verdict rests on: rule, δ, target, policy, assumptions."""
+        gone = [m for m, left in enumerate(self.left) if left]
+        policy = self.setting.leavers.replace("_", " ")
+        left = f"{policy} ({', '.join(f'agent {m}' for m in gone)} left)" if gone else f"{policy} (nobody left)"
+        assumptions = self.rule.assumptions
+        if self.setting.leavers == "independent":
+            assumptions += ("leaving has nothing to do with rewards",)
+        return Grounds(self.rule.title, self.principal.rule.delta, self.rule.target, left, assumptions)
+
+    def _drop(self, agent: int) -> None:
+        """Begin the statistics anew without an agent, from the first pull of everybody else."""
+        self.setting = self.setting.without(agent)
+        self.rule = self.principal.rule.start(self.setting, self.record)
+        for (m, k), rewards in self._history.items():
+            for reward in rewards if self.setting.weights[m] > 0 else ():
+                self.rule.observe(m, k, reward)
 
     def _find_kappa(self, t: int) -> None:
         """Let an adaptive schedule look; the step at whose end it starts is κ, and the rule looks there too."""
@@ -194,9 +267,17 @@ class Trial:
         if room < 1:
             return
         coming = self.steps + 1
-        payable = [until < coming and m not in self._open for m, until in enumerate(self.banned_until)]
+        payable = [
+            until < coming and m not in self._open and not self.left[m] for m, until in enumerate(self.banned_until)
+        ]
         wants = self.rule.wants(payable)
         self._plan = {want.agent: want.arm for want in wants[: int(min(room, len(wants)))]}
+
+    def _check_arm(self, arm: Any) -> None:
+        if not checks.is_index(arm, self.setting.arms):
+            raise InvalidInput(
+                f"arm must be a whole number from 0 to {self.setting.arms - 1}, got {checks.shown(arm)}."
+            )
 
     def _check_agent(self, agent: Any) -> None:
         if not checks.is_index(agent, self.setting.agents):

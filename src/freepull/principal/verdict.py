@@ -9,6 +9,24 @@ from numpy.typing import NDArray
 
 
 @dataclass(frozen=True)
+class Grounds:
+    """What a verdict rests on."""
+
+    rule: str
+    """The rule in words, with "proven" or "heuristic"."""
+    delta: float | None
+    target: str
+    """Whom the verdict speaks of: the panel or the population, with which weights, up to which ε."""
+    leavers: str
+    """What becomes of agents who leave."""
+    assumptions: tuple[str, ...]
+
+    def __str__(self) -> str:
+        lines = [f"rule: {self.rule}", f"target: {self.target}", f"agents who leave: {self.leavers}"]
+        return "\n".join(lines + [f"assumes: {assumption}" for assumption in self.assumptions])
+
+
+@dataclass(frozen=True)
 class Verdict:
     """What the principal says, and what it rests on."""
 
@@ -22,6 +40,7 @@ class Verdict:
     """In units of reward."""
     paid: NDArray[np.int64]
     """Bonuses paid per agent and arm."""
+    rests_on: Grounds
 
     def __str__(self) -> str:
         standing = "certified" if self.certified else "decided, not certified" if self.decided else "undecided"

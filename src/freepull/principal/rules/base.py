@@ -4,10 +4,20 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
+import numpy as np
+
+from freepull.game import TIE
 from freepull.principal.record import Record
 from freepull.principal.setting import Setting
+
+STACKS = (
+    "rewards lie in [0, 1], independent and of one law within a stream (arm, agent); streams are independent",
+    "no agent knows this pull's reward in advance, and every pull is reported, in the agent's own order",
+    "no shock is common to many agents",
+)
+"""What the rules assume that are proven for any adaptive sampling."""
 
 
 class Want(NamedTuple):
@@ -24,6 +34,10 @@ class Rule(ABC):
 
     delta: float | None
     """The error probability that the rule allows, None if it claims nothing."""
+    policies: ClassVar[tuple[str, ...]] = ("wait",)
+    """The policies for agents who leave that the rule can follow."""
+    withdrawals: ClassVar[bool] = False
+    """Whether the rule can provide for arms that are withdrawn."""
 
     @abstractmethod
     def start(self, setting: Setting, record: Record) -> RuleState:
@@ -39,6 +53,8 @@ class RuleState(ABC):
     """Whether the proof needs that every agent acts at most once a step."""
     title: str
     """How the rule is named in verdicts, with "heuristic" where it is one."""
+    assumptions: tuple[str, ...] = ()
+    """What a decision assumes, in words."""
 
     def __init__(self, setting: Setting, record: Record) -> None:
         self.setting, self.record = setting, record
@@ -51,6 +67,30 @@ class RuleState(ABC):
 
     def observe(self, agent: int, arm: int, reward: int) -> None:
         """See one pull, its reward in units of 2⁻³⁰, in the order of the stream; the record has it already."""
+        return
+
+    @property
+    def target(self) -> str:
+        """Whom the rule speaks of, in words."""
+        among = int((self.setting.weights > 0).sum())
+        how = "the weighted average" if np.ptp(self.setting.weights[self.setting.weights > 0]) > TIE else "the average"
+        return f"the panel: {how} over its {among} agents"
+
+    def claim(self) -> str:
+        """Say in words what has decided the trial."""
+        return f"every other arm was eliminated by {self.title}"
+
+    def awaits(self, agent: int) -> bool:
+        """Say whether the rule cannot go on without a pull of this agent."""
+        return False
+
+    def leave(self, agent: int) -> None:
+        """Count an agent who left by the worst case; only for rules with that policy."""
+        raise NotImplementedError
+
+    def withdraw(self, arm: int) -> None:
+        """Take an arm out; only for rules that provide for it."""
+        raise NotImplementedError
 
     @abstractmethod
     def evaluate(self, incentivizing: bool) -> None:

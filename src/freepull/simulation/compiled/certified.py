@@ -6,6 +6,7 @@ round are drawn again when it is evaluated.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,13 +14,15 @@ import numpy as np
 from freepull.numerics import jit, jit_apart, mix, reward_units
 from freepull.principal.rules import Certified
 from freepull.principal.rules.certified.books import Constants, Fill, Measure, Round, Used, fresh
-from freepull.principal.rules.certified.design import design, prediction
+from freepull.principal.rules.certified.design import design, fill_spreads, prediction
 from freepull.principal.rules.certified.evaluation import eliminate, evaluate
+from freepull.principal.rules.need import fill_needed
+from freepull.principal.rules.window import smallest_gap
 from freepull.randomness import ARM as ARM_STEP
 from freepull.randomness import STEP
 from freepull.simulation.compiled.coding import Coded
 from freepull.simulation.compiled.lanes import WIDTH
-from freepull.simulation.compiled.offering import freeze, keep_neediest, pick_all, pull_all, settle
+from freepull.simulation.compiled.offering import freeze, global_means, keep_neediest, looks, pick_all, pull_all, settle
 from freepull.simulation.compiled.picking import pulls_at
 from freepull.simulation.compiled.state import (
     ACTIVE,
@@ -61,14 +64,21 @@ class Books(NamedTuple):
     """The run of each lane."""
     most: Ints
     """Per seat, the arm that it owes most of and how much; arm −1 if that has to be found anew."""
+    estimates: Floats
+    """Rows of numbers by arm: means, spreads, pulls needed."""
+    constants: Constants
+    smallest: float
+    """The smallest gap that an estimate may have."""
+    weighted: bool
 
 
 @jit
 def incentivize(
     mean: Any, root: Any, cells: Any, keys: Any, arm: Any, chunks: Any, settings: Any, laws: Any, deep: Any,
     seats: Any, offers: Any, trials: Any, arms: Any, paid: Any, frozen: Any, answers: Any, tables: Any, words: Any,
-    work: Any, targets: Any, owing: Any, run_of: Any, most: Any, books: Any, constants: Any, bonus: float,
-    ban_after: int, ban_length: int, affordable: int, each: bool, agents: int, K: Any, after: int, until: int,
+    work: Any, targets: Any, owing: Any, run_of: Any, most: Any, books: Any, bonus: float, ban_after: int,
+    ban_length: int, affordable: int, each: bool, slack: float, horizon: int, agents: int, K: Any, after: int,
+    until: int,
 ) -> int:  # fmt: skip
     """Play the steps after+1…until under the rule; return the last one played."""
     runs = trials.shape[0]
@@ -83,7 +93,10 @@ def incentivize(
         for run in range(runs):
             if trials[run, DECIDED_AT] == 0:
                 if owing[run] == 0:
-                    close_rounds(cells, keys, laws, seats, trials, arms, frozen, books, constants, run, agents, K, t)
+                    close_rounds(cells, keys, laws, seats, trials, arms, frozen, books, run, agents, K, t)
+                if slack > 0.0 and t < trials[run, KAPPA] and looks(t, horizon, K):
+                    w = missing(mean, cells, laws, seats, books, each, run, agents)
+                    trials[run, KAPPA] = t if float(horizon - t) <= slack * w else trials[run, KAPPA]
                 if trials[run, DECIDED_AT] == 0:
                     undecided += 1
                     if t >= trials[run, KAPPA]:
@@ -97,18 +110,14 @@ def incentivize(
 
 @jit_apart
 def close_rounds(
-    cells: Any, keys: Any, laws: Any, seats: Any, trials: Any, arms: Any, frozen: Any, books: Any, constants: Any,
-    run: int, agents: int, K: Any, t: int,
+    cells: Any, keys: Any, laws: Any, seats: Any, trials: Any, arms: Any, frozen: Any, books: Any, run: int,
+    agents: int, K: Any, t: int,
 ) -> None:  # fmt: skip
     """Evaluate every round that is full and design the next, until samples are owed or one arm is left."""
-    used, coming, fill, measure, targets, owing, run_of, most = books
-    one = Used(
-        used.pulls[run], used.sums[run], used.errors[run], used.arms[run], used.active[run], used.course[run]
-    )  # fmt: skip
-    round = Round(
-        coming.blocks[run], coming.worth[run], coming.capital[run], coming.peaks[run], coming.rivals, coming.fits,
-        coming.scratch,
-    )  # fmt: skip
+    fill, measure, constants = books.fill, books.measure, books.constants
+    targets, owing, most = books.targets, books.owing, books.most
+    one = used_of(books, run)
+    round = coming_of(books, run)
     for seat in range(run * agents, (run + 1) * agents):
         most[seat, 0] = -1
     while owing[run] == 0:
@@ -128,6 +137,34 @@ def close_rounds(
             return
         design(one, round, constants)
         set_targets(cells, laws, seats, arms, one, round, targets, owing, run, agents, K)
+
+
+@jit
+def used_of(books: Any, run: int) -> Any:
+    """G_c of one run."""
+    used = books.used
+    return Used(
+        used.pulls[run], used.sums[run], used.errors[run], used.arms[run], used.active[run], used.course[run]
+    )  # fmt: skip
+
+
+@jit
+def coming_of(books: Any, run: int) -> Any:
+    """The coming round of one run."""
+    coming = books.coming
+    return Round(
+        coming.blocks[run], coming.worth[run], coming.capital[run], coming.peaks[run], coming.rivals, coming.fits,
+        coming.scratch,
+    )  # fmt: skip
+
+
+@jit_apart
+def first_rounds(cells: Any, laws: Any, seats: Any, arms: Any, books: Any, agents: int, K: Any) -> None:
+    """Design the first round of every run."""
+    for run in range(books.owing.shape[0] - 1):
+        used, coming = used_of(books, run), coming_of(books, run)
+        design(used, coming, books.constants)
+        set_targets(cells, laws, seats, arms, used, coming, books.targets, books.owing, run, agents, K)
 
 
 @jit
@@ -224,6 +261,27 @@ def find_most(cells: Any, laws: Any, seats: Any, targets: Any, most: Any, seat: 
     most[seat, 0], most[seat, 1] = arm, highest
 
 
+@jit_apart
+def missing(mean: Any, cells: Any, laws: Any, seats: Any, books: Any, each: bool, run: int, agents: int) -> Any:
+    """w: Σ (n_k − N_km)⁺ over all ("one"), or the most of one agent ("each"), as in `CertifiedState.missing`."""
+    used, weights = used_of(books, run), books.constants.weights
+    means, spreads, needed = books.estimates[0], books.estimates[1], books.estimates[2]
+    global_means(mean, cells, laws, seats, means, weights, books.weighted, run * agents)
+    fill_spreads(used, books.constants, spreads)
+    fill_needed(needed, means, used.active, spreads, books.constants.confidence + 3.0, books.smallest)
+    total, most = 0.0, 0.0
+    for m in range(agents):
+        own = 0.0
+        if weights[m] > 0.0:
+            place = np.uint64(seats[run * agents + m, PLACE])
+            for k in range(means.shape[0]):
+                N = pulls_at(cells, laws, place + np.uint64(k) * _W)
+                own += max(needed[k] - float(N), 0.0)
+        total += own
+        most = max(most, own)
+    return most if each else total
+
+
 class CertifiedKernel:
     """The rule's settings as numbers, and how a block is driven under it."""
 
@@ -235,28 +293,26 @@ class CertifiedKernel:
         assert isinstance(rule, Certified)
         self.rule, self.coded = rule, coded
         self.agents, self.arms = experiment.shape[0], np.uint64(experiment.shape[1])
-        self.bonus = float(experiment.principal.bonus)
-        self.constants, self.prior = rule.constants(coded.frame, ELIMINATING)
+        self.bonus, self.horizon = float(experiment.principal.bonus), experiment.horizon
 
     def begin(self, block: Block) -> None:
         """Design every run's first round, and fix the first offers if κ = 0."""
         b, M, K = block, self.agents, int(self.arms)
         B = len(block.runs)
-        used, coming = fresh(K, M, self.constants, self.prior, B)
+        frame = replace(self.coded.frame, weights=b.games[0].weights, weighted=b.games[0].weighted)
+        constants, prior = self.rule.constants(frame, ELIMINATING)
+        used, coming = fresh(K, M, constants, prior, B)
         run_of = np.full(len(b.arm), B, np.int64)
         run_of[b.seats[:, LANE]] = np.repeat(np.arange(B), M)
         books = Books(
             used, coming, Fill(np.zeros((K, M)), np.zeros((K, M))), Measure(np.zeros((K, 3)), np.zeros((K, 10))),
             targets=np.zeros(len(b.arm) * K, np.int64), owing=np.zeros(B + 1, np.int64), run_of=run_of,
-            most=np.full((B * M, 2), -1, np.int64),
+            most=np.full((B * M, 2), -1, np.int64), estimates=np.zeros((3, K)), constants=constants,
+            smallest=smallest_gap(frame, self.rule.delta), weighted=frame.weighted,
         )  # fmt: skip
         block.own = books
+        first_rounds(b.cells, b.laws, b.seats, b.arms, books, M, self.arms)
         for run in range(B):
-            one, first = Used(*(book[run] for book in used)), Round(*(book[run] for book in coming[:4]), *coming[4:])
-            design(one, first, self.constants)
-            set_targets(
-                b.cells, b.laws, b.seats, b.arms, one, first, books.targets, books.owing, run, M, self.arms
-            )  # fmt: skip
             if self.coded.kappa == 0:
                 plan(
                     b.cells, b.arm, b.laws, b.seats, b.offers, b.trials, books.targets, books.most,
@@ -270,8 +326,8 @@ class CertifiedKernel:
             incentivize(
                 b.mean, b.root, b.cells, b.keys, b.arm, b.chunks, b.settings, b.laws, b.deep, b.seats, b.offers,
                 b.trials, b.arms, b.paid, b.frozen, c.answers, c.tables, b.words, b.work, books.targets, books.owing,
-                books.run_of, books.most, books, self.constants, self.bonus, c.ban_after, c.ban_length, c.affordable,
-                c.each, self.agents, self.arms, b.t, until,
+                books.run_of, books.most, books, self.bonus, c.ban_after, c.ban_length, c.affordable, c.each,
+                c.adaptive, self.horizon, self.agents, self.arms, b.t, until,
             )
         )  # fmt: skip
 

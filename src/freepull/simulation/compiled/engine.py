@@ -75,6 +75,8 @@ def play(experiment: Experiment, workers: int | None, lanes: int = LANES) -> Ite
     player = Player(experiment)
     threads = workers or os.cpu_count() or 1
     size = max(1, min(lanes // experiment.shape[0], -(-len(experiment.runs) // threads)))
+    if not isinstance(experiment.game, Game) and player.coded.frame.weighted:
+        size = 1  # every run may have weights of its own
     blocks = [experiment.runs[at : at + size] for at in range(0, len(experiment.runs), size)]
     if threads == 1 or len(blocks) == 1:
         for runs in blocks:

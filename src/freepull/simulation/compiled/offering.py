@@ -142,6 +142,29 @@ def _needier(offers: Any, a: int, b: int) -> Any:
 
 
 @jit
+def looks(t: int, horizon: int, K: Any) -> Any:
+    """Whether an adaptive schedule looks at the end of step t (`schedules.Adaptive.looks`)."""
+    return t == horizon or (t % max(1, horizon // 1000) == 0 and t >= np.int64(K) and 10 * t >= horizon)
+
+
+@jit
+def global_means(
+    mean: Any, cells: Any, laws: Any, seats: Any, means: Any, weights: Any, weighted: bool, first: int
+) -> None:
+    """The global sample means of a run afresh from its record, as `RuleState.mean` has them."""
+    agents = weights.shape[0]
+    for k in range(means.shape[0]):
+        fixed, total = np.int64(0), 0.0
+        for m in range(agents):
+            position = np.uint64(seats[first + m, PLACE]) + np.uint64(k) * _W
+            N = pulls_at(cells, laws, position)
+            if N > 0:
+                fixed += fixed_mean(cells, laws, position, N, mean[position])
+                total += weights[m] * mean[position]
+        means[k] = total if weighted else float(fixed) * 2.0**-40 / float(agents)
+
+
+@jit
 def take_stock(mean: Any, cells: Any, fixed: Any, laws: Any, seats: Any, trials: Any, arms: Any, inverses: Any) -> None:
     """Compute the sums over agents afresh from the record, where nobody kept them while observing."""
     runs = trials.shape[0]

@@ -12,7 +12,7 @@ from freepull.principal.rules import Paper
 from freepull.principal.rules.window import gap_window
 from freepull.simulation.compiled.coding import Coded
 from freepull.simulation.compiled.lanes import WIDTH
-from freepull.simulation.compiled.offering import freeze, keep_neediest, pick_all, pull_all, settle
+from freepull.simulation.compiled.offering import freeze, keep_neediest, looks, pick_all, pull_all, settle
 from freepull.simulation.compiled.picking import pulls_at
 from freepull.simulation.compiled.state import (
     ACTIVE,
@@ -202,7 +202,7 @@ def find_kappa(
     horizon: int, agents: int, K: Any, t: int,
 ) -> None:  # fmt: skip
     """`Adaptive`: a run that still observes starts here if the time left falls to slack × what is missing."""
-    if t != horizon and (t % max(1, horizon // 1000) != 0 or t < np.int64(K) or 10 * t < horizon):
+    if not looks(t, horizon, K):
         return
     for run in range(trials.shape[0]):
         if t < trials[run, KAPPA]:

@@ -24,8 +24,8 @@ def pull_chunk(
 ) -> None:  # fmt: skip
     """Pull what the lanes have chosen: gather their streams, draw and divide for all together, and put them back.
 
-    ``laws`` is None for coins; ``sums`` is None, or what it takes to keep the sums over agents up to date; ``rounds`` is
-    None, or what it takes to know when a round is full.
+    ``laws`` is None for coins; ``sums`` is None, or what it takes to keep the sums over agents up to date; ``rounds``
+    is None, or what it takes to know when a round is full.
     """
     first, base = chunk * _W, chunk * K * _W
     for lane in range(_W):

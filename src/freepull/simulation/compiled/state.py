@@ -26,7 +26,7 @@ NEVER = 1 << 62
 LANE, PLACE, BANNED_UNTIL, REFUSALS, OFFERS = range(5)
 """Columns of ``seats``, one row a (run, agent); PLACE is where its arm 0 lies, the next arm 16 further on."""
 SEAT, ARM, NEED = range(3)
-"""Columns of ``offers``: who has one for the coming step, for which arm, how urgently; a run uses its first OPEN rows."""
+"""Columns of ``offers``: who has one for the coming step, for which arm, how urgently; a run uses OPEN rows."""
 KAPPA, DECIDED_AT, QUIET_UNTIL, UNSEEN, OPEN, REFUSED, PAID = range(7)
 """Columns of ``trials``, one row a run; DECIDED_AT is 0 while undecided, no elimination can happen before QUIET_UNTIL,
 UNSEEN streams were never pulled, OPEN counts the coming step's offers."""

@@ -26,17 +26,27 @@ PULLED_TO_THE_ARM = 25.0
 
 
 @jit
-def noise(used: Any, k: int, m: int) -> float:
+def noise(used: Any, k: int, m: int) -> Any:
     """σ̂²_km = clip((Q_km + 3·Q̄_k)/(n + 3), 10⁻⁴, ¼)."""
     estimate = (used.errors[k, m] + 3.0 * used.arms[k, NOISE]) / (float(used.pulls[k, m]) + 3.0)
     return min(max(estimate, 1e-4), 0.25)
 
 
 @jit
-def prediction(used: Any, k: int, m: int) -> float:
+def prediction(used: Any, k: int, m: int) -> Any:
     """x̂_km = (ν_k·m_k + own sum)/(ν_k + own n), the same for all samples of the block."""
     strength = used.arms[k, STRENGTH]
     return (strength * used.arms[k, MEAN] + used.sums[k, m]) / (strength + float(used.pulls[k, m]))
+
+
+@jit
+def fill_spreads(used: Any, constants: Any, spreads: Any) -> None:
+    """s_k = Σ_m p_m²·σ̂²_km, for estimates of what is still missing."""
+    for k in range(used.active.shape[0]):
+        total = 0.0
+        for m in range(used.pulls.shape[1]):
+            total += constants.weights[m] * constants.weights[m] * noise(used, k, m)
+        spreads[k] = total
 
 
 @jit
@@ -104,14 +114,14 @@ def size(used: Any, coming: Any, constants: Any) -> None:
 
 
 @jit
-def _expected(used: Any, k: int, m: int) -> float:
+def _expected(used: Any, k: int, m: int) -> Any:
     """μ̃_km: the agent's own mean, drawn to the arm's."""
     own = used.sums[k, m] + PULLED_TO_THE_ARM * used.arms[k, MEAN]
     return own / (float(used.pulls[k, m]) + PULLED_TO_THE_ARM)
 
 
 @jit
-def _forecast(used: Any, constants: Any, k: int, m: int, level: float) -> float:
+def _forecast(used: Any, constants: Any, k: int, m: int, level: float) -> Any:
     """F_km, the natural pulls up to κ, on the low side by z standard deviations of what is known of the mean."""
     away = level - _expected(used, k, m)
     away += constants.z / (2.0 * math.sqrt(float(used.pulls[k, m]) + PULLED_TO_THE_ARM))
@@ -119,7 +129,7 @@ def _forecast(used: Any, constants: Any, k: int, m: int, level: float) -> float:
 
 
 @jit
-def _stretch_to_come(used: Any, constants: Any, k: int, leader: int, second: int) -> float:
+def _stretch_to_come(used: Any, constants: Any, k: int, leader: int, second: int) -> Any:
     """h: how many times the level so far the arm is likely to need, from its gap and the information about it."""
     rival = second if k == leader else k
     information = max(used.arms[k, INFORMATION], 1e-9)

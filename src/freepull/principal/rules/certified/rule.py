@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -40,7 +41,9 @@ class Certified(Rule):
     Certified(delta=0.05)
     """
 
-    delta: float
+    policies: ClassVar[tuple[str, ...]] = ("wait", "independent")
+
+    delta: float = 0.05
     gap: float | None = None
     design: Design | str = "auto"
 

@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from freepull.principal.record import UNITS, Record
-from freepull.principal.rules.base import RuleState, Want
+from freepull.principal.rules.base import STACKS, RuleState, Want
 from freepull.principal.rules.certified.books import Fill, Measure, fresh
-from freepull.principal.rules.certified.design import design, prediction
+from freepull.principal.rules.certified.design import design, fill_spreads, prediction
 from freepull.principal.rules.certified.evaluation import eliminate, evaluate, evidence
+from freepull.principal.rules.need import fill_needed
+from freepull.principal.rules.window import smallest_gap
 from freepull.principal.setting import Setting
 
 if TYPE_CHECKING:
@@ -27,6 +29,7 @@ class CertifiedState(RuleState):
 
     proven = True
     stepwise = False
+    assumptions = STACKS
 
     def __init__(self, rule: Certified, setting: Setting, record: Record) -> None:
         super().__init__(setting, record)
@@ -98,9 +101,24 @@ class CertifiedState(RuleState):
         most.sort()
         return [Want(m, k, -owed) for owed, k, m in (most if self.setting.offers == "each" else most[:1])]
 
+    def awaits(self, agent: int) -> bool:
+        """Say whether the coming round lacks a sample of this agent."""
+        return any(self.owed(agent, k) > 0 for k in range(self.setting.arms))
+
     def missing(self) -> list[list[float]]:
-        """Not yet."""
-        raise NotImplementedError
+        """(n_k − N_km)⁺, n_k from the sample means so far (`fill_needed`) with β = log(1/δ) + 3."""
+        K, spreads, needed = self.setting.arms, np.zeros(self.setting.arms), np.zeros(self.setting.arms)
+        fill_spreads(self.used, self.constants, spreads)
+        means = np.array([self.mean(k) for k in range(K)])
+        smallest = smallest_gap(self.setting, self.delta)
+        fill_needed(needed, means, self.used.active, spreads, self.constants.confidence + 3.0, smallest)
+        return [
+            [
+                max(needed[k] - int(self.record.pulls[m, k]), 0.0) if self.setting.weights[m] > 0 else 0.0
+                for k in range(K)
+            ]
+            for m in range(self.setting.agents)
+        ]
 
     def bounds(self) -> list[float]:
         """ΣC_k, the evidence against every arm."""
