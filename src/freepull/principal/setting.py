@@ -27,6 +27,11 @@ class Setting:
     withdrawal: bool = False
     """Whether arms may be withdrawn."""
 
+    @property
+    def expected_kappa(self) -> int | None:
+        """κ, or half the horizon where the schedule finds it on the way; None without both."""
+        return self.kappa if self.kappa is not None or self.horizon is None else self.horizon // 2
+
     def without(self, agent: int) -> Setting:
         """Return the panel without one agent: weight 0, and the others' weights in proportion."""
         rest = np.where(np.arange(self.agents) == agent, 0.0, self.weights)

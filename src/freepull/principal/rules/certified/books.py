@@ -41,6 +41,8 @@ class Constants(NamedTuple):
     neyman: float
     """The σ that counts as 1 for Neyman blocks; 0 for equal blocks."""
     stretch: float
+    held_back: float
+    fitted: float
     rival_memory: float
     gap_memory: float
     shrink: bool
@@ -74,7 +76,7 @@ class Round(NamedTuple):
     worth: Floats
     """r, the levels that it counts for (one entry)."""
     capital: Floats
-    """C_k[j, i] for each margin x, rebalanced: indices x, k, j, i."""
+    """C_k[j, i] for each margin x, rebalanced: indices x, k, j, i. What lies on j = k is cash: it is not bet."""
     peaks: Floats
     """The most that each account ever held at the end of a round: indices x, k."""
     rivals: Floats
@@ -114,7 +116,8 @@ def fresh(arms: int, agents: int, constants: Constants, prior: Floats, runs: int
     )
     used.arms[..., MEAN], used.arms[..., NOISE], used.arms[..., STRENGTH] = 0.5, 0.25, 1.0
     capital = np.zeros((*lead, X, K, K, len(constants.gaps)))
-    capital[...] = np.where(np.eye(K, dtype=bool)[:, :, None], 0.0, prior / (K - 1))
+    cash = constants.held_back
+    capital[...] = np.where(np.eye(K, dtype=bool)[:, :, None], cash * prior, (1.0 - cash) * prior / (K - 1))
     coming = Round(
         blocks=np.zeros((*lead, K, M), np.int64),
         worth=np.zeros((*lead, 1)),

@@ -146,7 +146,7 @@ def rebalance(used: Any, coming: Any, constants: Any) -> None:
     may be best, P_j; then a share goes to P×Q, Q_i the gaps that fit what was seen.
     """
     K = used.active.shape[0]
-    X, n = constants.margins.shape[0], constants.gaps.shape[0]
+    X = constants.margins.shape[0]
     shrunk = used.course[LEVEL] / (used.course[LEVEL] + coming.worth[0])
     from_rivals = 1.0 - math.pow(shrunk, constants.rival_memory)
     from_gaps = 1.0 - math.pow(shrunk, constants.gap_memory)
@@ -158,23 +158,46 @@ def rebalance(used: Any, coming: Any, constants: Any) -> None:
         _rivals(used, coming, k, best)
         _fits(used, coming, constants, k, best)
         for x in range(X):
-            account = 0.0
-            for i in range(n):
-                total, kept = 0.0, 0.0
-                for j in range(K):
-                    total += coming.capital[x, k, j, i]
-                    if coming.rivals[j] > 0.0:
-                        kept += coming.capital[x, k, j, i] * (1.0 - from_rivals)
-                account += total
-                for j in range(K):
-                    moved = coming.rivals[j] * (total - kept)
-                    if coming.rivals[j] > 0.0:
-                        moved += coming.capital[x, k, j, i] * (1.0 - from_rivals)
-                    coming.capital[x, k, j, i] = moved
-            for j in range(K):
-                for i in range(n):
-                    target = account * coming.rivals[j] * coming.fits[i]
-                    coming.capital[x, k, j, i] = (1.0 - from_gaps) * coming.capital[x, k, j, i] + from_gaps * target
+            _place_cash(coming, constants, x, k)
+            _move(coming, constants, x, k, from_rivals, from_gaps)
+
+
+@jit
+def _place_cash(coming: Any, constants: Any, x: int, k: int) -> None:
+    """Bet what sat out the first round: on the likeliest rivals, in part on the gaps that fit, in part as planned."""
+    cash = 0.0
+    for i in range(constants.gaps.shape[0]):
+        cash += coming.capital[x, k, k, i]
+    if cash == 0.0:
+        return
+    for i in range(constants.gaps.shape[0]):
+        share = constants.fitted * cash * coming.fits[i] + (1.0 - constants.fitted) * coming.capital[x, k, k, i]
+        for j in range(coming.rivals.shape[0]):
+            coming.capital[x, k, j, i] += coming.rivals[j] * share
+        coming.capital[x, k, k, i] = 0.0
+
+
+@jit
+def _move(coming: Any, constants: Any, x: int, k: int, from_rivals: float, from_gaps: float) -> None:
+    """Move a share of the account, gap by gap, to the likeliest rivals, then a share of all of it to P×Q."""
+    K, n = coming.rivals.shape[0], constants.gaps.shape[0]
+    account = 0.0
+    for i in range(n):
+        total, kept = 0.0, 0.0
+        for j in range(K):
+            total += coming.capital[x, k, j, i]
+            if coming.rivals[j] > 0.0:
+                kept += coming.capital[x, k, j, i] * (1.0 - from_rivals)
+        account += total
+        for j in range(K):
+            moved = coming.rivals[j] * (total - kept)
+            if coming.rivals[j] > 0.0:
+                moved += coming.capital[x, k, j, i] * (1.0 - from_rivals)
+            coming.capital[x, k, j, i] = moved
+    for j in range(K):
+        for i in range(n):
+            target = account * coming.rivals[j] * coming.fits[i]
+            coming.capital[x, k, j, i] = (1.0 - from_gaps) * coming.capital[x, k, j, i] + from_gaps * target
 
 
 @jit

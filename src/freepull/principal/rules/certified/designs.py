@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from freepull import checks
@@ -45,6 +46,9 @@ class Design:
         Blocks in proportion to the spread of a stream, σ̂ = ``neyman`` counting 1 and nothing below 1; None: equal.
     stretch
         The leader's blocks are (rivals)^stretch times larger.
+    held_back, fitted
+        The share of every account that sits out the first round, and the share of that which then goes to the gaps
+        that fit what the first round showed (the rest stays spread as planned).
     rival_memory, gap_memory
         How fast capital moves to the likeliest rivals and gaps.
     shrink
@@ -55,9 +59,11 @@ class Design:
 
     first_block: int = 1
     first_level: int = 1
-    growth: float = 0.03
+    growth: float = 0.02
     neyman: float | None = None
     stretch: float = 0.0
+    held_back: float = 0.8
+    fitted: float = 0.5
     rival_memory: float = 5.0
     gap_memory: float = 0.2
     shrink: bool = True
@@ -68,6 +74,8 @@ class Design:
         checks.whole("first_level", self.first_level, 1)
         checks.real("growth", self.growth, 0.0, 10.0)
         checks.real("stretch", self.stretch, 0.0, 1.0)
+        checks.real("held_back", self.held_back, 0.0, 1.0)
+        checks.real("fitted", self.fitted, 0.0, 1.0)
         checks.real("rival_memory", self.rival_memory, 0.0)
         checks.real("gap_memory", self.gap_memory, 0.0)
         if self.neyman is not None:
@@ -77,15 +85,22 @@ class Design:
 
 
 FEW_AGENTS = 10
-LONG = 30
-"""Pulls of an arm by an agent from which a first block of 30 is a small part."""
+SHORT = 10
+"""A first block shorter than this is not worth having: the trial is a short one."""
 
 
 def auto(setting: Setting) -> Design:
-    """Choose from K, M, the horizon and the pulls to expect of an agent, never from the truth."""
-    if setting.horizon is None or setting.horizon < 20 * LONG * setting.arms:
+    """Choose from K, M, the horizon and the pulls to expect of an agent, never from the truth.
+
+    The first block is what a learner gives of its own accord even of an arm that is ½ worse than its best,
+    2·log κ/½², and at most an eighth of its fair share, κ/(8K).
+    """
+    kappa = setting.expected_kappa
+    first = 0 if kappa is None else int(min(8 * math.log(max(kappa, 1)), kappa / (8 * setting.arms)))
+    if first < SHORT:
         return Design()
     if setting.agents <= FEW_AGENTS:
-        return Design(first_block=30, first_level=6, neyman=0.1, stretch=0.5, forecast=Forecast())
-    forecast = Forecast(phi=0.5, z=1.0, cap=3.0, gamma=1.5, shortest=2.0, longest=10.0)
-    return Design(first_block=30, first_level=30, stretch=0.25, forecast=forecast)
+        level = max(1, first // 5)
+        return Design(first, level, neyman=0.1, stretch=0.5, held_back=0.9, forecast=Forecast())
+    forecast = Forecast(phi=0.5, z=1.0, cap=3.0, shortest=2.0, longest=10.0)
+    return Design(first, first, stretch=0.25, held_back=0.95, fitted=0.9, forecast=forecast)

@@ -11,21 +11,24 @@ from freepull.principal.rules.window import gap_window
 from freepull.principal.setting import Setting
 
 Floats = NDArray[np.float64]
-LARGEST, RATIO, FEWEST, INSIDE = 0.4, 1.5, 13, 0.8
+LARGEST, RATIO, FEWEST = 0.4, 1.5, 13
+INSIDE, EVEN = 0.8, 0.05
+"""The share of the capital within the window, and, with a planned gap, the share that is spread evenly."""
 
 
 def candidate_gaps(setting: Setting, delta: float, planned: float | None) -> tuple[Floats, Floats]:
-    """Return ℓ_i = 0.4·1.5^{−i} and π_i: around a planned gap, else 80 % within the window, or even without a horizon.
+    """Return ℓ_i = 0.4·1.5^{−i} and π_i: around a planned gap, else 80 % within the window.
 
-    Weights that differ count as fewer agents, 1/Σp².
+    Without a horizon 80 % lie above 0.003. Weights that differ count as fewer agents, 1/Σp².
     """
     if planned is not None:
         gaps = _gaps(max(FEWEST, _position(planned) + 3))
-        prior = np.exp(-np.abs(np.log(gaps / planned)) / math.log(RATIO) / 3)
-        return gaps, prior / prior.sum()
+        near = np.exp(-np.abs(np.log(gaps / planned)) / math.log(RATIO))
+        return gaps, (1 - EVEN) * near / near.sum() + EVEN / len(gaps)
     if setting.horizon is None:
-        return _gaps(FEWEST), np.full(FEWEST, 1 / FEWEST)
-    kappa = setting.horizon // 2 if setting.kappa is None else setting.kappa
+        gaps = _gaps(2 * FEWEST)
+        return gaps, np.repeat([INSIDE / FEWEST, (1 - INSIDE) / FEWEST], FEWEST)
+    kappa = setting.expected_kappa or 0
     agents = 1 / float((setting.weights**2).sum())
     lo, hi = gap_window(setting.arms, agents, setting.horizon, kappa, delta, setting.offers)
     gaps = _gaps(max(FEWEST, _position(lo) + 2))

@@ -67,7 +67,6 @@ class Certified(Rule):
         design = self.designed(setting)
         gaps, prior = candidate_gaps(setting, self.delta, self.gap)
         forecast = design.forecast
-        kappa = setting.kappa if setting.kappa is not None else setting.horizon and setting.horizon // 2
         constants = Constants(
             weights=np.ascontiguousarray(setting.weights, np.float64),
             gaps=gaps,
@@ -79,10 +78,12 @@ class Certified(Rule):
             first_level=float(design.first_level),
             neyman=float(design.neyman or 0.0),
             stretch=float(design.stretch),
+            held_back=float(design.held_back),
+            fitted=float(design.fitted) if self.gap is None else 0.0,
             rival_memory=float(design.rival_memory),
             gap_memory=float(design.gap_memory),
             shrink=bool(design.shrink),
-            kappa=float(kappa or 0) if forecast else 0.0,
+            kappa=float(setting.expected_kappa or 0) if forecast else 0.0,
             phi=forecast.phi if forecast else 0.0,
             z=forecast.z if forecast else 0.0,
             cap=forecast.cap if forecast else 1.0,

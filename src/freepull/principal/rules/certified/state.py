@@ -120,6 +120,18 @@ class CertifiedState(RuleState):
             for m in range(self.setting.agents)
         ]
 
-    def bounds(self) -> list[float]:
-        """ΣC_k, the evidence against every arm."""
+    def evidence(self) -> list[float]:
+        """ΣC_k against every arm: an arm goes when it reaches 1/δ, and stays as it was then."""
         return [float(evidence(self.coming, 0, k)) for k in range(self.setting.arms)]
+
+    def worse_by(self) -> list[float]:
+        """Return for every arm the largest x for which max_j μ_j − μ_k > x is proven, 0 if none is.
+
+        Each holds at all times with probability 1 − δ; not all of them together.
+        """
+        proven = self.coming.peaks >= self.constants.threshold
+        return [float(MARGINS[proven[:, k]].max(initial=0.0)) for k in range(self.setting.arms)]
+
+    def bounds(self) -> list[float]:
+        """Return the evidence against every arm."""
+        return self.evidence()
