@@ -71,11 +71,10 @@ def _pay_out(used: Any, coming: Any, measure: Any, constants: Any, k: int) -> No
         for i in range(constants.gaps.shape[0]):
             counts = False
             for x in range(constants.margins.shape[0]):
-                if coming.capital[x, k, j, i] > NEGLIGIBLE * measure.totals[x]:
-                    counts = True
-                else:
-                    coming.capital[x, k, j, i] = 0.0
+                counts = counts or coming.capital[x, k, j, i] > NEGLIGIBLE * measure.totals[x]
             if not counts:
+                for x in range(constants.margins.shape[0]):
+                    coming.capital[x, k, j, i] = 0.0
                 continue
             e = min(constants.gaps[i] / spread, LARGEST_BET / largest)
             paid, power = e * ahead, e
