@@ -59,6 +59,7 @@ class Trial:
         self.steps = 0
         """Steps that have ended."""
         self.left = [False] * setting.agents
+        self.withdrawn: list[int] = []
         self._history: dict[tuple[int, int], array[int]] = {}
         """Every reward in units of 2⁻³⁰ by (agent, arm), kept only where agents may be dropped."""
         self.decided_at: int | None = None
@@ -186,6 +187,7 @@ class Trial:
         if self.decided_at is not None:
             raise InvalidInput(f"arm {arm} cannot be withdrawn, because the trial is decided.")
         self.rule.withdraw(arm)
+        self.withdrawn.append(int(arm))
         self._open = {agent: offer for agent, offer in self._open.items() if offer.arm != arm}
         self._make_plan()
 
@@ -210,11 +212,7 @@ class Trial:
     def verdict(self) -> Verdict:
         """Say which arm, whether that is decided and certified, why, when, and what it cost."""
         decided = self.decided_at is not None
-        if decided:
-            why = self.rule.claim()
-        else:
-            count = len(self.active)
-            why = f"{count} arms are still in under {self.rule.title}; this one has the largest global sample mean"
+        why = self.rule.claim() if decided else self.rule.standing()
         certified = decided and self.rule.proven and (self.regular or not self.rule.stepwise)
         if decided and self.rule.proven and not certified:
             why += "; not certified, because an agent acted twice in one step, which its proof does not allow"
@@ -248,6 +246,8 @@ class Trial:
         for (m, k), rewards in self._history.items():
             for reward in rewards if self.setting.weights[m] > 0 else ():
                 self.rule.observe(m, k, reward)
+        for arm in self.withdrawn:
+            self.rule.withdraw(arm)
 
     def _find_kappa(self, t: int) -> None:
         """Let an adaptive schedule look; the step at whose end it starts is κ, and the rule looks there too."""

@@ -80,6 +80,11 @@ class RuleState(ABC):
         """Say in words what has decided the trial."""
         return f"every other arm was eliminated by {self.title}"
 
+    def standing(self) -> str:
+        """Say in words how things stand while the trial is undecided."""
+        count = sum(self.active)
+        return f"{count} arms are still in under {self.title}; this one has the largest global sample mean"
+
     def awaits(self, agent: int) -> bool:
         """Say whether the rule cannot go on without a pull of this agent."""
         return False
