@@ -69,6 +69,8 @@ OPTIONS: dict[str, list[Any]] = {
                 first_block=4, first_level=2, growth=0.2, neyman=0.1, stretch=0.5, forecast=fp.rules.Forecast()
             ),
         ),
+        fp.rules.Pairwise(0.3), fp.rules.Pairwise(0.4, epsilon=0.3, gap=0.2, blocks=fp.rules.Blocks(3, 2, 0.3, 0.2)),
+        fp.rules.Population(0.3, pulls=3),
     ],
     "observe": [
         fp.observe.Share(0.5), fp.observe.Steps(0), fp.observe.Steps(2), fp.observe.Root(), fp.observe.Share(1.0),

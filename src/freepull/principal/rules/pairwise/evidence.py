@@ -99,11 +99,11 @@ def eliminate(books: Any, constants: Any) -> int:
 @jit
 def nearly_best(books: Any, constants: Any, leader: int) -> bool:
     """Whether LCB(μ_l − μ_j) ≥ −ε for all active j, which is whether E_lj(c; −ε) is at the threshold."""
+    found = True
     for j in range(books.active.shape[0]):
         if books.active[j] == 1 and j != leader:
-            if log_evidence(books, constants, leader, j, -constants.epsilon) < constants.threshold:
-                return False
-    return True
+            found = found and log_evidence(books, constants, leader, j, -constants.epsilon) >= constants.threshold
+    return found
 
 
 @jit
