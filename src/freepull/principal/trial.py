@@ -162,9 +162,10 @@ class Trial:
         self._check_agent(agent)
         if self.left[agent]:
             return
-        if self.decided_at is None and self.setting.leavers == "independent":
+        over = self.decided_at is not None or self.rule.finished
+        if not over and self.setting.leavers == "independent":
             self._drop(agent)
-        elif self.decided_at is None and self.setting.leavers == "worst_case":
+        elif not over and self.setting.leavers == "worst_case":
             self.rule.leave(agent)
         self.left[agent] = True
         self._open.pop(agent, None)

@@ -65,6 +65,11 @@ class RuleState(ABC):
         """Whether one arm is left."""
         return sum(self.active) == 1
 
+    @property
+    def finished(self) -> bool:
+        """Whether the rule will never look again, decided or not."""
+        return False
+
     def observe(self, agent: int, arm: int, reward: int) -> None:
         """See one pull, its reward in units of 2⁻³⁰, in the order of the stream; the record has it already."""
         return

@@ -137,6 +137,11 @@ class PopulationState(RuleState):
         among = int((self.setting.weights > 0).sum())
         return f"the population from which the {among} agents of the panel were drawn"
 
+    @property
+    def finished(self) -> bool:
+        """Whether the look is over: who leaves later makes no second one."""
+        return self.looked
+
     def claim(self) -> str:
         """Say what the look has shown."""
         return f"it was claimed above every other arm by {self.title}, at its one look"

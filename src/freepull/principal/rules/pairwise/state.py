@@ -120,7 +120,7 @@ class PairwiseState(RuleState):
     def owed(self, agent: int) -> list[tuple[int, int]]:
         """Return (how many, arm) that an agent lacks of the lowest round that some active arm has not completed."""
         streams, arms = self.streams, [k for k in range(self.setting.arms) if self.active[k]]
-        if not streams.panel[agent] or agent in streams.gone:
+        if not streams.stays(agent):
             return []
         lowest = min(int(self.books.rounds[k]) for k in arms)
         return [(int(streams.missing[k, agent]), k) for k in arms if streams.index[k, agent] <= lowest]
@@ -146,7 +146,7 @@ class PairwiseState(RuleState):
         smallest = smallest_gap(self.setting, self.delta)
         fill_needed(needed, means, self.books.active, spreads, self.constants.threshold + 2.0, smallest)
         return [
-            [max(needed[k] - int(self.record.pulls[m, k]), 0.0) if self.streams.panel[m] else 0.0 for k in range(K)]
+            [max(needed[k] - int(self.record.pulls[m, k]), 0.0) if self.streams.stays(m) else 0.0 for k in range(K)]
             for m in range(self.setting.agents)
         ]
 

@@ -34,10 +34,14 @@ class Streams:
         self.gone: list[int] = []
         """Agents who left and count by the worst case."""
 
+    def stays(self, agent: int) -> bool:
+        """Say whether an agent is part of the panel and has not left."""
+        return bool(self.panel[agent]) and agent not in self.gone
+
     def observe(self, agent: int, arm: int, reward: int) -> None:
         """Put a sample into its block; a full block enters its round, and the next one is sized."""
         k, m = arm, agent
-        if not self.panel[m] or m in self.gone:
+        if not self.stays(m):
             return
         total, pulls = int(self.sums[k, m]), int(self.pulls[k, m])
         error = reward / UNITS - prediction(total, pulls)
@@ -57,7 +61,7 @@ class Streams:
 
     def leave(self, agent: int) -> None:
         """Count all blocks that an agent has not filled by the worst case."""
-        if not self.panel[agent] or agent in self.gone:
+        if not self.stays(agent):
             return
         self.gone.append(agent)
         for k in range(len(self.index)):
