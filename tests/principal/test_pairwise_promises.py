@@ -138,10 +138,11 @@ def test_the_worst_case_by_hand() -> None:
 def test_the_worst_case_agrees_with_a_second_implementation(weights: list[int], blocks: fp.rules.Blocks) -> None:
     streams = drawn(3, 3, seed=5, most=400)
     short = [[arm[0], arm[1], arm[2][: 5 + 4 * k]] for k, arm in enumerate(streams)]
-    state = feed(start(fp.rules.Pairwise(0.1, blocks=blocks), 3, weights), short, look=False)
+    first = [[arm[0][:20], arm[1][:7], arm[2]] for arm in short]
+    state = feed(start(fp.rules.Pairwise(0.1, blocks=blocks), 3, weights), first)
     state.leave(2)
     state.leave(2)  # again changes nothing
-    state.evaluate(True)
+    feed(state, [[arm[0][20:], arm[1][7:], []] for arm in short])
     other = Reference(short, weights, blocks, left=(2,))
     assert state.books.rounds.tolist() == other.C
     for j, k in [(0, 1), (1, 0), (1, 2), (2, 0)]:

@@ -64,6 +64,15 @@ def test_one_arm_above_all_others_decides() -> None:
     assert "nobody is missing because of rewards" in verdict.rests_on.assumptions
 
 
+def test_every_claim_needs_the_rivals_share_of_delta() -> None:
+    trial = trial_of(3, 8, pulls=1)
+    tell(trial, [0.8, 0.4, 0.5])
+    trial.end_step()
+    evidence = np.exp(evidence_of(trial.rule))
+    assert evidence[0, 1] > 2 / 0.3 > evidence[0, 2] > 1 / 0.3
+    assert trial.active == [0, 1, 2]
+
+
 def test_above_some_is_not_enough_and_there_is_no_second_look() -> None:
     trial = trial_of(3, 8, offers="each")
     tell(trial, [1.0, 1.0, 0.0], [1.0, 1.0, 0.0])

@@ -12,6 +12,7 @@ from drive import experiment
 from freepull.simulation.outcome import Outcome
 
 SMALL = fp.rules.Blocks(2, 1, 0.2, 0.1)
+SHY = {"answers": fp.answers.WithProbability(0.8), "protocol": fp.protocols.BanFor(3)}
 
 
 def paths(game: Any, rule: fp.rules.Rule, horizon: int, runs: Any = 4, **more: Any) -> list[Outcome]:
@@ -26,8 +27,10 @@ def paths(game: Any, rule: fp.rules.Rule, horizon: int, runs: Any = 4, **more: A
 def test_weights_give_the_same_path(weights: list[int], law: Any, offers: str) -> None:
     game = fp.Game(MEANS, weights=weights, rewards=law)
     for rule in (fp.rules.Pairwise(0.3), fp.rules.Pairwise(0.3, epsilon=0.1, blocks=SMALL)):
-        found = paths(game, rule, 400, offers=offers, answers=fp.answers.WithProbability(0.8))
-        assert any(o.paid.sum() > 0 for o in found)
+        for kappa in (0, 100):
+            found = paths(game, rule, 300, runs=3, offers=offers, observe=fp.observe.Steps(kappa), **SHY)
+            assert any(o.paid.sum() > 0 for o in found)
+            assert all(o.paid[1].sum() == 0 for o in found) or weights[1] > 0
 
 
 @pytest.mark.parametrize("offers", ["one", "each"])
@@ -65,6 +68,12 @@ def test_the_adaptive_schedule_starts_at_the_same_step() -> None:
     for rule in (fp.rules.Pairwise(0.2), fp.rules.Population(0.2, pulls=30)):
         found = paths(fp.instances.toy(), rule, 1000, observe=fp.observe.Adaptive(slack=1.0))
         assert any(o.paid.sum() > 0 for o in found)
+
+
+def test_the_look_is_at_the_first_step_that_completes_it() -> None:
+    rule, agents = fp.rules.Population(0.4, pulls=5), fp.agents.RoundRobin()
+    found = paths(fp.Game([[1.0, 0.0]] * 4), rule, 40, agents=agents)
+    assert [o.decided_at for o in found] == [10] * 4
 
 
 def test_population_looks_decide_and_do_not() -> None:
