@@ -25,8 +25,6 @@ from cases import CASES, PAPER, Case
 from limit_state import Large, Small, address
 from timing import Clock, Gate, in_turn, no_gate
 
-import freepull as fp
-
 SOURCE = Path(__file__).parent / "limit" / "limit.c"
 
 
