@@ -85,7 +85,8 @@ def _pay_out(used: Any, coming: Any, measure: Any, constants: Any, k: int) -> No
             power *= e
             paid -= power * (measure.powers[j, 9] + measure.powers[k, 9]) / (9.0 * (1.0 - e * largest))
             for x in range(constants.margins.shape[0]):
-                coming.capital[x, k, j, i] *= math.exp(paid - e * constants.margins[x])
+                if coming.capital[x, k, j, i] > 0.0:  # nothing stays nothing, also if the factor overflows
+                    coming.capital[x, k, j, i] *= math.exp(paid - e * constants.margins[x])
 
 
 @jit
