@@ -181,3 +181,14 @@ def test_the_last_agent_with_a_weight_cannot_leave(weights: Any) -> None:
     feed(trial, [(2, 0)])
     assert trial.setting.weights.tolist() == [0, 0, 1, 0]
     assert trial.panel.number == 2
+
+
+def test_an_agent_without_weight_leaves_no_new_panel_behind() -> None:
+    trial = start(leavers="independent", weights=[0.0, 1.0, 1.0, 1.0])
+    feed(trial, everything(range(4), 8))
+    trial.leave(0)
+    trial.end_step()
+    assert trial.panel.number == 1
+    assert trial.panel.left == [True, False, False, False]
+    with pytest.raises(InvalidInput):
+        trial.tell(0, 0, 0.5)

@@ -53,7 +53,7 @@ class Panel:
         """Note that an agent has left; once the trial is decided, that changes nothing."""
         if self.left[agent]:
             return
-        if not decided and self.setting.leavers == "independent":
+        if not decided and self.setting.leavers == "independent" and self.setting.weights[agent] > 0:
             self.setting.without([*self._leaving, agent])
             self._leaving.append(agent)
         elif not decided and self.setting.leavers == "worst_case":
