@@ -42,6 +42,7 @@ def test_every_named_agent_has_a_trial_at_its_share_of_delta() -> None:
         assert (trial.setting.horizon, trial.setting.leavers) == (50, "independent")
         assert trial.verdict().rests_on.target == "the panel: the weighted average over its 4 agents"
     assert fp.personalised(PRINCIPAL, (3,), 0.5, arms=2, agents=4, horizon=50)[3].principal.rule.delta == 0.06
+    assert len(fp.personalised(PRINCIPAL, np.arange(4), 0.5, arms=2, agents=4, horizon=50)) == 4  # type: ignore[arg-type]
 
 
 def test_different_agents_get_different_answers() -> None:
