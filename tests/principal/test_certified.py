@@ -92,7 +92,7 @@ CASES: dict[str, tuple[Rule, Any, int, dict[str, Any]]] = {
         30,
         {"horizon": 6_000, "kappa": 3_000},
     ),
-    "auto, many agents, each": (Rule(1e-4), MANY, 25, {"horizon": 10_000, "kappa": 4_000, "offers": "each"}),
+    "auto, many agents, each": (Rule(1e-6), MANY, 45, {"horizon": 10_000, "kappa": 4_000, "offers": "each"}),
     "explicit": (Rule(0.05, design=ODD), THREE, 30, {"horizon": 1_000, "kappa": 100}),
     "everything": (
         Rule(1e-9, design=Design(5, 3, 0.1, 0.05, 1.0, 0.6, 0.3, forecast=Forecast(2.0, 0.1, 4.0, 0.2, 1.0, 3.0))),
