@@ -7,7 +7,6 @@ counts as one draw: D_m, the difference of its means over the first n rewards of
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -18,7 +17,8 @@ from freepull.errors import InvalidInput
 from freepull.game import TIE
 from freepull.numerics import jit
 from freepull.principal.record import Record
-from freepull.principal.rules.base import STACKS, Rule, RuleState, Want
+from freepull.principal.rules.base import STACKS, Rule
+from freepull.principal.rules.owing import OwingState
 from freepull.principal.setting import Setting
 
 BETS = np.array([0.99, 0.8, 0.5, 0.25, 0.12])
@@ -106,7 +106,7 @@ def against(evidence: Any) -> list[float]:
     return [max(math.exp(min(float(evidence[j, k]), 700.0)) for j in range(K) if j != k) for k in range(K)]
 
 
-class PopulationState(RuleState):
+class PopulationState(OwingState):
     """The sums of everybody's first rewards, up to the look."""
 
     proven = True
@@ -171,21 +171,6 @@ class PopulationState(RuleState):
     def owed(self, agent: int, arm: int) -> int:
         """Return how far a stream is below n."""
         return self.pulls - int(self.seen[arm, agent]) if self.setting.weights[agent] > 0 else 0
-
-    def wants(self, payable: Sequence[bool]) -> list[Want]:
-        """One: the payable stream furthest below n. Each: of every payable agent the arm furthest below n."""
-        most: list[tuple[int, int, int]] = []
-        for m in range(self.setting.agents):
-            if payable[m]:
-                owed, k = min((-self.owed(m, k), k) for k in range(self.setting.arms))
-                if owed < 0:
-                    most.append((owed, k, m))
-        most.sort()
-        return [Want(m, k, -owed) for owed, k, m in (most if self.setting.offers == "each" else most[:1])]
-
-    def awaits(self, agent: int) -> bool:
-        """Say whether the look lacks a pull of this agent."""
-        return any(self.owed(agent, k) > 0 for k in range(self.setting.arms))
 
     def missing(self) -> list[list[float]]:
         """(n − N_km)⁺."""
