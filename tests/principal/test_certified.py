@@ -12,6 +12,7 @@ import freepull as fp
 from certified_reference import Reference
 from freepull.principal.rules import Certified as Rule
 from freepull.principal.rules import Design, Forecast
+from freepull.principal.rules.certified.evaluation import eliminate
 from freepull.principal.rules.certified.state import CertifiedState
 
 
@@ -158,3 +159,24 @@ def test_a_bet_of_less_than_a_trillionth_of_its_account_is_given_up() -> None:
     stand.trial.end_step()
     assert (capital[0, 0, 1] > 0).tolist()[:3] == [True, True, False]
     assert (capital[1:, 0, 1, :2] > 0).all()
+
+
+@pytest.mark.parametrize(
+    ("evidence", "left"),
+    [
+        ([2.0, 0.5, 1.75], [1, 2]),  # 1/δ = 2 is enough
+        ([4.0, 2.0, 1.75], [2]),
+        ([4.0, 2.5, 3.0], [1]),  # all of them: the one with least evidence stays
+        ([4.0, 3.0, 3.0], [1]),  # of several, the lowest
+        ([2.0, 2.0, 2.0], [0]),
+        ([math.inf, 0.0, 5.0], [1]),
+    ],
+)
+def test_elimination(evidence: list[float], left: list[int]) -> None:
+    state = Stand(Rule(0.5), [[0.5, 0.5, 0.5]], 0).rule
+    state.coming.capital[...] = 0.0
+    state.coming.capital[:, [0, 1, 2], [1, 2, 0], 0] = evidence
+    assert eliminate(state.used, state.coming, state.constants) == len(left)
+    assert np.flatnonzero(state.used.active).tolist() == left
+    assert state.evidence() == evidence
+    assert state.coming.peaks[3].tolist() == [max(1.0, held) for held in evidence]
