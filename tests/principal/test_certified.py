@@ -12,6 +12,7 @@ import freepull as fp
 from certified_reference import Reference
 from freepull.principal.rules import Certified as Rule
 from freepull.principal.rules import Design, Forecast
+from freepull.principal.rules.certified.evaluation import eliminate
 from freepull.principal.rules.certified.state import CertifiedState
 
 
@@ -36,6 +37,8 @@ class Stand:
         mean = float(self.means[m, k])
         if self.law == "coin":
             return float(self.rng.random() < mean)
+        if self.law == "narrow":
+            return round((mean + 0.1 * (float(self.rng.random()) - 0.5)) * 1024) / 1024
         return round(float(self.rng.beta(8 * mean, 8 * (1 - mean))) * 1024) / 1024
 
     def tell(self, m: int, k: int) -> None:
@@ -100,6 +103,10 @@ CASES: dict[str, tuple[Rule, Any, int, dict[str, Any]]] = {
         35,
         {"horizon": 5_000, "kappa": 3_000, "law": "beta"},
     ),
+    "kappa just enough": (Rule(0.05, design=Design(forecast=Forecast(20.0))), CLOSE, 20, {"horizon": 99, "kappa": 6}),
+    "kappa too small": (Rule(0.05, design=Design(forecast=Forecast(20.0))), CLOSE, 20, {"horizon": 99, "kappa": 5}),
+    "narrow": (Rule(1e-60), [[0.53, 0.5, 0.1]] * 2, 30, {"horizon": 4_000, "kappa": 2_000, "law": "narrow"}),
+    "extreme": (Rule(1e-60), [[0.99, 0.97, 0.005]] * 2, 30, {"horizon": 4_000, "kappa": 2_000}),
     "no cash": (Rule(0.1, design=Design(held_back=0.0)), THREE, 50, {"horizon": 500, "kappa": 20}),
     "all cash, all fitted": (Rule(0.1, design=Design(2, held_back=1.0, fitted=1.0)), THREE, 40, {"horizon": 500}),
     "cash held": (
@@ -151,3 +158,37 @@ def test_the_evidence_is_at_most_that_of_the_exact_psi_and_not_much_less(name: s
         assert (ours >= theirs * math.exp(-exact.behind) * (1 - 1e-9)).all()
     assert exact.rounds >= 10
     assert exact.behind < 0.1
+
+
+def test_a_bet_of_less_than_a_trillionth_of_its_account_is_given_up() -> None:
+    layout = Design(held_back=0.0, rival_memory=0.0, gap_memory=0.0)
+    stand = Stand(Rule(0.05, design=layout), [[0.5, 0.5]], 0)
+    capital = stand.rule.coming.capital
+    capital[:, 0, 1], capital[1:, 0, 1, :2] = 0.0, 1.0
+    capital[0, 0, 1, :3] = 3.0, 3.1e-12, 2.9e-12
+    for arm in range(2):
+        stand.trial.tell(0, arm, 0.5)
+    stand.trial.end_step()
+    assert (capital[0, 0, 1] > 0).tolist()[:3] == [True, True, False]
+    assert (capital[1:, 0, 1, :2] > 0).all()
+
+
+@pytest.mark.parametrize(
+    ("evidence", "left"),
+    [
+        ([2.0, 0.5, 1.75], [1, 2]),  # 1/δ = 2 is enough
+        ([4.0, 2.0, 1.75], [2]),
+        ([4.0, 2.5, 3.0], [1]),  # all of them: the one with least evidence stays
+        ([4.0, 3.0, 3.0], [1]),  # of several, the lowest
+        ([2.0, 2.0, 2.0], [0]),
+        ([math.inf, 0.0, 5.0], [1]),
+    ],
+)
+def test_elimination(evidence: list[float], left: list[int]) -> None:
+    state = Stand(Rule(0.5), [[0.5, 0.5, 0.5]], 0).rule
+    state.coming.capital[...] = 0.0
+    state.coming.capital[:, [0, 1, 2], [1, 2, 0], 0] = evidence
+    assert eliminate(state.used, state.coming, state.constants) == len(left)
+    assert np.flatnonzero(state.used.active).tolist() == left
+    assert state.evidence() == evidence
+    assert state.coming.peaks[3].tolist() == [max(1.0, held) for held in evidence]

@@ -44,7 +44,9 @@ def test_each_agent_is_asked_for_the_arm_that_it_owes_most_of() -> None:
     feed(trial, {(1, 1): 3, (1, 2): 9})
     assert state.wants([True, True]) == [Want(0, 1, 2)]
     assert (state.awaits(0), state.awaits(1)) == (True, False)
-    feed(trial, {(0, 0): 1, (0, 1): 2, (0, 2): 2})
+    feed(trial, {(0, 0): 1, (0, 1): 2})
+    assert state.awaits(0)  # for arm 2 alone
+    feed(trial, {(0, 2): 2})
     assert state.wants([True, True]) == []  # the round is full; the next begins at the end of the step
     assert not state.awaits(0)
     assert [trial.wanted(m) for m in range(2)] == [0, 0]
@@ -90,14 +92,15 @@ def test_nothing_is_asked_of_agents_without_weight_or_for_eliminated_arms() -> N
 
 
 def test_need_by_hand() -> None:
-    needed, means = np.full(4, -1.0), np.array([0.3, 0.7, 0.5, 0.7])
-    spreads = np.array([0.1, 0.2, 0.3, 0.4])
-    fill_needed(needed, means, np.array([1, 1, 1, 0]), spreads, 5.0, 0.001)
-    # arm 1 leads; 1.05·10·(.2 + .1)/.16 and 1.05·10·(.2 + .3)/.04
-    assert needed == pytest.approx([19.6875, 131.25, 131.25, 0.0])
-    fill_needed(needed, means, np.array([1, 1, 1, 0]), spreads, 5.0, 0.5)  # gaps of .4 and .2 count as .5
-    assert needed == pytest.approx([1.05 * 10 * 0.3 / 0.25, 21.0, 21.0, 0.0])
-    fill_needed(needed, means, np.array([1, 1, 1, 1]), spreads, 5.0, 0.5)  # arms 1 and 3 tie: the lowest leads
+    needed, means = np.full(4, -1.0), np.array([0.5, 0.7, 0.3, 0.9])
+    spreads, three = np.array([0.1, 0.2, 0.3, 0.4]), np.array([1, 1, 1, 0])
+    fill_needed(needed, means, three, spreads, 5.0, 0.001)
+    # arm 1 leads, since arm 3 is out: 1.05·10·(.2 + .1)/.04 and 1.05·10·(.2 + .3)/.16
+    assert needed == pytest.approx([78.75, 78.75, 32.8125, 0.0])
+    fill_needed(needed, means, three, spreads, 5.0, 0.5)  # gaps of .2 and .4 count as .5
+    assert needed == pytest.approx([12.6, 21.0, 21.0, 0.0])
+    means[3] = 0.7
+    fill_needed(needed, means, np.ones(4), spreads, 5.0, 0.5)  # arms 1 and 3 tie: the lowest leads
     assert needed == pytest.approx([12.6, 25.2, 21.0, 25.2])
 
 

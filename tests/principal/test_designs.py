@@ -82,8 +82,8 @@ def test_the_default_layout() -> None:
     [
         setting(T=None), setting(T=10, K=2, M=1), setting(T=100_000), setting(T=100_000, offers="each"),
         setting(T=10**7, kappa=10**6, M=30, K=30, offers="each"), setting(T=10**9, kappa=0, M=1, K=2),
-        replace(setting(T=5_000), weights=np.array([0.9, 0.1])), setting(T=500, kappa=500), setting(T=1_000, M=10**6),
-        setting(T=10**12, M=10**6),
+        replace(setting(T=5_000, M=50), weights=np.array([0.51, *[0.01] * 49])), setting(T=500, kappa=500),
+        setting(T=1_000, M=10**6), setting(T=10**12, M=10**6),
     ],
 )  # fmt: skip
 def test_candidate_gaps(frame: Setting, delta: float, planned: float | None) -> None:

@@ -1,7 +1,8 @@
-"""What a verdict rests on, in words, and the policies that a rule refuses."""
+"""What a verdict rests on, in words, the policies that a rule refuses, and who may leave without a trace."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -116,3 +117,26 @@ def test_a_decision_is_certified_however_often_agents_act_in_a_step_and_leaving_
     assert trial.awaited == []
     assert (trial.verdict().arm, trial.verdict().at, trial.panel.number) == (1, 1, 1)
     assert trial.verdict().why == verdict.why
+
+
+def test_an_agent_without_weight_leaves_no_new_panel_behind() -> None:
+    trial = start(agents=4, leavers="independent", weights=[0.0, 1.0, 1.0, 1.0])
+    trial.leave(0)
+    trial.end_step()
+    assert trial.panel.number == 1
+    assert trial.panel.left == [True, False, False, False]
+    with pytest.raises(InvalidInput):
+        trial.tell(0, 0, 0.5)
+
+
+def test_a_rule_with_the_worst_case_is_told_once_and_not_after_the_decision(monkeypatch: pytest.MonkeyPatch) -> None:
+    trial, told = start(agents=4), list[int]()
+    trial.panel.setting = replace(trial.setting, leavers="worst_case")
+    monkeypatch.setattr(trial.rule, "leave", told.append)
+    trial.leave(2)
+    trial.leave(2)
+    trial.decided_at = 1
+    trial.leave(3)
+    assert told == [2]
+    with pytest.raises(InvalidInput):
+        trial.tell(2, 0, 0.5)

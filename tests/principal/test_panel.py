@@ -157,6 +157,9 @@ def test_those_who_were_dropped_get_no_offers_and_their_pulls_are_refused() -> N
     assert trial.ask(2) is not None
     trial.leave(2)
     assert trial.ask(2) is None
+    assert trial.wanted(3) is not None
+    trial.leave(3)
+    assert trial.wanted(3) is None
     for _ in range(2):
         before = trial.record.pulls.copy()
         with pytest.raises(InvalidInput) as problem:
@@ -164,7 +167,7 @@ def test_those_who_were_dropped_get_no_offers_and_their_pulls_are_refused() -> N
         assert assert_sentence(problem) == "agent 2 has left, so its pulls no longer count; do not tell them."
         assert (trial.record.pulls == before).all()
         trial.end_step()
-        assert [trial.wanted(m) is None for m in range(4)] == [False, False, True, False]
+        assert [trial.wanted(m) is None for m in range(4)] == [False, False, True, True]
     assert trial.awaited == []
 
 
@@ -181,14 +184,3 @@ def test_the_last_agent_with_a_weight_cannot_leave(weights: Any) -> None:
     feed(trial, [(2, 0)])
     assert trial.setting.weights.tolist() == [0, 0, 1, 0]
     assert trial.panel.number == 2
-
-
-def test_an_agent_without_weight_leaves_no_new_panel_behind() -> None:
-    trial = start(leavers="independent", weights=[0.0, 1.0, 1.0, 1.0])
-    feed(trial, everything(range(4), 8))
-    trial.leave(0)
-    trial.end_step()
-    assert trial.panel.number == 1
-    assert trial.panel.left == [True, False, False, False]
-    with pytest.raises(InvalidInput):
-        trial.tell(0, 0, 0.5)
