@@ -65,6 +65,8 @@ class Stand:
         assert state.used.course.tolist() == [double.R, double.rounds]
         assert state.used.pulls.tolist() == double.U.tolist()
         assert self.trial.active == np.flatnonzero(double.active).tolist()
+        assert all(double.active[k] and double.on[m] for k, m in state.waiting), "the others would wait for ever"
+        assert not (state.decided and state.waiting)
         if not state.decided:
             assert state.coming.blocks.tolist() == double.b.tolist()
             assert state.coming.worth.tolist() == [double.r]

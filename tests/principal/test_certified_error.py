@@ -41,7 +41,7 @@ def test_the_evidence_against_a_best_arm_has_mean_1_or_less(
             rows = result.trace.filter((result.trace["step"] == step) & (result.trace["arm"] == arm))
             evidence = np.minimum(rows["bound"].to_numpy(), CAP)  # of mean ≤ 1, and so of variance ≤ CAP
             assert len(evidence) == RUNS
-            assert step < STEPS[-1] or evidence.std() > 0.1  # there are bets
+            assert step < STEPS[-1] or evidence.std() > 0.1, "there are bets"
             assert evidence.mean() <= 1 + math.sqrt(2 * CAP * log / RUNS) + CAP * log / (3 * RUNS)
             gone = 1 - float(rows["active"].mean())  # type: ignore[arg-type]
             assert gone <= rule.delta + math.sqrt(2 * rule.delta * log / RUNS) + log / (3 * RUNS)

@@ -61,7 +61,7 @@ class Feeder:
         n = int(self.trial.record.pulls[m, k])
         self.trial.tell(m, k, reward(self.law, k, n, np.random.default_rng((self.seed, m, k, n, salt))))
 
-    def owed(self, most: int = 300) -> list[tuple[int, int]]:
+    def owed(self, most: int = 200) -> list[tuple[int, int]]:
         state = state_of(self.trial)
         K = self.trial.setting.arms
         pulls = [(m, k) for m in range(M) for k in range(K) for _ in range(min(state.owed(m, k), most))]
@@ -112,7 +112,7 @@ def test_a_round_depends_on_used_samples_alone(
     assert two.active == one.active
 
 
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(Designs, Deltas, Weights, Laws, st.integers(2, 4), Seeds)
 def test_accounts_and_arms(design_: Any, delta: float, weights: list[float], law: str, K: int, seed: int) -> None:
     trial = start(design_, delta, weights, K)

@@ -83,7 +83,7 @@ def test_waiting_is_printed() -> None:
 
 def test_dropping_is_printed() -> None:
     trial = start(fp.rules.Certified(0.06), agents=4, leavers="independent")
-    assert trial.verdict().rests_on.leavers == "independent; nobody left, so this is panel 1, tested at δ/2"
+    assert trial.verdict().rests_on.leavers == "independent; nobody left; panel 1, tested at δ/2"
     trial.leave(0)
     trial.leave(2)
     trial.end_step()
@@ -92,7 +92,7 @@ def test_dropping_is_printed() -> None:
         "the certified rule at δ = 0.01 (proven)",
         0.06,
         "the panel: the average over its 2 agents",
-        "independent; agent 0, agent 2 left, so this is panel 2, tested at δ/6",
+        "independent; agent 0, agent 2 left; panel 2, tested at δ/6",
         (*STACKS, "leaving has nothing to do with rewards"),
     )
 

@@ -88,6 +88,6 @@ class Panel:
         policy = f"{self.setting.leavers.replace('_', ' ')}; {', '.join(gone) or 'nobody'} left"
         assumptions = self.state.assumptions
         if self.setting.leavers == "independent":
-            policy += f", so this is panel {self.number}, tested at δ/{self.number * (self.number + 1)}"
+            policy += f"; panel {self.number}, tested at δ/{self.number * (self.number + 1)}"
             assumptions += ("leaving has nothing to do with rewards",)
         return Grounds(self.state.title, self._rule.delta, self.state.target, policy, assumptions)

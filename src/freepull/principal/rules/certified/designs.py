@@ -26,10 +26,10 @@ class Forecast:
 
     def __post_init__(self) -> None:
         for name in ("phi", "z", "gamma"):
-            checks.real(name, getattr(self, name), 0.0)
+            checks.real(name, getattr(self, name), 0.0, 1_000.0)
         for name in ("cap", "shortest"):
-            checks.real(name, getattr(self, name), 1.0)
-        checks.real("longest", self.longest, self.shortest)
+            checks.real(name, getattr(self, name), 1.0, 1_000.0)
+        checks.real("longest", self.longest, self.shortest, 1e6)
 
 
 @dataclass(frozen=True)

@@ -50,7 +50,7 @@ class CertifiedState(OwingState):
         """Put a sample into the coming round, or let it wait."""
         if self.have[arm, agent] < self.coming.blocks[arm, agent]:
             self._enter(arm, agent, reward)
-        elif self.active[arm] and self.coming.blocks[arm, agent] > 0:
+        elif self.coming.blocks[arm, agent] > 0 and not self.decided:
             self.waiting.setdefault((arm, agent), array("I")).append(reward)
 
     def _enter(self, arm: int, agent: int, reward: int) -> None:
@@ -83,7 +83,9 @@ class CertifiedState(OwingState):
             evaluate(self.used, self.coming, self.fill, self.measure, self.constants)
             eliminate(self.used, self.coming, self.constants)
             self.active = [alive == 1 for alive in self.used.active]
-            if not self.decided:
+            if self.decided:
+                self.waiting.clear()
+            else:
                 self._begin_round()
 
     def owed(self, agent: int, arm: int) -> int:
