@@ -15,7 +15,7 @@ $(READY): requirements.txt pyproject.toml
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@touch $@
 
-run: $(READY) ## the paper's game under three principals: a table, and a picture in out/
+run: $(READY) ## the paper's game under four principals: a table, and a picture in out/
 	$(BIN)/python examples/toy.py
 
 test: $(READY) lint types ## everything that must hold: lint, types, import order, tests

@@ -154,12 +154,12 @@ def test_constants_come_from_the_design(gap: float | None) -> None:
         (lambda: Design(gap_memory=math.inf), "gap_memory must"),
         (lambda: Design(gap_memory=-0.1), "gap_memory must"),
         (lambda: Design(forecast=True), "forecast must be a rules.Forecast or None, got True."),  # type: ignore[arg-type]
-        (lambda: Forecast(phi=-1), "phi must be a number of at least 0, got -1."),
+        (lambda: Forecast(phi=-1), "phi must be a number in [0, 1000], got -1."),
         (lambda: Forecast(z=-1), "z must"),
         (lambda: Forecast(gamma=math.nan), "gamma must"),
-        (lambda: Forecast(cap=0.9), "cap must be a number of at least 1, got 0.9."),
+        (lambda: Forecast(cap=0.9), "cap must be a number in [1, 1000], got 0.9."),
         (lambda: Forecast(shortest=0.9), "shortest must"),
-        (lambda: Forecast(shortest=3.0, longest=2.0), "longest must be a number of at least 3, got 2.0."),
+        (lambda: Forecast(shortest=3.0, longest=2.0), "longest must be a number in [3, 1"),
     ],
 )
 def test_bad_parameters_are_refused_with_a_sentence(make: Any, said: str) -> None:

@@ -77,6 +77,7 @@ def test_waiting_is_printed() -> None:
         "rule: the certified rule at δ = 0.01 (proven)",
         "target: the panel: the average over its 3 agents",
         "agents who leave: wait; agent 2 left",
+        "error probability: at most δ = 0.01, if it is certified",
         *(f"assumes: {assumption}" for assumption in STACKS),
     ]
 

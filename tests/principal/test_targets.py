@@ -66,7 +66,10 @@ def test_different_agents_get_different_answers() -> None:
         (lambda: personal_weights(3, -1, 0.5), "agent must"),
         (lambda: personal_weights(3, 0, 1.1), "beta must be a number in [0, 1], got 1.1."),
         (lambda: personal_weights(3, 0, -0.1), "beta must"),
-        (lambda: fp.personalised(PRINCIPAL, [], 0.5, arms=2, agents=4), "named must be different agents, at least one"),
+        (
+            lambda: fp.personalised(PRINCIPAL, [], 0.5, arms=2, agents=4),
+            "named must be a list of different agents, at least one",
+        ),
         (lambda: fp.personalised(PRINCIPAL, [1, 1], 0.5, arms=2, agents=4), "named must"),
         (lambda: fp.personalised(PRINCIPAL, [4], 0.5, arms=2, agents=4), "agent must be a whole number from 0 to 3"),
         (

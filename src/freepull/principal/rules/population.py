@@ -126,7 +126,8 @@ class PopulationState(OwingState):
         self.seen = np.zeros((K, M), np.int64)
         self.sums = np.zeros((K, M), np.int64)
         """Sums of the first rewards, in units of 2⁻³⁰."""
-        self.evidence = np.full((K, K), -np.inf)
+        self.claims = np.full((K, K), -np.inf)
+        """log evidence for every arm (row) above every other (column)."""
         self.owing = K * int((setting.weights > 0).sum())
         """Streams that have not given their first rewards."""
         self.looked = False
@@ -163,8 +164,8 @@ class PopulationState(OwingState):
         """Look, once, when every stream has given its first rewards."""
         if self.owing == 0 and not self.looked:
             self.looked = True
-            fill_evidence(self.evidence, self.sums, self.setting.weights, self.pulls)
-            found = winner(self.evidence, self.threshold)
+            fill_evidence(self.claims, self.sums, self.setting.weights, self.pulls)
+            found = winner(self.claims, self.threshold)
             if found >= 0:
                 self.active = [k == found for k in range(self.setting.arms)]
 
@@ -179,4 +180,8 @@ class PopulationState(OwingState):
 
     def bounds(self) -> list[float]:
         """The largest evidence against every arm, 0 before the look."""
-        return against(self.evidence)
+        return against(self.claims)
+
+    def evidence(self) -> list[float]:
+        """Return the largest evidence against every arm, 0 before the look."""
+        return self.bounds()
