@@ -6,6 +6,7 @@ import pytest
 
 import freepull as fp
 from freepull.errors import InvalidInput
+from freepull.principal.rules.pairwise.state import PairwiseState
 
 PAIRWISE = fp.Principal(fp.rules.Pairwise(0.05), observe=fp.observe.Steps(0), offers="each")
 
@@ -32,8 +33,9 @@ def test_the_grounds_name_the_arms_that_were_withdrawn() -> None:
 @pytest.mark.parametrize("arm", [-1, 3, 10**9, 1.5, True])
 def test_bounds_of_an_arm_that_is_not_there_are_refused(arm: int) -> None:
     trial = PAIRWISE.start(arms=3, agents=2)
-    assert isinstance(trial.rule, type(fp.rules.Pairwise(0.05).start(trial.setting, trial.record)))
-    for ask in (lambda: trial.rule.lower(0, arm), lambda: trial.rule.lower(arm, 0), lambda: trial.rule.within(arm)):
+    rule = trial.rule
+    assert isinstance(rule, PairwiseState)
+    for ask in (lambda: rule.lower(0, arm), lambda: rule.lower(arm, 0), lambda: rule.within(arm)):
         with pytest.raises(InvalidInput, match="arm must be a whole number from 0 to 2"):
             ask()
 
