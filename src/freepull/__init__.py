@@ -14,7 +14,7 @@ from freepull.version import __version__ as __version__
 if TYPE_CHECKING:
     from freepull import agents, answers, charts, errors, instances, rewards
     from freepull.game import Game
-    from freepull.principal import Offer, Principal, Trial, Verdict, protocols, rules
+    from freepull.principal import Grounds, Offer, Principal, Trial, Verdict, personalised, protocols, rules
     from freepull.principal import schedules as observe
     from freepull.simulation import Result, simulate
 
@@ -29,16 +29,19 @@ _HOME = {
     "protocols": "freepull.principal.protocols",
     "rules": "freepull.principal.rules",
     "Game": "freepull.game:Game",
+    "Grounds": "freepull.principal:Grounds",
     "Offer": "freepull.principal:Offer",
     "Principal": "freepull.principal:Principal",
     "Trial": "freepull.principal:Trial",
     "Verdict": "freepull.principal:Verdict",
+    "personalised": "freepull.principal:personalised",
     "Result": "freepull.simulation:Result",
     "simulate": "freepull.simulation:simulate",
 }
 
 __all__ = [
     "Game",
+    "Grounds",
     "Offer",
     "Principal",
     "Result",
@@ -50,6 +53,7 @@ __all__ = [
     "errors",
     "instances",
     "observe",
+    "personalised",
     "protocols",
     "rewards",
     "rules",

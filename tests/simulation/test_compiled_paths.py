@@ -66,7 +66,8 @@ OPTIONS: dict[str, list[Any]] = {
             0.05,
             gap=0.2,
             design=fp.rules.Design(
-                first_block=4, first_level=2, growth=0.2, neyman=0.1, stretch=0.5, held_back=0.5, forecast=fp.rules.Forecast()
+                first_block=4, first_level=2, growth=0.2, neyman=0.1, stretch=0.5, held_back=0.5,
+                forecast=fp.rules.Forecast(),
             ),
         ),
     ],

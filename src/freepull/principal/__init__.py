@@ -2,7 +2,20 @@
 
 from freepull.principal import protocols, rules, schedules
 from freepull.principal.principal import OFFERS, Principal
+from freepull.principal.targets import personal_weights, personalised
 from freepull.principal.trial import Offer, Trial
-from freepull.principal.verdict import Verdict
+from freepull.principal.verdict import Grounds, Verdict
 
-__all__ = ["OFFERS", "Offer", "Principal", "Trial", "Verdict", "protocols", "rules", "schedules"]
+__all__ = [
+    "OFFERS",
+    "Grounds",
+    "Offer",
+    "Principal",
+    "Trial",
+    "Verdict",
+    "personal_weights",
+    "personalised",
+    "protocols",
+    "rules",
+    "schedules",
+]

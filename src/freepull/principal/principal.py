@@ -10,7 +10,7 @@ from freepull import checks
 from freepull.errors import InvalidInput
 from freepull.game import TIE, normalised
 from freepull.principal.protocols import BanProtocol, TakeOrBan
-from freepull.principal.rules.base import Rule
+from freepull.principal.rules import Certified, Rule
 from freepull.principal.schedules import Schedule, Share
 from freepull.principal.setting import Setting
 
@@ -28,7 +28,8 @@ class Principal:
     Parameters
     ----------
     rule
-        Who is still in, and which pull is missing: `rules.Paper`, `rules.Passive`.
+        Who is still in, and which pull is missing: `rules.Certified` at δ = 0.05 by default, `Pairwise`, `Population`,
+        `Paper`, `Passive`.
     observe
         When to stop observing: `observe.Share`, `Root`, `Steps`, `KnownGap`, `Adaptive`.
     protocol
@@ -41,7 +42,7 @@ class Principal:
         The most that may be spent, in units of reward.
     """
 
-    rule: Rule
+    rule: Rule = field(default_factory=Certified)
     observe: Schedule = field(default_factory=Share)
     protocol: BanProtocol = field(default_factory=TakeOrBan)
     offers: str = "one"
@@ -49,7 +50,7 @@ class Principal:
     budget: float | None = None
 
     def __post_init__(self) -> None:
-        checks.instance("rule", self.rule, Rule, "a rule such as freepull.rules.Paper(delta=0.01)")
+        checks.instance("rule", self.rule, Rule, "a rule such as freepull.rules.Certified(delta=0.01)")
         checks.instance("observe", self.observe, Schedule, "a schedule such as freepull.observe.Share(0.5)")
         if isinstance(self.protocol, type):
             raise InvalidInput(

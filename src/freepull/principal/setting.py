@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -32,11 +33,12 @@ class Setting:
         """κ, or half the horizon where the schedule finds it on the way; None without both."""
         return self.kappa if self.kappa is not None or self.horizon is None else self.horizon // 2
 
-    def without(self, agent: int) -> Setting:
-        """Return the panel without one agent: weight 0, and the others' weights in proportion."""
-        rest = np.where(np.arange(self.agents) == agent, 0.0, self.weights)
+    def without(self, agents: Sequence[int]) -> Setting:
+        """Return the panel without some agents: weight 0, and the others' weights in proportion."""
+        rest = self.weights.copy()
+        rest[list(agents)] = 0.0
         if not rest.sum() > 0:
-            raise InvalidInput(f"agent {agent} cannot leave, because nobody with a weight would be left.")
+            raise InvalidInput(f"agent {agents[-1]} cannot leave, because nobody with a weight would be left.")
         return replace(self, weights=rest / rest.sum(), weighted=True)
 
     def horizon_for(self, who: str) -> int:

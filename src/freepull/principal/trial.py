@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from array import array
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -13,10 +12,12 @@ from numpy.typing import NDArray
 from freepull import checks
 from freepull.errors import InvalidInput
 from freepull.principal.budget import affordable, cost
+from freepull.principal.panel import Panel
 from freepull.principal.record import Record, units
+from freepull.principal.rules.base import RuleState
 from freepull.principal.schedules import Adaptive
 from freepull.principal.setting import Setting
-from freepull.principal.verdict import Grounds, Verdict
+from freepull.principal.verdict import Verdict
 
 if TYPE_CHECKING:
     from freepull.principal.principal import Principal
@@ -51,16 +52,13 @@ class Trial:
 
     def __init__(self, principal: Principal, setting: Setting) -> None:
         kappa = _within(principal.observe.kappa(setting, principal.rule), setting.horizon)
-        self.principal, self.setting = principal, replace(setting, kappa=kappa)
+        self.principal = principal
         self.record = Record(setting.agents, setting.arms)
-        self.rule = principal.rule.start(self.setting, self.record)
+        self.panel = Panel(principal.rule, replace(setting, kappa=kappa), self.record)
         self.kappa = kappa
         """κ, the last step of the observing phase; None while an adaptive schedule has not found it."""
         self.steps = 0
         """Steps that have ended."""
-        self.left = [False] * setting.agents
-        self._history: dict[tuple[int, int], array[int]] = {}
-        """Every reward in units of 2⁻³⁰ by (agent, arm), kept only where agents may be dropped."""
         self.decided_at: int | None = None
         self.paid: NDArray[np.int64] = np.zeros((setting.agents, setting.arms), np.int64)
         self.offered = self.refused = self.paid_total = 0
@@ -75,6 +73,16 @@ class Trial:
         self._affordable = affordable(principal.budget, principal.bonus)
         self._plan: dict[int, int] = {}
         self._make_plan()
+
+    @property
+    def setting(self) -> Setting:
+        """The frame of the trial, with the weights of today's panel."""
+        return self.panel.setting
+
+    @property
+    def rule(self) -> RuleState:
+        """The rule at work on today's panel."""
+        return self.panel.state
 
     @property
     def active(self) -> list[int]:
@@ -126,15 +134,11 @@ class Trial:
         self._check_agent(agent)
         self._check_arm(arm)
         x = checks.real("reward", reward, 0.0, 1.0)
-        if self.left[agent] and self.setting.leavers != "wait":
-            raise InvalidInput(f"agent {agent} has left, so its pulls no longer count; do not tell them.")
-        self.left[agent] = False
+        self.panel.refuse_the_absent(agent)
         self.regular = self.regular and self._told[agent] <= self.steps
         self._told[agent] = self.steps + 1
         self.record.add(agent, arm, units(x))
-        if self.setting.leavers == "independent":
-            self._history.setdefault((agent, arm), array("I")).append(units(x))
-        self.rule.observe(agent, arm, units(x))
+        self.panel.observe(agent, arm, units(x))
         offer = self._open.pop(agent, None)
         if offer is None:
             return None
@@ -154,27 +158,23 @@ class Trial:
     def leave(self, agent: int) -> None:
         """Note that an agent has left: it gets no more offers, and the policy for leavers decides about its pulls.
 
-        "wait": nothing is claimed that needs it, until it is told of again. "independent": it is dropped, and the
-        statistics start again from the first pulls of those who stayed. "worst_case": what it has not given counts
-        against every claim.
+        "wait": nothing is claimed that needs it, until it is told of again. "independent": it is dropped at the end of
+        the step, and the statistics start again from the first pulls of those who stayed; the i-th panel is tested at
+        δ/(i(i+1)), because every panel is a chance to err. "worst_case": what it has not given counts against every
+        claim.
         """
         self._check_agent(agent)
-        if self.left[agent]:
-            return
-        if self.decided_at is None and self.setting.leavers == "independent":
-            self._drop(agent)
-        elif self.decided_at is None and self.setting.leavers == "worst_case":
-            self.rule.leave(agent)
-        self.left[agent] = True
+        self.panel.leave(agent, decided=self.decided_at is not None)
         self._open.pop(agent, None)
-        self._make_plan()
+        self._plan.pop(agent, None)
 
     @property
     def awaited(self) -> list[int]:
-        """Agents who have left and without whom the rule cannot go on."""
+        """Agents who have left or are banned, and without whom the rule cannot go on."""
         if self.decided_at is not None:
             return []
-        return [m for m, left in enumerate(self.left) if left and self.rule.awaits(m)]
+        gone = [left or until > self.steps for left, until in zip(self.panel.left, self.banned_until, strict=True)]
+        return [m for m, absent in enumerate(gone) if absent and self.rule.awaits(m)]
 
     def withdraw(self, arm: int) -> None:
         """Take an arm out of the trial, if that was provided for; what fell only to this arm returns."""
@@ -187,7 +187,7 @@ class Trial:
             raise InvalidInput(f"arm {arm} cannot be withdrawn, because the trial is decided.")
         self.rule.withdraw(arm)
         self._open = {agent: offer for agent, offer in self._open.items() if offer.arm != arm}
-        self._make_plan()
+        self._plan = {agent: planned for agent, planned in self._plan.items() if planned != arm}
 
     def end_step(self) -> None:
         """Close a step: refusals become bans, then the rule is evaluated, then the schedule."""
@@ -201,6 +201,7 @@ class Trial:
         self._refusing.clear()
         if self.decided_at is not None or (self.setting.horizon is not None and t > self.setting.horizon):
             return
+        self.panel.end_step()
         self.rule.evaluate(incentivizing=self.kappa is not None and t >= self.kappa)
         self._find_kappa(t)
         if self.rule.decided:
@@ -228,26 +229,8 @@ class Trial:
             at=self.decided_at,
             spent=self.spent,
             paid=self.paid.copy(),
-            rests_on=self.grounds(),
+            rests_on=self.panel.grounds(),
         )
-
-    def grounds(self) -> Grounds:
-        """Say what a verdict rests on: rule, δ, target, policy, assumptions."""
-        gone = [m for m, left in enumerate(self.left) if left]
-        policy = self.setting.leavers.replace("_", " ")
-        left = f"{policy} ({', '.join(f'agent {m}' for m in gone)} left)" if gone else f"{policy} (nobody left)"
-        assumptions = self.rule.assumptions
-        if self.setting.leavers == "independent":
-            assumptions += ("leaving has nothing to do with rewards",)
-        return Grounds(self.rule.title, self.principal.rule.delta, self.rule.target, left, assumptions)
-
-    def _drop(self, agent: int) -> None:
-        """Begin the statistics anew without an agent, from the first pull of everybody else."""
-        self.setting = self.setting.without(agent)
-        self.rule = self.principal.rule.start(self.setting, self.record)
-        for (m, k), rewards in self._history.items():
-            for reward in rewards if self.setting.weights[m] > 0 else ():
-                self.rule.observe(m, k, reward)
 
     def _find_kappa(self, t: int) -> None:
         """Let an adaptive schedule look; the step at whose end it starts is κ, and the rule looks there too."""
@@ -268,7 +251,8 @@ class Trial:
             return
         coming = self.steps + 1
         payable = [
-            until < coming and m not in self._open and not self.left[m] for m, until in enumerate(self.banned_until)
+            until < coming and m not in self._open and not self.panel.left[m]
+            for m, until in enumerate(self.banned_until)
         ]
         wants = self.rule.wants(payable)
         self._plan = {want.agent: want.arm for want in wants[: int(min(room, len(wants)))]}

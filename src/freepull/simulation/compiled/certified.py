@@ -13,7 +13,7 @@ import numpy as np
 
 from freepull.numerics import jit, jit_apart, mix, reward_units
 from freepull.principal.rules import Certified
-from freepull.principal.rules.certified.books import Constants, Fill, Measure, Round, Used, fresh
+from freepull.principal.rules.certified.books import Constants, Fill, Measure, Round, Used, blank, fresh
 from freepull.principal.rules.certified.design import design, fill_spreads, prediction
 from freepull.principal.rules.certified.evaluation import eliminate, evaluate
 from freepull.principal.rules.need import fill_needed
@@ -154,7 +154,7 @@ def coming_of(books: Any, run: int) -> Any:
     coming = books.coming
     return Round(
         coming.blocks[run], coming.worth[run], coming.capital[run], coming.peaks[run], coming.rivals, coming.fits,
-        coming.scratch,
+        coming.lengths, coming.scratch,
     )  # fmt: skip
 
 
@@ -305,7 +305,7 @@ class CertifiedKernel:
         run_of = np.full(len(b.arm), B, np.int64)
         run_of[b.seats[:, LANE]] = np.repeat(np.arange(B), M)
         books = Books(
-            used, coming, Fill(np.zeros((K, M)), np.zeros((K, M))), Measure(np.zeros((K, 3)), np.zeros((K, 10))),
+            used, coming, Fill(np.zeros((K, M)), np.zeros((K, M))), blank(K, constants),
             targets=np.zeros(len(b.arm) * K, np.int64), owing=np.zeros(B + 1, np.int64), run_of=run_of,
             most=np.full((B * M, 2), -1, np.int64), estimates=np.zeros((3, K)), constants=constants,
             smallest=smallest_gap(frame, self.rule.delta), weighted=frame.weighted,

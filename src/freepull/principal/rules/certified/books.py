@@ -83,6 +83,8 @@ class Round(NamedTuple):
     """P_j for the arm at hand."""
     fits: Floats
     """Q_i for the arm at hand."""
+    lengths: Floats
+    """h for every arm."""
     scratch: Floats
 
 
@@ -100,6 +102,13 @@ class Measure(NamedTuple):
     """Y_k, V_k, and the largest u_km."""
     powers: Floats
     """Σ_m B_km·u_km^q for q = 0…9."""
+    totals: Floats
+    """What the account at hand held before the round, by margin."""
+
+
+def blank(arms: int, constants: Constants) -> Measure:
+    """Return a measure to be written to."""
+    return Measure(np.zeros((arms, 3)), np.zeros((arms, 10)), np.zeros(len(constants.margins)))
 
 
 def fresh(arms: int, agents: int, constants: Constants, prior: Floats, runs: int | None = None) -> tuple[Used, Round]:
@@ -125,6 +134,7 @@ def fresh(arms: int, agents: int, constants: Constants, prior: Floats, runs: int
         peaks=np.ones((*lead, X, K)),
         rivals=np.zeros(K),
         fits=np.zeros(len(constants.gaps)),
+        lengths=np.zeros(K),
         scratch=np.zeros(K),
     )
     return used, coming

@@ -84,6 +84,8 @@ def size(used: Any, coming: Any, constants: Any) -> None:
         rivals += float(used.active[k])
     stretch = math.pow(rivals, constants.stretch)
     forecast = rounds > 0.0 and constants.kappa >= 2.0 * float(K)
+    for k in range(K):
+        coming.lengths[k] = _stretch_to_come(used, constants, k, leader, second)
     for m in range(M):
         if constants.weights[m] <= 0.0:
             for k in range(K):
@@ -108,8 +110,8 @@ def size(used: Any, coming: Any, constants: Any) -> None:
             b = math.ceil(x)
             if forecast:
                 spare = constants.phi * _forecast(used, constants, k, m, level) - float(used.pulls[k, m])
-                h = _stretch_to_come(used, constants, k, leader, second)
-                b = max(b, math.floor(min(constants.cap * x, spare * r / ((h - 1.0) * used.course[LEVEL] + r))))
+                levels = (coming.lengths[k] - 1.0) * used.course[LEVEL] + r
+                b = max(b, math.floor(min(constants.cap * x, spare * r / levels)))
             coming.blocks[k, m] = int(b)
 
 

@@ -14,6 +14,8 @@ from freepull.principal.rules.certified.design import leaders, noise
 
 LARGEST_BET = 0.6
 """e·u never exceeds this; ψ needs it below 1."""
+NEGLIGIBLE = 1e-12
+"""A bet that holds less than this share of its account is given up, which can only weaken the evidence."""
 Y, V, LARGEST = range(3)
 """Columns of ``Measure.values``."""
 
@@ -58,6 +60,8 @@ def _pay_out(used: Any, coming: Any, measure: Any, constants: Any, k: int) -> No
     ψ(u) = −log(1−u) − u is bounded from above by its series to u⁸ and u⁹/(9(1−u)), so that the sums over agents are
     power sums, the same for all bets.
     """
+    for x in range(constants.margins.shape[0]):
+        measure.totals[x] = evidence(coming, x, k)
     for j in range(used.active.shape[0]):
         if used.active[j] == 0 or j == k:
             continue
@@ -65,6 +69,13 @@ def _pay_out(used: Any, coming: Any, measure: Any, constants: Any, k: int) -> No
         spread = measure.values[j, V] + measure.values[k, V]
         ahead = measure.values[j, Y] - measure.values[k, Y]
         for i in range(constants.gaps.shape[0]):
+            counts = False
+            for x in range(constants.margins.shape[0]):
+                counts = counts or coming.capital[x, k, j, i] > NEGLIGIBLE * measure.totals[x]
+            if not counts:
+                for x in range(constants.margins.shape[0]):
+                    coming.capital[x, k, j, i] = 0.0
+                continue
             e = min(constants.gaps[i] / spread, LARGEST_BET / largest)
             paid, power = e * ahead, e
             for q in range(2, 9):

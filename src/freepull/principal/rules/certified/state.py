@@ -10,7 +10,7 @@ import numpy as np
 
 from freepull.principal.record import UNITS, Record
 from freepull.principal.rules.base import STACKS, RuleState, Want
-from freepull.principal.rules.certified.books import Fill, Measure, fresh
+from freepull.principal.rules.certified.books import Fill, blank, fresh
 from freepull.principal.rules.certified.design import design, fill_spreads, prediction
 from freepull.principal.rules.certified.evaluation import eliminate, evaluate, evidence
 from freepull.principal.rules.need import fill_needed
@@ -39,7 +39,7 @@ class CertifiedState(RuleState):
         self.constants, prior = rule.constants(setting, MARGINS)
         self.used, self.coming = fresh(K, M, self.constants, prior)
         self.fill = Fill(np.zeros((K, M)), np.zeros((K, M)))
-        self.measure = Measure(np.zeros((K, 3)), np.zeros((K, 10)))
+        self.measure = blank(K, self.constants)
         self.have = np.zeros((K, M), np.int64)
         """Samples of the coming round that are there."""
         self.waiting: dict[tuple[int, int], array[int]] = {}

@@ -1,0 +1,83 @@
+"""The panel: the agents that a trial speaks of, those among them who have left, and the rule for who is there today."""
+
+from __future__ import annotations
+
+from array import array
+from dataclasses import replace
+
+from freepull.errors import InvalidInput
+from freepull.principal.record import Record
+from freepull.principal.rules.base import Rule, RuleState
+from freepull.principal.setting import Setting
+from freepull.principal.verdict import Grounds
+
+
+class Panel:
+    """A rule at work on a panel, under a policy for agents who leave.
+
+    Every time that agents are dropped ("independent") there is a new panel, and one more chance to err: the i-th panel
+    is tested at δ/(i(i+1)), which adds up to δ.
+    """
+
+    def __init__(self, rule: Rule, setting: Setting, record: Record) -> None:
+        self.setting, self.record = setting, record
+        self.left = [False] * setting.agents
+        self.number = 1
+        """How many panels there have been, this one included."""
+        self._rule = rule
+        self._leaving: list[int] = []
+        """Agents who will be dropped at the end of the step."""
+        self._history: dict[tuple[int, int], array[int]] = {}
+        """Every reward in units of 2⁻³⁰ by (agent, arm), kept only where agents may be dropped."""
+        self.state = self._start()
+
+    def _start(self) -> RuleState:
+        rule, i = self._rule, self.number
+        if self.setting.leavers == "independent" and rule.delta is not None:
+            rule = replace(rule, delta=rule.delta / (i * (i + 1)))  # type: ignore[type-var]
+        return rule.start(self.setting, self.record)
+
+    def observe(self, agent: int, arm: int, reward: int) -> None:
+        """Pass a pull on to the rule; under "wait", it brings an agent back who had left."""
+        self.left[agent] = False
+        if self.setting.leavers == "independent":
+            self._history.setdefault((agent, arm), array("I")).append(reward)
+        self.state.observe(agent, arm, reward)
+
+    def refuse_the_absent(self, agent: int) -> None:
+        """Say that an agent who has left for good cannot be told of."""
+        if self.left[agent] and self.setting.leavers != "wait":
+            raise InvalidInput(f"agent {agent} has left, so its pulls no longer count; do not tell them.")
+
+    def leave(self, agent: int, decided: bool) -> None:
+        """Note that an agent has left; once the trial is decided, that changes nothing."""
+        if self.left[agent]:
+            return
+        if not decided and self.setting.leavers == "independent":
+            self.setting.without([*self._leaving, agent])
+            self._leaving.append(agent)
+        elif not decided and self.setting.leavers == "worst_case":
+            self.state.leave(agent)
+        self.left[agent] = True
+
+    def end_step(self) -> None:
+        """Drop those who have left, and begin the statistics anew from the first pull of everybody else."""
+        if not self._leaving:
+            return
+        self.setting = self.setting.without(self._leaving)
+        self._leaving.clear()
+        self.number += 1
+        self.state = self._start()
+        for (m, k), rewards in self._history.items():
+            for reward in rewards if self.setting.weights[m] > 0 else ():
+                self.state.observe(m, k, reward)
+
+    def grounds(self) -> Grounds:
+        """Say what a verdict rests on: rule, δ, target, policy, assumptions."""
+        gone = [f"agent {m}" for m, left in enumerate(self.left) if left]
+        policy = f"{self.setting.leavers.replace('_', ' ')}; {', '.join(gone) or 'nobody'} left"
+        assumptions = self.state.assumptions
+        if self.setting.leavers == "independent":
+            policy += f", so this is panel {self.number}, tested at δ/{self.number * (self.number + 1)}"
+            assumptions += ("leaving has nothing to do with rewards",)
+        return Grounds(self.state.title, self._rule.delta, self.state.target, policy, assumptions)
