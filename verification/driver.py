@@ -65,45 +65,53 @@ def play(
         for t in range(1, terms.horizon + 1):
             for m in range(M):
                 if own.left[m] == 0:
-                    k = _act(world, own, terms, keys, offers, banned, seen, run, m, t)
+                    k = act(world, own, terms, keys, offers, banned, seen, run, m, t)
                     owing -= own.pulls[k, m] == used.pulls[k, m] + coming.blocks[k, m]
-                    late = t > terms.horizon // 2
-                    if leaves[run, m] == t or (late and leaves[run, m] < 0 and misled(world, own, m, world.tested)):
+                    if departs(world, own, terms, leaves, run, m, t):
                         own.left[m] = 1
             if owing == 0 and not decided and t >= terms.first_look:
                 decided = _close(own, books, terms, world.tested, seen, run)
                 owing = _owing(own, used, coming)
-            if decided:
-                offers[:] = -1
-            else:
-                _plan(own, used, coming, terms, offers, banned, t)
+            _plan(own, used, coming, terms, offers, banned, -1 if decided else t)
             if t == marks[run]:
-                seen.halfway[run] = coming.peaks
+                _note(coming, seen.halfway, run)
             if decided and t >= marks[run]:
                 break
-        seen.peaks[run] = coming.peaks
+        _note(coming, seen.peaks, run)
         seen.gone[run] = 1 - used.active[world.tested]
 
 
 @njit
 def _reset(world: Any, own: Any, used: Any, coming: Any, start: Any, banned: Any) -> None:
-    own.pulls[:] = 0
-    own.sums[:] = 0.0
-    own.last[:] = 0
-    own.left[:] = 0
-    banned[:] = 0
-    used.pulls[:] = 0
-    used.sums[:] = 0.0
-    used.errors[:] = 0.0
-    used.arms[:] = start.arms
-    used.active[:] = 1
-    used.course[:] = 0.0
-    coming.capital[:] = start.capital
-    coming.peaks[:] = 1.0
+    """Forget the last run."""
+    X, K, _, n = coming.capital.shape
+    for m in range(banned.shape[0]):
+        own.last[m], own.left[m], banned[m] = 0, 0, 0
+        for k in range(K):
+            own.pulls[k, m], own.sums[k, m] = 0, 0.0
+            used.pulls[k, m], used.sums[k, m], used.errors[k, m] = 0, 0.0, 0.0
+    used.course[0], used.course[1] = 0.0, 0.0
+    for k in range(K):
+        used.active[k] = 1
+        for column in range(used.arms.shape[1]):
+            used.arms[k, column] = start.arms[k, column]
+        for x in range(X):
+            coming.peaks[x, k] = 1.0
+            for j in range(K):
+                for i in range(n):
+                    coming.capital[x, k, j, i] = start.capital[x, k, j, i]
 
 
 @njit
-def _act(
+def _note(coming: Any, noted: Any, run: int) -> None:
+    """Copy the peaks of all accounts."""
+    for x in range(coming.peaks.shape[0]):
+        for k in range(coming.peaks.shape[1]):
+            noted[run, x, k] = coming.peaks[x, k]
+
+
+@njit
+def act(
     world: Any, own: Any, terms: Any, keys: Any, offers: Any, banned: Any, seen: Any, run: int, m: int, t: int
 ) -> int:
     """Answer an offer or pick for oneself, and pull; return the arm."""
@@ -119,6 +127,13 @@ def _act(
             banned[m] = 1
     draw(world, own, keys[REWARDS, lane], m, k)
     return int(k)
+
+
+@njit
+def departs(world: Any, own: Any, terms: Any, leaves: Any, run: int, m: int, t: int) -> bool:
+    """Whether an agent has acted for the last time."""
+    angry = leaves[run, m] == IN_ANGER and t > terms.horizon // 2
+    return bool(leaves[run, m] == t or (angry and misled(world, own, m, world.tested)))
 
 
 @njit
@@ -158,7 +173,8 @@ def _owing(own: Any, used: Any, coming: Any) -> int:
 @njit
 def _plan(own: Any, used: Any, coming: Any, terms: Any, offers: Any, banned: Any, t: int) -> None:
     """The streams that owe most: of every payable agent ("each"), or of all ("one"); ties: lowest arm, then agent."""
-    offers[:] = -1
+    for m in range(offers.shape[0]):
+        offers[m] = -1
     if t < terms.kappa:
         return
     highest, who, which = 0, -1, -1

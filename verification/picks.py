@@ -59,12 +59,13 @@ class Own(NamedTuple):
 
 
 def njit(function: Any) -> Any:
-    """Compile, rounded operation by operation like the engine; kept on disk until any source changes, ours or its."""
+    """Compile as the package does (`freepull.numerics`); kept on disk until any source changes, ours or the package's."""
+    options: dict[str, Any] = {"nogil": True, "error_model": "numpy", "forceinline": True, "_nrt": False}
     try:
-        compiled = numba.njit(nogil=True, error_model="numpy", cache=True)(function)
+        compiled = numba.njit(cache=True, **options)(function)
         compiled._cache._cache_file._source_stamp = STAMP
     except RuntimeError:  # no folder to keep it in
-        return numba.njit(nogil=True, error_model="numpy")(function)
+        return numba.njit(**options)(function)
     return compiled
 
 
