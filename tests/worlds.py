@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,11 +24,16 @@ PROTOCOLS: list[Any] = [
     fp.protocols.NeverBan(),
 ]  # fmt: skip
 LAWS = [fp.rewards.Bernoulli(), fp.rewards.Beta(5.0)]
-RULES = [
+RULES: list[fp.rules.Rule] = [
     fp.rules.Paper(0.5, "simplified", 0.1), fp.rules.Paper(0.1, "simplified", 0.01),
     fp.rules.Paper(0.5, "simplified", 0.001), fp.rules.Paper(0.9, "simplified", 0.3), fp.rules.Paper(0.2, "equation"),
     fp.rules.Paper(0.9, "finite_time"), fp.rules.Passive(),
 ]  # fmt: skip
+PROVEN: list[fp.rules.Rule] = [
+    fp.rules.Pairwise(0.5), fp.rules.Pairwise(0.2, gap=0.3, blocks=fp.rules.Blocks(3, 2, 0.5, 0.2)),
+    fp.rules.Population(0.5, pulls=2),
+]  # fmt: skip
+"""Rules that the second reading of the mechanics does not know."""
 SCHEDULES = [
     fp.observe.Steps(0), fp.observe.Steps(3), fp.observe.Share(0.25), fp.observe.Share(1.0), fp.observe.Root(),
     fp.observe.Adaptive(3.0), fp.observe.Adaptive(0.05), fp.observe.KnownGap(1.0),
@@ -52,9 +58,9 @@ class World:
 
 
 @st.composite
-def principals(draw: st.DrawFn) -> fp.Principal:
+def principals(draw: st.DrawFn, rules: Sequence[fp.rules.Rule] = RULES) -> fp.Principal:
     """Draw a principal; those without a δ cannot use κ_o."""
-    rule = draw(st.sampled_from(RULES))
+    rule = draw(st.sampled_from(rules))
     schedules = [s for s in SCHEDULES if rule.delta is not None or not isinstance(s, fp.observe.KnownGap)]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a bonus below 1

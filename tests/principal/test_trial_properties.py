@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 import freepull as fp
 from freepull.principal.budget import affordable
-from worlds import principals
+from worlds import PROVEN, RULES, principals
 
-Principals = principals()
+Principals = principals([*RULES, *PROVEN])
 
 
 class Driver:

@@ -22,6 +22,8 @@ class Panel:
     def __init__(self, rule: Rule, setting: Setting, record: Record) -> None:
         self.setting, self.record = setting, record
         self.left = [False] * setting.agents
+        self.withdrawn: list[int] = []
+        """Arms that were taken out."""
         self.number = 1
         """How many panels there have been, this one included."""
         self._rule = rule
@@ -53,12 +55,18 @@ class Panel:
         """Note that an agent has left; once the trial is decided, that changes nothing."""
         if self.left[agent]:
             return
+        decided = decided or self.state.finished
         if not decided and self.setting.leavers == "independent":
             self.setting.without([*self._leaving, agent])
             self._leaving.append(agent)
         elif not decided and self.setting.leavers == "worst_case":
             self.state.leave(agent)
         self.left[agent] = True
+
+    def withdraw(self, arm: int) -> None:
+        """Take an arm out."""
+        self.state.withdraw(arm)
+        self.withdrawn.append(arm)
 
     def end_step(self) -> None:
         """Drop those who have left, and begin the statistics anew from the first pull of everybody else."""
@@ -71,6 +79,8 @@ class Panel:
         for (m, k), rewards in self._history.items():
             for reward in rewards if self.setting.weights[m] > 0 else ():
                 self.state.observe(m, k, reward)
+        for arm in self.withdrawn:
+            self.state.withdraw(arm)
 
     def grounds(self) -> Grounds:
         """Say what a verdict rests on: rule, δ, target, policy, assumptions."""

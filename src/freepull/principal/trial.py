@@ -185,7 +185,7 @@ class Trial:
         self._check_arm(arm)
         if self.decided_at is not None:
             raise InvalidInput(f"arm {arm} cannot be withdrawn, because the trial is decided.")
-        self.rule.withdraw(arm)
+        self.panel.withdraw(int(arm))
         self._open = {agent: offer for agent, offer in self._open.items() if offer.arm != arm}
         self._plan = {agent: planned for agent, planned in self._plan.items() if planned != arm}
 
@@ -211,11 +211,7 @@ class Trial:
     def verdict(self) -> Verdict:
         """Say which arm, whether that is decided and certified, why, when, and what it cost."""
         decided = self.decided_at is not None
-        if decided:
-            why = self.rule.claim()
-        else:
-            count = len(self.active)
-            why = f"{count} arms are still in under {self.rule.title}; this one has the largest global sample mean"
+        why = self.rule.claim() if decided else self.rule.standing()
         certified = decided and self.rule.proven and (self.regular or not self.rule.stepwise)
         if decided and self.rule.proven and not certified:
             why += "; not certified, because an agent acted twice in one step, which its proof does not allow"

@@ -65,6 +65,11 @@ class RuleState(ABC):
         """Whether one arm is left."""
         return sum(self.active) == 1
 
+    @property
+    def finished(self) -> bool:
+        """Whether the rule will never look again, decided or not."""
+        return False
+
     def observe(self, agent: int, arm: int, reward: int) -> None:
         """See one pull, its reward in units of 2⁻³⁰, in the order of the stream; the record has it already."""
         return
@@ -79,6 +84,11 @@ class RuleState(ABC):
     def claim(self) -> str:
         """Say in words what has decided the trial."""
         return f"every other arm was eliminated by {self.title}"
+
+    def standing(self) -> str:
+        """Say in words how things stand while the trial is undecided."""
+        count = sum(self.active)
+        return f"{count} arms are still in under {self.title}; this one has the largest global sample mean"
 
     def awaits(self, agent: int) -> bool:
         """Say whether the rule cannot go on without a pull of this agent."""

@@ -22,21 +22,17 @@ from freepull.randomness import ARM as ARM_STEP
 from freepull.randomness import STEP
 from freepull.simulation.compiled.coding import Coded
 from freepull.simulation.compiled.lanes import WIDTH
-from freepull.simulation.compiled.offering import freeze, global_means, keep_neediest, looks, pick_all, pull_all, settle
+from freepull.simulation.compiled.offering import freeze, global_means, looks, pick_all, pull_all, settle
+from freepull.simulation.compiled.owing import lacking, plan
 from freepull.simulation.compiled.picking import pulls_at
 from freepull.simulation.compiled.state import (
     ACTIVE,
-    ARM,
-    BANNED_UNTIL,
     DECIDED_AT,
     KAPPA,
     LANE,
-    NEED,
     OPEN,
-    PAID,
     PLACE,
     REWARDS,
-    SEAT,
     Block,
     Floats,
     Ints,
@@ -88,7 +84,7 @@ def incentivize(
             settle(
                 mean, keys, arm, seats, offers, trials, paid, answers, bonus, ban_after, ban_length, run, agents, K, t
             )  # fmt: skip
-        pull_all(mean, root, cells, keys, arm, laws, words, work, None, (targets, owing, run_of), K)
+        pull_all(mean, root, cells, keys, arm, laws, words, work, None, (targets, owing, run_of, 0), K)
         undecided = 0
         for run in range(runs):
             if trials[run, DECIDED_AT] == 0:
@@ -215,52 +211,6 @@ def draw_again(
                     fill.sums[k, m], fill.errors[k, m] = total, errors
 
 
-@jit
-def plan(
-    cells: Any, arm: Any, laws: Any, seats: Any, offers: Any, trials: Any, targets: Any, most: Any, affordable: int,
-    each: bool, run: int, agents: int, K: Any, t: int,
-) -> None:  # fmt: skip
-    """Fix who is offered what in step t + 1: the streams that owe most to the coming round."""
-    first = run * agents
-    trials[run, OPEN] = 0
-    room = affordable - trials[run, PAID]
-    if room < 1:
-        return
-    found = first
-    highest, lowest = np.int64(0), np.int64(0)
-    for seat in range(first, first + agents):
-        if seats[seat, BANNED_UNTIL] <= t:
-            own = most[seat, 0]
-            if own < 0 or own == arm[seats[seat, LANE]]:
-                find_most(cells, laws, seats, targets, most, seat, K)
-            owed, own = most[seat, 1], most[seat, 0]
-            if each:
-                if owed > 0:
-                    offers[found, SEAT], offers[found, ARM], offers[found, NEED] = seat, own, owed
-                    found += 1
-            elif owed > highest or (owed == highest and owed > 0 and own < lowest):
-                offers[first, SEAT], offers[first, ARM] = seat, own
-                highest, lowest = owed, own
-        else:
-            most[seat, 0] = -1
-    if each:
-        trials[run, OPEN] = keep_neediest(offers, first, found, room)
-    elif highest > 0:
-        trials[run, OPEN] = 1
-
-
-@jit
-def find_most(cells: Any, laws: Any, seats: Any, targets: Any, most: Any, seat: int, K: Any) -> None:
-    """Of which arm the agent owes most to the coming round, and how much; ties: the lowest arm."""
-    place = np.uint64(seats[seat, PLACE])
-    highest, arm = np.int64(0), np.int64(0)
-    for k in range(K):
-        owed = targets[place + k * _W] - pulls_at(cells, laws, place + k * _W)
-        arm = np.int64(k) if owed > highest else arm
-        highest = max(owed, highest)
-    most[seat, 0], most[seat, 1] = arm, highest
-
-
 @jit_apart
 def missing(mean: Any, cells: Any, laws: Any, seats: Any, books: Any, each: bool, run: int, agents: int) -> Any:
     """w: Σ (n_k − N_km)⁺ over all ("one"), or the most of one agent ("each"), as in `CertifiedState.missing`."""
@@ -269,17 +219,7 @@ def missing(mean: Any, cells: Any, laws: Any, seats: Any, books: Any, each: bool
     global_means(mean, cells, laws, seats, means, weights, books.weighted, run * agents)
     fill_spreads(used, books.constants, spreads)
     fill_needed(needed, means, used.active, spreads, books.constants.confidence + 3.0, books.smallest)
-    total, most = 0.0, 0.0
-    for m in range(agents):
-        own = 0.0
-        if weights[m] > 0.0:
-            place = np.uint64(seats[run * agents + m, PLACE])
-            for k in range(means.shape[0]):
-                N = pulls_at(cells, laws, place + np.uint64(k) * _W)
-                own += max(needed[k] - float(N), 0.0)
-        total += own
-        most = max(most, own)
-    return most if each else total
+    return lacking(cells, laws, seats, weights, needed, each, run * agents)
 
 
 class CertifiedKernel:

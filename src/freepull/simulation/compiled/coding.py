@@ -31,7 +31,7 @@ _ANSWERS = {
 _PROTOCOLS = (protocols.TakeOrBan, protocols.BanFor, protocols.BanAfter, protocols.NeverBan)
 _SCHEDULES = (schedules.Share, schedules.Root, schedules.Steps, schedules.KnownGap, schedules.Adaptive)
 _LAWS = (rewards.Bernoulli, rewards.Beta, rewards.TruncatedNormal, rewards.Categorical, rewards.Empirical)
-_RULES = (rules.Certified, rules.Paper, rules.Passive)
+_RULES = (rules.Certified, rules.Pairwise, rules.Paper, rules.Passive, rules.Population)
 
 
 def unsupported(experiment: Experiment) -> str | None:

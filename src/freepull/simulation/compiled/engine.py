@@ -19,12 +19,15 @@ from freepull.simulation.compiled.coding import Coded, code
 from freepull.simulation.compiled.notice import announce_compilation
 from freepull.simulation.compiled.observing import observe
 from freepull.simulation.compiled.offering import take_stock
+from freepull.simulation.compiled.pairwise import PairwiseKernel
 from freepull.simulation.compiled.paper import PaperKernel
 from freepull.simulation.compiled.passive import PassiveKernel
+from freepull.simulation.compiled.population import PopulationKernel
 from freepull.simulation.compiled.state import (
     ACTIVE,
     BANNED_UNTIL,
     DECIDED_AT,
+    DECLARED,
     MEANS,
     PAID,
     REFUSED,
@@ -60,8 +63,10 @@ class Kernel(Protocol):
 
 KERNELS: dict[type, Callable[[Experiment, Coded], Kernel]] = {
     rules.Certified: CertifiedKernel,
+    rules.Pairwise: PairwiseKernel,
     rules.Paper: PaperKernel,
     rules.Passive: PassiveKernel,
+    rules.Population: PopulationKernel,
 }
 
 
@@ -194,6 +199,7 @@ class Player:
         pulls, sums = block.final_counts()
         active = block.arms[:-K, ACTIVE].reshape(-1, K) > 0
         leaders = np.argmax(np.where(active, self._means(block), -np.inf), axis=1)
+        leaders = np.where(trials[:, DECLARED] >= 0, trials[:, DECLARED], leaders)
         paid = block.paid.reshape(-1, M, K)
         banned = (block.seats[:, BANNED_UNTIL].reshape(-1, M) > 0).sum(axis=1)
         found = []

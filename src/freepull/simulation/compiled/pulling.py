@@ -13,7 +13,7 @@ from freepull.simulation.compiled.picking import units_at
 from freepull.simulation.compiled.state import INVERSES, MEANS, REWARDS, UNPULLED, UNSEEN
 
 _ARM, _STEP = np.uint64(ARM), np.uint64(STEP)
-_ONE, _TWO, _LOW = np.uint64(1), np.uint64(2), np.uint64(0xFFFFFFFF)
+_ONE, _TWO, _11, _LOW = np.uint64(1), np.uint64(2), np.uint64(11), np.uint64(0xFFFFFFFF)
 _W = np.uint64(WIDTH)
 
 
@@ -25,7 +25,7 @@ def pull_chunk(
     """Pull what the lanes have chosen: gather their streams, draw and divide for all together, and put them back.
 
     ``laws`` is None for coins; ``sums`` is None, or what it takes to keep the sums over agents up to date; ``rounds``
-    is None, or what it takes to know when a round is full.
+    is None, or what it takes to know when a round is full: counters of a run, or of each of its arms (stride 1).
     """
     first, base = chunk * _W, chunk * K * _W
     for lane in range(_W):
@@ -56,9 +56,9 @@ def pull_chunk(
         if sums is not None:
             _add_up(cells, laws, sums, position, first + lane, own, words[lane] & _LOW, work[_W + lane])
         if rounds is not None:
-            targets, owing, run_of = rounds
+            targets, owing, run_of, stride = rounds
             if np.int64(words[lane] & _LOW) == targets[position]:
-                owing[run_of[first + lane]] -= 1
+                owing[run_of[first + lane] + np.int64(own) * stride] -= 1
 
 
 @jit
@@ -75,6 +75,16 @@ def _add_up(cells: Any, laws: Any, sums: Any, position: Any, lane: Any, own: Any
         run = owner[lane] // (arms.shape[0] // (trials.shape[0] + 1))
         if run < trials.shape[0]:
             trials[run, UNSEEN] -= 1
+
+
+@jit
+def reward_at(cells: Any, laws: Any, position: Any, lane: Any, arm: int, key: Any, n: int) -> Any:
+    """The n-th reward on the stack of a lane's arm, drawn again, in units of 2⁻³⁰; ``key`` is the lane's."""
+    word = mix(key + _ARM * np.uint64(arm) + _STEP * np.uint64(n))
+    if laws is None:
+        return np.int64((word >> _11) < cells[position + position + _ONE]) << 30
+    law, parameters, levels, values = laws
+    return np.int64(reward_units(law, parameters[lane, arm], levels, values, word))
 
 
 @jit

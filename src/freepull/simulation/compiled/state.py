@@ -27,9 +27,10 @@ LANE, PLACE, BANNED_UNTIL, REFUSALS, OFFERS = range(5)
 """Columns of ``seats``, one row a (run, agent); PLACE is where its arm 0 lies, the next arm 16 further on."""
 SEAT, ARM, NEED = range(3)
 """Columns of ``offers``: who has one for the coming step, for which arm, how urgently; a run uses OPEN rows."""
-KAPPA, DECIDED_AT, QUIET_UNTIL, UNSEEN, OPEN, REFUSED, PAID = range(7)
+KAPPA, DECIDED_AT, QUIET_UNTIL, UNSEEN, OPEN, REFUSED, PAID, DECLARED = range(8)
 """Columns of ``trials``, one row a run; DECIDED_AT is 0 while undecided, no elimination can happen before QUIET_UNTIL,
-UNSEEN streams were never pulled, OPEN counts the coming step's offers."""
+UNSEEN streams were never pulled, OPEN counts the coming step's offers, DECLARED is an arm that was named while others
+were still in, −1 if none."""
 INVERSES, MEANS, UNPULLED, ACTIVE = range(4)
 """Columns of ``arms``, one row a (run, arm): Σ⌊2⁴⁰/N⌋, Σ⌊2⁴⁰·S/N⌋, agents who never pulled it, still in or not."""
 KIND, ROW = range(2)
@@ -78,7 +79,8 @@ class Block:
         self.seats[:, LANE] = lane_of
         self.seats[:, PLACE] = lane_of // WIDTH * K * WIDTH + lane_of % WIDTH
         self.offers: Ints = np.zeros((B * M, 3), np.int64)
-        self.trials: Ints = np.zeros((B, 7), np.int64)
+        self.trials: Ints = np.zeros((B, 8), np.int64)
+        self.trials[:, DECLARED] = -1
         self.trials[:, UNSEEN] = M * K
         self.trials[:, KAPPA] = NEVER if coded.kappa is None else coded.kappa
         self.owner: Ints = np.full(L, B * K, np.int64)

@@ -1,0 +1,155 @@
+"""The pairwise rule at work: looks at rounds that are complete, who is out, and what is wanted next."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from freepull.errors import InvalidInput
+from freepull.principal.record import Record
+from freepull.principal.rules.base import STACKS, RuleState, Want
+from freepull.principal.rules.need import fill_needed
+from freepull.principal.rules.pairwise.books import Books, Floats
+from freepull.principal.rules.pairwise.evidence import against, compare, eliminate, fill_spreads, lower, nearly_best
+from freepull.principal.rules.pairwise.streams import Streams
+from freepull.principal.rules.window import smallest_gap
+from freepull.principal.setting import Setting
+
+if TYPE_CHECKING:
+    from freepull.principal.rules.pairwise.rule import Pairwise
+
+MOST = 700.0
+"""Evidence is shown up to e⁷⁰⁰, which is a finite number."""
+
+
+class PairwiseState(RuleState):
+    """Streams, their books, and what the looks have concluded."""
+
+    proven = True
+    stepwise = False
+    assumptions = STACKS
+
+    def __init__(self, rule: Pairwise, setting: Setting, record: Record) -> None:
+        super().__init__(setting, record)
+        self.delta, self.epsilon = rule.delta, float(rule.epsilon)
+        self.title = f"the pairwise rule at δ = {rule.delta:g} (proven)"
+        self.constants = rule.constants(setting)
+        self.streams = Streams(setting.arms, setting.agents, self.constants)
+        self.declared: int | None = None
+        """The arm that was declared best up to ε, if that has stopped the trial."""
+
+    @property
+    def books(self) -> Books:
+        """The sums over agents, by arm and round."""
+        return self.streams.books
+
+    @property
+    def decided(self) -> bool:
+        """Whether one arm is left, or the leader is proven to be best up to ε."""
+        return self.declared is not None or sum(self.active) == 1
+
+    @property
+    def target(self) -> str:
+        """The panel, and up to which ε."""
+        return super().target + (f"; the best arm up to ε = {self.epsilon:g}" if self.epsilon > 0 else "")
+
+    def claim(self) -> str:
+        """Say what has decided the trial."""
+        if self.declared is not None:
+            return f"it is at most ε = {self.epsilon:g} worse than the best arm by {self.title}"
+        return super().claim() + (", or withdrawn" if self.books.withdrawn.any() else "")
+
+    def leader(self) -> int:
+        """Return the arm that was declared, or else the active one with the largest global sample mean."""
+        return super().leader() if self.declared is None else self.declared
+
+    def observe(self, agent: int, arm: int, reward: int) -> None:
+        """Put a sample into its block."""
+        self.streams.observe(agent, arm, reward)
+
+    def leave(self, agent: int) -> None:
+        """Count what an agent has not given by the worst case."""
+        self.streams.leave(agent)
+
+    def withdraw(self, arm: int) -> None:
+        """Take an arm out; arms that only withdrawn ones had enough against return."""
+        books, arms = self.books, range(self.setting.arms)
+        if books.withdrawn[arm]:
+            raise InvalidInput(f"arm {arm} is withdrawn already; withdraw another one, or none.")
+        if sum(books.withdrawn) == self.setting.arms - 1:
+            raise InvalidInput(f"arm {arm} cannot be withdrawn, because at least one arm must stay; end the trial.")
+        books.withdrawn[arm], books.active[arm] = 1, 0
+        stay = [k for k in arms if not books.withdrawn[k]]
+        for k in stay:
+            if not any(books.beaten[j, k] for j in stay if j != k):
+                books.active[k] = 1
+        if not books.active.any():
+            books.active[min(stay, key=lambda k: (against(books, k), k))] = 1
+        self._note_active()
+
+    def evaluate(self, incentivizing: bool) -> None:
+        """Look at the rounds that were completed since the last look, if there are any."""
+        self.streams.advance()
+        if not compare(self.books, self.constants):
+            return
+        left = eliminate(self.books, self.constants)
+        self._note_active()
+        if left > 1 and self.epsilon > 0 and nearly_best(self.books, self.constants, super().leader()):
+            self.declared = super().leader()
+
+    def _note_active(self) -> None:
+        self.active = [bool(alive == 1) for alive in self.books.active]
+
+    def lower(self, j: int, k: int) -> float:
+        """Return a lower confidence bound of μ_j − μ_k; a pair holds at δ/(K−1), those of one k together at δ."""
+        return 0.0 if j == k else float(lower(self.books, self.constants, j, k))
+
+    def lower_bounds(self) -> Floats:
+        """Return the bounds of all pairs, j by row and k by column; all together they hold at K·δ."""
+        arms = range(self.setting.arms)
+        return np.array([[self.lower(j, k) for k in arms] for j in arms])
+
+    def within(self, arm: int) -> float:
+        """Return how much worse than the best an arm is at most; for all arms and times together at δ."""
+        rivals = [self.lower(arm, j) for j in range(self.setting.arms) if self.active[j] and j != arm]
+        return max(0.0, -min(rivals, default=0.0))
+
+    def owed(self, agent: int) -> list[tuple[int, int]]:
+        """Return (how many, arm) that an agent lacks of the lowest round that some active arm has not completed."""
+        streams, arms = self.streams, [k for k in range(self.setting.arms) if self.active[k]]
+        if not streams.stays(agent):
+            return []
+        lowest = min(int(self.books.rounds[k]) for k in arms)
+        return [(int(streams.missing[k, agent]), k) for k in arms if streams.index[k, agent] <= lowest]
+
+    def wants(self, payable: Sequence[bool]) -> list[Want]:
+        """One: the payable stream that lacks most of the lowest round. Each: the same, agent by agent."""
+        most: list[tuple[int, int, int]] = []
+        for m in range(self.setting.agents):
+            owed = [(-lacks, k, m) for lacks, k in self.owed(m)] if payable[m] else []
+            most += [min(owed)] if owed else []
+        most.sort()
+        return [Want(m, k, -owed) for owed, k, m in (most if self.setting.offers == "each" else most[:1])]
+
+    def awaits(self, agent: int) -> bool:
+        """Say whether the lowest round lacks a sample of this agent."""
+        return bool(self.owed(agent))
+
+    def missing(self) -> list[list[float]]:
+        """(n_k − N_km)⁺, n_k from the sample means so far (`fill_needed`) with β = the log of the threshold + 2."""
+        K, spreads, needed = self.setting.arms, np.zeros(self.setting.arms), np.zeros(self.setting.arms)
+        fill_spreads(self.books, self.constants, spreads)
+        means = np.array([self.mean(k) for k in range(K)])
+        smallest = smallest_gap(self.setting, self.delta)
+        fill_needed(needed, means, self.books.active, spreads, self.constants.threshold + 2.0, smallest)
+        return [
+            [max(needed[k] - int(self.record.pulls[m, k]), 0.0) if self.streams.stays(m) else 0.0 for k in range(K)]
+            for m in range(self.setting.agents)
+        ]
+
+    def bounds(self) -> list[float]:
+        """The largest evidence against every arm, as a finite number."""
+        return [math.exp(min(float(against(self.books, k)), MOST)) for k in range(self.setting.arms)]

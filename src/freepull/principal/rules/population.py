@@ -1,0 +1,197 @@
+"""The population rule: one look, fixed beforehand, at the agents' own differences (docs/certified.md, population).
+
+The panel's bounds speak of the agents who take part. To speak of the population that they were drawn from, an agent
+counts as one draw: D_m, the difference of its means over the first n rewards of two arms.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from freepull import checks
+from freepull.errors import InvalidInput
+from freepull.game import TIE
+from freepull.numerics import jit
+from freepull.principal.record import Record
+from freepull.principal.rules.base import STACKS, Rule, RuleState, Want
+from freepull.principal.setting import Setting
+
+BETS = np.array([0.99, 0.8, 0.5, 0.25, 0.12])
+"""λ_i."""
+SHARES = np.array([0.4, 0.2, 0.15, 0.15, 0.1])
+"""π_i."""
+SMALLEST = 1e-100
+MOST = 1 << 30
+"""No sum of first rewards, in units of 2⁻³⁰, can then overflow."""
+
+
+@dataclass(frozen=True)
+class Population(Rule):
+    """One look at the first ``pulls`` rewards of every stream: **proven** for the population, if agents are drawn.
+
+    Arm j is claimed above arm k if Σ_i π_i·Π_m (1 + λ_i·D_m) ≥ (K−1)/δ. The trial is decided if one arm is claimed
+    above all others at that look, and stays undecided for ever if not.
+
+    >>> Population(delta=0.05, pulls=200)
+    Population(delta=0.05, pulls=200)
+    """
+
+    policies: ClassVar[tuple[str, ...]] = ("wait", "independent")
+
+    delta: float = 0.05
+    pulls: int = 100
+
+    def __post_init__(self) -> None:
+        checks.real("delta", self.delta, SMALLEST, 1.0, open_high=True)
+        checks.whole("pulls", self.pulls, 1, MOST)
+
+    def threshold(self, arms: int) -> float:
+        """log((K−1)/δ): a union over the rivals of the best arm."""
+        return math.log((arms - 1) / self.delta)
+
+    def check(self, setting: Setting) -> None:
+        """Refuse weights that differ: an agent is one draw from the population."""
+        if np.ptp(setting.weights[setting.weights > 0]) > TIE:
+            raise InvalidInput(
+                "weights must be equal or 0 with rules.Population, where an agent is one draw; leave them out."
+            )
+
+    def start(self, setting: Setting, record: Record) -> PopulationState:
+        """Begin a trial."""
+        self.check(setting)
+        return PopulationState(self, setting, record)
+
+
+@jit
+def fill_evidence(evidence: Any, sums: Any, weights: Any, pulls: int) -> None:
+    """log Σ_i π_i·Π_m (1 + λ_i·D_m) for every arm j (row) above every arm k (column), agents in their order.
+
+    ``sums`` are those of the first ``pulls`` rewards by arm and agent, in units of 2⁻³⁰.
+    """
+    K, M = sums.shape
+    for j in range(K):
+        for k in range(K):
+            total = 0.0
+            for i in range(BETS.shape[0]):
+                log = math.log(SHARES[i])
+                for m in range(M):
+                    if weights[m] > 0.0:
+                        log += math.log1p(BETS[i] * (float(sums[j, m] - sums[k, m]) * 2.0**-30 / float(pulls)))
+                total += math.exp(min(log, 700.0))
+            evidence[j, k] = math.log(total)
+
+
+@jit
+def winner(evidence: Any, threshold: float) -> int:
+    """The arm that is claimed above all others, −1 if there is none; of several, which is all but impossible, none."""
+    found = -1
+    for j in range(evidence.shape[0]):
+        claims = 0
+        for k in range(evidence.shape[0]):
+            if k != j and evidence[j, k] >= threshold:
+                claims += 1
+        if claims == evidence.shape[0] - 1:
+            found = j if found == -1 else -2
+    return max(found, -1)
+
+
+def against(evidence: Any) -> list[float]:
+    """Return the largest evidence against every arm, as a number that is always finite."""
+    K = len(evidence)
+    return [max(math.exp(min(float(evidence[j, k]), 700.0)) for j in range(K) if j != k) for k in range(K)]
+
+
+class PopulationState(RuleState):
+    """The sums of everybody's first rewards, up to the look."""
+
+    proven = True
+    stepwise = False
+    assumptions = (
+        "agents were drawn independently from the population",
+        "nobody is missing because of rewards",
+        "there is one look, fixed beforehand",
+        *STACKS,
+    )
+
+    def __init__(self, rule: Population, setting: Setting, record: Record) -> None:
+        super().__init__(setting, record)
+        K, M = setting.arms, setting.agents
+        self.pulls, self.threshold = int(rule.pulls), rule.threshold(K)
+        self.title = f"the population rule at δ = {rule.delta:g} after {rule.pulls} pulls a stream (proven)"
+        self.seen = np.zeros((K, M), np.int64)
+        self.sums = np.zeros((K, M), np.int64)
+        """Sums of the first rewards, in units of 2⁻³⁰."""
+        self.evidence = np.full((K, K), -np.inf)
+        self.owing = K * int((setting.weights > 0).sum())
+        """Streams that have not given their first rewards."""
+        self.looked = False
+
+    @property
+    def target(self) -> str:
+        """The population, not the panel."""
+        among = int((self.setting.weights > 0).sum())
+        return f"the population from which the {among} agents of the panel were drawn"
+
+    @property
+    def finished(self) -> bool:
+        """Whether the look is over: who leaves later makes no second one."""
+        return self.looked
+
+    def claim(self) -> str:
+        """Say what the look has shown."""
+        return f"it was claimed above every other arm by {self.title}, at its one look"
+
+    def standing(self) -> str:
+        """Say that there will be no second look."""
+        if not self.looked:
+            return super().standing()
+        return f"the one look of {self.title} claimed no arm above all others, and there is no second; this one leads"
+
+    def observe(self, agent: int, arm: int, reward: int) -> None:
+        """Add up first rewards; later ones do not count."""
+        if self.setting.weights[agent] > 0 and self.seen[arm, agent] < self.pulls:
+            self.seen[arm, agent] += 1
+            self.sums[arm, agent] += reward
+            self.owing -= int(self.seen[arm, agent] == self.pulls)
+
+    def evaluate(self, incentivizing: bool) -> None:
+        """Look, once, when every stream has given its first rewards."""
+        if self.owing == 0 and not self.looked:
+            self.looked = True
+            fill_evidence(self.evidence, self.sums, self.setting.weights, self.pulls)
+            found = winner(self.evidence, self.threshold)
+            if found >= 0:
+                self.active = [k == found for k in range(self.setting.arms)]
+
+    def owed(self, agent: int, arm: int) -> int:
+        """Return how far a stream is below n."""
+        return self.pulls - int(self.seen[arm, agent]) if self.setting.weights[agent] > 0 else 0
+
+    def wants(self, payable: Sequence[bool]) -> list[Want]:
+        """One: the payable stream furthest below n. Each: of every payable agent the arm furthest below n."""
+        most: list[tuple[int, int, int]] = []
+        for m in range(self.setting.agents):
+            if payable[m]:
+                owed, k = min((-self.owed(m, k), k) for k in range(self.setting.arms))
+                if owed < 0:
+                    most.append((owed, k, m))
+        most.sort()
+        return [Want(m, k, -owed) for owed, k, m in (most if self.setting.offers == "each" else most[:1])]
+
+    def awaits(self, agent: int) -> bool:
+        """Say whether the look lacks a pull of this agent."""
+        return any(self.owed(agent, k) > 0 for k in range(self.setting.arms))
+
+    def missing(self) -> list[list[float]]:
+        """(n − N_km)⁺."""
+        arms = range(self.setting.arms)
+        return [[float(self.owed(m, k)) for k in arms] for m in range(self.setting.agents)]
+
+    def bounds(self) -> list[float]:
+        """The largest evidence against every arm, 0 before the look."""
+        return against(self.evidence)
