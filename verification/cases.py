@@ -12,7 +12,7 @@ import freepull as fp
 from freepull.principal.rules import Design, Forecast
 
 HEAVY = 0.9
-GAPS = {"tie": 0.0, "near tie": 0.002}
+GAPS = {"tie": 0.0, "near tie": 0.002, "gap .105": 0.10486}
 LAWS = {"coins .02": (0.02, 0.015), "coins .98": (0.98, 0.015), "coins .5": (0.5, 0.3), "Beta(.1, .1)": (0.5, 0.3),
         "constants": (0.5, 0.3)}  # fmt: skip
 """The mean at a tie, and how far agents differ from it where they differ."""
@@ -39,7 +39,7 @@ FACTORS: dict[str, list[Any]] = {
     "answers": ["take", "refuse 30 %"],
     "leavers": ["none", "at random", "in anger"],
     "design": list(DESIGNS),
-    "gap": list(GAPS),
+    "gap": ["tie", "near tie"],
     "panel": ["alike", "differ"],
     "watched": [0.1, 0.5],
 }
@@ -144,9 +144,7 @@ def covering(factors: dict[str, list[Any]], seed: int = 1) -> list[dict[str, Any
     names = list(factors)
     pairs = list(combinations(range(len(names)), 2))
     left = {
-        (a, i, b, j)
-        for a, b in pairs
-        for i, j in product(range(len(factors[names[a]])), range(len(factors[names[b]])))
+        (a, i, b, j) for a, b in pairs for i, j in product(range(len(factors[names[a]])), range(len(factors[names[b]])))
     }
     rows = []
     while left:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ from freepull.fluid import natural_pulls
 from freepull.planning.lower_bound import lower_bound
 from freepull.simulation.experiment import check
 
-AGENTS = {"α-UCB": None, "Thompson": fp.agents.Thompson(), "ε-greedy": fp.agents.EpsilonGreedy(),
+AGENTS: dict[str, Any] = {"α-UCB": None, "Thompson": fp.agents.Thompson(), "ε-greedy": fp.agents.EpsilonGreedy(),
           "Greedy": fp.agents.Greedy()}  # fmt: skip
 
 
@@ -78,14 +78,12 @@ def limit(setting: Setting, runs: int) -> float:
     return bound if bound >= 1 else 0.0
 
 
-def wrong_forecasts(runs: dict[str, int]) -> list[tuple[str, Cost, Cost]]:
-    """Agents that the forecast does not have in mind: (agents, with forecast, without) on the toy and at M = 30."""
-    found = []
-    for setting in (TOY, family(30, 0.1, 24)):
-        rules = setting.rules()
+def wrong_forecasts(scale: float) -> list[tuple[str, Cost, Cost]]:
+    """Agents that the forecast does not have in mind: (agents, with forecast, without), the toy and M = K = 30."""
+    found: list[tuple[str, Cost, Cost]] = []
+    for setting in (replace(TOY, runs=500), replace(family(30, 0.1, 16), horizon=200_000)):
+        rules, runs = setting.rules(), max(2, int(setting.runs * scale))
         for name, agents in AGENTS.items():
-            few = runs[setting.name]
-            found.append(
-                (name, *(measure(setting, which, rules[which], few, agents) for which in (AFTER, BLIND)))  # type: ignore[arg-type]
-            )
+            on, off = (measure(setting, which, rules[which], runs, agents) for which in (AFTER, BLIND))
+            found.append((name, on, off))
     return found

@@ -59,7 +59,7 @@ class Own(NamedTuple):
 
 
 def njit(function: Any) -> Any:
-    """Compile as the package does (`freepull.numerics`); kept on disk until any source changes, ours or the package's."""
+    """Compile as the package does (`freepull.numerics`); kept on disk until any source changes, here or there."""
     options: dict[str, Any] = {"nogil": True, "error_model": "numpy", "forceinline": True, "_nrt": False}
     try:
         compiled = numba.njit(cache=True, **options)(function)

@@ -80,10 +80,20 @@ def family(agents: int, sd: float, runs: int) -> Setting:
                    20_240 + agents)  # fmt: skip
 
 
+def short_family(agents: int, sd: float, runs: int) -> Setting:
+    """The same, as in the paper's figure: T = 10⁵, one offer a step."""
+    long = family(agents, sd, runs)
+    return replace(long, name=f"{long.name}, T = 10⁵, one offer", horizon=100_000, offers="one")
+
+
 TOY = Setting("toy", fp.instances.toy(), 2, 3, 100_000, "one", 0.01, FEW_BEFORE, 1_000, 20_241, gap=0.02)
 SETTINGS = [
     TOY,
     Setting("500 people", Panel(500, PEOPLE), 500, 4, 60, "each", 0.05, Design(held_back=0.0), 1_000, 20_242),
-    Setting("2,000 people, gap .02", Panel(2000, CLOSE), 2000, 4, 60, "each", 0.05, Design(held_back=0.0), 1_000, 20_243),
-    *(family(agents, sd, 24) for sd in (0.1, 0.005) for agents in (30, 60, 120)),
+    Setting(
+        "2,000 people, gap .02", Panel(2000, CLOSE), 2000, 4, 60, "each", 0.05, Design(held_back=0.0), 1_000, 20_243
+    ),
+    *(family(agents, 0.1, 48) for agents in (30, 60, 120)),
+    *(family(agents, 0.005, 24) for agents in (30, 60, 120)),
+    *(short_family(agents, 0.005, 100) for agents in (30, 60, 120)),
 ]
