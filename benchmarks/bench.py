@@ -20,6 +20,7 @@ import growth
 import limit
 import processes
 import report
+import rules
 from findings import FULL, QUICK, Findings
 from rich.console import Console
 
@@ -59,6 +60,8 @@ def main() -> None:
             against_limit.two_threads(found, effort, built)
         say("other strategies")
         against_others.strategies(found, effort, built)
+    say("other rules")
+    rules.measure(found, effort)
     say("a plain loop and the readable engine")
     against_others.scalar_loop(found, effort)
     against_others.readable(found, effort)

@@ -10,8 +10,8 @@ import numpy as np
 import freepull as fp
 from freepull.instances import PAPER_MEANS
 
-DELTA = 0.01
-"""With the paper's rule this is strict enough that none of the games here is ever decided."""
+PAPER = fp.rules.Paper(delta=0.01)
+"""Strict enough that none of the games here is ever decided."""
 
 
 @dataclass(frozen=True)
@@ -25,6 +25,8 @@ class Case:
     first: int
     last: int
     horizon: int = 100_000
+    rule: fp.rules.Rule = PAPER
+    offers: str = "one"
 
     @property
     def name(self) -> str:
@@ -41,9 +43,9 @@ class Case:
 
     @property
     def principal(self) -> fp.Principal:
-        """The paper's principal, who only watches, or starts to pay right before the first step."""
+        """A principal, by default the paper's, who only watches, or starts to pay right before the first step."""
         watched = self.horizon if self.phase == "observing" else self.first - 1
-        return fp.Principal(fp.rules.Paper(delta=DELTA), observe=fp.observe.Steps(watched))
+        return fp.Principal(self.rule, observe=fp.observe.Steps(watched), offers=self.offers)
 
 
 @cache

@@ -21,11 +21,9 @@ from typing import Any
 
 import llvmlite.binding
 import numpy as np
-from cases import CASES, DELTA, Case
+from cases import CASES, PAPER, Case
 from limit_state import Large, Small, address
 from timing import Clock, Gate, in_turn, no_gate
-
-import freepull as fp
 
 SOURCE = Path(__file__).parent / "limit" / "limit.c"
 
@@ -105,7 +103,7 @@ def _tables(case: Case) -> tuple[Any, Any, Any, Any]:
 
 
 def _theta(case: Case) -> c_double:
-    return c_double(fp.rules.Paper(delta=DELTA).theta(case.arms, case.agents, case.horizon))
+    return c_double(PAPER.theta(case.arms, case.agents, case.horizon))
 
 
 def _observe_3(program: Any, case: Case, gate: Gate, clock: Clock) -> float:

@@ -30,6 +30,8 @@ def blocks_of(case: Case, agents: Agent) -> list[Callable[[int], int]]:
 
     def play(block: Block, until: int) -> int:
         silent = player.kernel.silent_until
+        if silent == block.t == 0:
+            player._begin(block)
         if block.t < silent:
             player._observe(block, min(until, silent))
             if block.t == silent:

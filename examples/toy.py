@@ -1,4 +1,4 @@
-"""The paper's game of 2 agents and 3 arms under three principals, side by side: a table, and a picture in out/."""
+"""The paper's game of 2 agents and 3 arms under four principals, side by side: a table, and a picture in out/."""
 
 from pathlib import Path
 
@@ -15,6 +15,7 @@ PRINCIPALS = {
     "passive": fp.rules.Passive(),
     "paper": fp.rules.Paper(delta=0.01, bound="equation"),
     "authors": fp.rules.Paper(delta=0.01, bound="simplified", scale=0.1),
+    "certified": fp.rules.Certified(delta=0.01),
 }
 
 
@@ -36,11 +37,11 @@ def main(runs: int = RUNS, out: Path = Path("out")) -> None:
         table.add_row(name, *rates, f"{rows['paid']:,.0f}", result.provenance["parameters"]["rule"])
     console.print(table)
 
-    figure = Figure(figsize=(11, 3.4), layout="constrained", dpi=150)
+    figure = Figure(figsize=(12, 3.4), layout="constrained", dpi=150)
     left, middle, right = figure.subplots(1, 3)
     charts.accuracy(results, ax=left).set_title("Does she name the best arm?")
     charts.spend(results, ax=middle).set_title("What does it cost?")
-    charts.payments(results["authors"], ax=right).set_title("Who is paid for what? (authors)")
+    charts.payments(results["certified"], ax=right).set_title("Who is paid for what? (certified)")
     out.mkdir(exist_ok=True)
     figure.savefig(out / "toy.png")
     console.print(f"picture: {out / 'toy.png'}")

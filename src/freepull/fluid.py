@@ -48,12 +48,12 @@ def highest_index(means: Any, bonus: float, t: float) -> float:
     for _ in range(STEPS):
         total, slope = 0.0, 0.0
         for k in range(K):
-            d = c - means[k]
-            part = bonus / (d * d)
+            inverse = 1.0 / (c - means[k])
+            part = bonus * inverse * inverse
             total += part
-            slope += 2.0 * part / d
-        step = (total - t) / slope
+            slope += part * inverse
+        step = 0.5 * (total - t) / slope
         c += step
-        if step <= 1e-12:
+        if step <= 1e-9 * (c - best):
             break
     return float(c)

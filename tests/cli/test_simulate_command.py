@@ -29,7 +29,7 @@ def freepull(*args: str, cwd: Path | None = None) -> subprocess.CompletedProcess
 def test_the_default_is_the_papers_game() -> None:
     done = freepull("simulate", *SMALL)
     assert done.returncode == 0
-    assert "the paper's rule with the bound 'equation' at δ = 0.01 (proven)" in done.stdout
+    assert "the certified rule at δ = 0.01 (proven)" in done.stdout
     assert "4 runs of 300 steps" in done.stdout
     assert "compiled engine" in done.stdout
     assert "agent 1" in done.stdout
@@ -37,7 +37,9 @@ def test_the_default_is_the_papers_game() -> None:
 
 
 def test_json_is_all_that_is_printed_and_equals_the_library() -> None:
-    done = freepull("simulate", *SMALL, "--json", "--bound", "simplified", "--scale", "0.1", "--seed", "5")
+    done = freepull(
+        "simulate", *SMALL, "--json", "--rule", "paper", "--bound", "simplified", "--scale", "0.1", "--seed", "5"
+    )
     told = json.loads(done.stdout)
     principal = fp.Principal(fp.rules.Paper(0.01, "simplified", 0.1))
     result = fp.simulate(fp.instances.toy(), principal=principal, horizon=300, runs=4, seed=5)
@@ -77,8 +79,14 @@ def test_every_part_has_an_option(tmp_path: Path) -> None:
         (["--protocol", "never-ban:3"], ["never-ban", "takes no parameter"]),
         (["--answers", "hold-out:x"], ["must be a number", "'x'"]),
         (["--horizon", "2"], ["horizon", "at least 3", "got 2"]),
-        (["--delta", "1.5"], ["delta", "(0, 1]", "1.5"]),
-        (["--bound", "finite-time"], ["bound", "did you mean 'finite_time'?"]),
+        (["--delta", "1.5"], ["delta", "1.5"]),
+        (["--rule", "paper", "--delta", "1.5"], ["delta", "(0, 1]", "1.5"]),
+        (["--rule", "paper", "--bound", "finite-time"], ["bound", "did you mean 'finite_time'?"]),
+        (["--bound", "equation"], ["--bound", "left out", "--rule paper"]),
+        (["--rule", "paper", "--gap", "0.1"], ["--gap", "--rule certified or pairwise"]),
+        (["--rule", "population"], ["--pulls"]),
+        (["--rule", "population", "--pulls", "0"], ["pulls", "from 1"]),
+        (["--gap", "2"], ["gap", "2"]),
         (["--rule", "papper"], ["--rule", "did you mean 'paper'?"]),
         (["--game", "nowhere.csv"], ["--game", "nowhere.csv"]),
         (["--game", "family:agents=0"], ["agents", "at least 1"]),
@@ -86,7 +94,7 @@ def test_every_part_has_an_option(tmp_path: Path) -> None:
         (["--seed", "-1"], ["seed", "got -1"]),
         (["--bonus", "0"], ["bonus", "above 0"]),
         (["--engine", "fast"], ["engine", "compiled", "got 'fast'"]),
-        (["--weights", "1,2"], ["weights", "rules.Paper"]),
+        (["--rule", "paper", "--weights", "1,2"], ["weights", "rules.Paper"]),
         (["--trace", "10"], ["--trace", "need --save"]),
         (["--save", "no/such/folder/x.parquet"], ["cannot be written", "no folder"]),
     ],

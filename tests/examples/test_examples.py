@@ -26,14 +26,14 @@ def test_every_example_is_tested_here() -> None:
     assert {path.stem for path in FOLDER.glob("*.py")} == {"toy", "own_agent", "by_hand"}
 
 
-def test_the_toy_prints_three_principals_and_saves_the_picture(
+def test_the_toy_prints_four_principals_and_saves_the_picture(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     toy = load("toy")
     monkeypatch.setattr(toy, "HORIZON", 2000)
     toy.main(runs=4, out=tmp_path / "out")
     shown = capsys.readouterr().out
-    for word in ("passive", "paper", "authors", "heuristic", "proven"):
+    for word in ("passive", "paper", "authors", "certified", "heuristic", "proven"):
         assert word in shown
     assert (tmp_path / "out" / "toy.png").stat().st_size > 20_000
 
@@ -53,3 +53,4 @@ def test_a_trial_by_hand_ends_with_a_certified_verdict() -> None:
     assert verdict.certified
     assert 0 < verdict.spent <= 1_500
     assert verdict.paid.sum() == verdict.spent
+    assert "assumes" in str(verdict.rests_on)

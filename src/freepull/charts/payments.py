@@ -23,6 +23,6 @@ def payments(result: Result, ax: Axes | None = None) -> Axes:
         ax.errorbar(where, result.paid[:, k], half, fmt="none", color="black", capsize=2, linewidth=1)
     ax.set_xticks(range(agents), [f"agent {m}" for m in range(agents)])
     ax.set_ylabel("bonuses paid, mean of runs")
-    ax.set_ylim(0, 1.2 * (result.paid.max() or 1.0))
+    ax.set_ylim(0, 1.35 * (result.paid.max() or 1.0))
     ax.legend(frameon=False, fontsize=8, ncols=min(arms, 4), loc="upper center")
     return ax

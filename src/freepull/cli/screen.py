@@ -38,6 +38,7 @@ def show_result(result: Result) -> None:
     told = result.provenance
     finished, seconds = told["finished"], told["seconds"]
     console.print(f"[bold]{told['parameters']['rule']}[/bold]")
+    console.print(f"about {told['parameters']['target']}")
     if result.interrupted:
         console.print("interrupted: only the runs that were finished are counted")
     console.print(

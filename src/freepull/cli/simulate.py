@@ -10,19 +10,20 @@ from typing import Annotated
 import typer
 
 from freepull.cli.parts import build, build_game, choices
+from freepull.cli.rules import OWN, build_rule
 from freepull.cli.screen import console, sentence_errors, show_result
 from freepull.errors import InvalidInput
-from freepull.principal import OFFERS, Principal, rules
+from freepull.principal import OFFERS, Principal
 from freepull.principal.rules.paper import BOUNDS
 from freepull.simulation import Result, simulate
 from freepull.simulation.experiment import UNTIL
 
 EXAMPLE = """Simulate the mechanism: watch, then pay for what is missing.
 
-Example: freepull simulate --rule paper --bound simplified --scale 0.1 --delta 0.01 --runs 20
+Example: freepull simulate --rule certified --delta 0.01 --runs 100
 
-The default is the paper's game of 2 agents and 3 arms."""
-RULES = ("paper", "passive")
+The default is the paper's game of 2 agents and 3 arms. The authors' own setting, a heuristic, is
+--rule paper --bound simplified --scale 0.1."""
 MODEL, PRINCIPAL, RUN, OUTPUT = "The game and its agents", "The principal", "The runs", "Output"
 
 
@@ -42,14 +43,31 @@ def command(
     answers: Annotated[
         list[str], typer.Option(help=f"{choices('answers')}; once for all, or once an agent.", rich_help_panel=MODEL)
     ] = ["always"],  # noqa: B006
-    rule: Annotated[str, typer.Option(help=" or ".join(RULES) + ".", rich_help_panel=PRINCIPAL)] = "paper",
+    rule: Annotated[
+        str,
+        typer.Option(help=f"{', '.join(OWN)}; 'certified' is proven at every time.", rich_help_panel=PRINCIPAL),
+    ] = "certified",
     delta: Annotated[float, typer.Option(help="Error probability.", rich_help_panel=PRINCIPAL)] = 0.01,
+    gap: Annotated[
+        float | None, typer.Option(help="certified, pairwise: a planned gap.", rich_help_panel=PRINCIPAL)
+    ] = None,
+    epsilon: Annotated[
+        float | None, typer.Option(help="pairwise: stop when the leader is best up to ε.", rich_help_panel=PRINCIPAL)
+    ] = None,
+    pulls: Annotated[
+        int | None, typer.Option(help="population: pulls of every stream at the look.", rich_help_panel=PRINCIPAL)
+    ] = None,
     bound: Annotated[
-        str, typer.Option(help=f"{', '.join(BOUNDS)} ('simplified' is a heuristic).", rich_help_panel=PRINCIPAL)
-    ] = "equation",
+        str | None,
+        typer.Option(
+            help=f"paper: {', '.join(BOUNDS)} ('simplified' is a heuristic); 'equation' by default.",
+            rich_help_panel=PRINCIPAL,
+        ),
+    ] = None,
     scale: Annotated[
-        float, typer.Option(help="Factor of 'simplified'; the authors' code has 0.1.", rich_help_panel=PRINCIPAL)
-    ] = 1.0,
+        float | None,
+        typer.Option(help="paper: factor of 'simplified'; the authors' code has 0.1.", rich_help_panel=PRINCIPAL),
+    ] = None,
     observe: Annotated[str, typer.Option(help=f"{choices('observe')}.", rich_help_panel=PRINCIPAL)] = "share:0.5",
     protocol: Annotated[str, typer.Option(help=f"{choices('protocol')}.", rich_help_panel=PRINCIPAL)] = "take-or-ban",
     offers: Annotated[
@@ -83,11 +101,10 @@ def command(
         _check_target(save)
     if save is None and (trace is not None or keep != "runs"):
         raise InvalidInput("--trace and --keep need --save, a file to write to; add it or leave them out.")
-    checks.one_of("--rule", rule, RULES)
     checks.one_of("--offers", offers, OFFERS)
     checks.one_of("--until", until, UNTIL)
     principal = Principal(
-        rule=rules.Passive() if rule == "passive" else rules.Paper(delta=delta, bound=bound, scale=scale),
+        rule=build_rule(rule, delta, gap=gap, epsilon=epsilon, pulls=pulls, bound=bound, scale=scale),
         observe=build("observe", observe),
         protocol=build("protocol", protocol),
         offers=offers,

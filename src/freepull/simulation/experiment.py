@@ -14,7 +14,7 @@ from freepull.agents import Agent
 from freepull.answers import Answer
 from freepull.errors import InvalidInput
 from freepull.game import Game
-from freepull.principal import Principal
+from freepull.principal import Grounds, Principal
 
 GameMaker = Callable[[np.random.Generator], Game]
 UNTIL = ("horizon", "decided")
@@ -40,8 +40,8 @@ class Experiment:
     """(M, K)."""
     law: type
     """The kind of reward law."""
-    rule_title: str
-    """The rule in words, with "proven" or "heuristic"."""
+    grounds: Grounds
+    """What a verdict rests on: the rule in words, with "proven" or "heuristic", the target, the assumptions."""
 
     def game_of(self, run: int) -> Game:
         """Return the game of one run: the given one, or a fresh one drawn for this run."""
@@ -68,7 +68,9 @@ class Experiment:
             "agents": _short(self.agents),
             "answers": _short(self.answers),
             "principal": repr(self.principal),
-            "rule": self.rule_title,
+            "rule": self.grounds.rule,
+            "target": self.grounds.target,
+            "assumptions": list(self.grounds.assumptions),
             "horizon": self.horizon,
             "runs": _ranges(self.runs),
             "seed": self.seed,
@@ -117,7 +119,7 @@ def check(
         checkpoints=_checkpoints(trace, horizon),
         shape=(M, K),
         law=type(first.rewards),
-        rule_title=trial.rule.title,
+        grounds=trial.panel.grounds(),
     )
 
 
