@@ -73,8 +73,8 @@ def _costs(bars: Bars, found: Results) -> None:
     for agents in (30, 120):
         _against_authors(bars, found, f"K = 30, σ = 0.1, M = {agents}")
     wrong = [Rate(c.setting, c.runs, c.decided - c.correct, _delta(c)) for c in found.costs if c.rule != AUTHORS]
-    most = max(wrong, key=lambda rate: rate.share / rate.bound)
-    told = f"most: {most.failures} of {most.runs} ({most.what})"
+    worst = max(wrong, key=lambda rate: rate.share / rate.bound)
+    told = f"most: {worst.failures} of {worst.runs} ({worst.what})"
     bars.number(COSTS, "wrong verdicts of the proven rules", "lower limit ≤ δ", told, not any(r.broken for r in wrong))
 
 

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
 import numpy as np
-from cases import Case
+from covered import Case
 from driver import IN_ANGER, Seen, Terms, play
 from found import THREADS, Found
 from paper_driver import Sums, play_paper
@@ -131,7 +131,8 @@ def _drive(
 
 def _drive_paper(case: Case, numbers: Ints, seed: int, theta: float, z: float) -> Seen:
     K, M = case.arms, case.agents
-    sums = Sums(*(np.zeros(K, kind) for kind in (np.int64, np.int64, np.float64, np.int64, np.int64)))
+    inverses, means, unpulled, active = np.zeros((4, K), np.int64)
+    sums = Sums(inverses, means, np.zeros(K), unpulled, active)
     seen = _seen(len(numbers), 1, K)
     play_paper(
         _world(case), _own(case), _terms(case), theta, z, _keys(case, numbers, seed), _leaving(case, numbers, seed),

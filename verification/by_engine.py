@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
-from cases import BUILT_IN, Case
+from covered import BUILT_IN, Case
 from found import THREADS, Found
 
 import freepull as fp

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 from by_driver import _keys, _leaving, _own, _terms, _world
-from cases import Case
+from covered import Case
 from found import THREADS, Found
 from pairwise_driver import Noted, Streams, play_pairwise
 from picks import Ints
@@ -59,7 +59,8 @@ def _drive(case: Case, rule: fp.rules.Pairwise, numbers: Ints, seed: int, checke
         return np.zeros(shape, np.int64)
 
     books = fresh(K, rounds, constants)
-    each = Streams(*(streams(K, M) for _ in range(5)), np.zeros((K, M)), streams(K, rounds))
+    block, sizes, missing, total, before = streams(5, K, M)
+    each = Streams(block, sizes, missing, total, before, np.zeros((K, M)), streams(K, rounds))
     noted = Noted(
         np.full(runs, -np.inf), streams(runs), streams(runs), streams(runs), streams(runs, 3), streams(runs, 3)
     )

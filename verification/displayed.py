@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from by_driver import by_driver
 from by_pairwise import claims_of
-from cases import DESIGNS, PLAIN, Case
+from covered import DESIGNS, PLAIN, Case
 from found import Found
 
 import freepull as fp

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from by_driver import by_driver, paper_by_driver, z_test_by_driver
 from by_engine import by_engine
 from by_pairwise import by_pairwise
-from cases import DESIGNS, PLAIN, Case
+from covered import DESIGNS, PLAIN, Case
 from found import Found
 from judging import LEVELS, Rate
 from peeking_adversary import CHOOSES_SIZES, HONEST, TAKES_ALL
@@ -18,8 +18,13 @@ import freepull as fp
 SEED = 1_000
 DELTA = 0.05
 """The δ of the rules that are compared; the proven ones are judged at all levels."""
-BLOCKS = {"auto": "auto", "Neyman": fp.rules.Blocks(4, 2, neyman=0.1), "first block 8": fp.rules.Blocks(8, 8),
-          "nothing held back": fp.rules.Blocks(growth=0.03), "long rounds": fp.rules.Blocks(growth=0.5)}  # fmt: skip
+BLOCKS: dict[str, fp.rules.Blocks | str] = {
+    "auto": "auto",
+    "Neyman": fp.rules.Blocks(4, 2, neyman=0.1),
+    "first block 8": fp.rules.Blocks(8, 8),
+    "nothing held back": fp.rules.Blocks(growth=0.03),
+    "long rounds": fp.rules.Blocks(growth=0.5),
+}
 PAPER = {
     "equation": fp.rules.Paper(DELTA),
     "finite_time": fp.rules.Paper(DELTA, "finite_time"),

@@ -25,8 +25,9 @@ TINY = 1e-9
 class Streams(NamedTuple):
     """Per stream (arm, agent) how far it is, and the block that is being filled."""
 
-    index: Ints
-    blocks: Ints
+    block: Ints
+    """c, the one that is being filled."""
+    sizes: Ints
     missing: Ints
     total: Ints
     """Rewards so far in units of 2⁻³⁰."""
@@ -113,8 +114,8 @@ def _reset(own: Any, books: Any, constants: Any, streams: Any, banned: Any) -> N
         own.last[m], own.left[m], banned[m] = 0, 0, 0
         for k in range(K):
             own.pulls[k, m], own.sums[k, m] = 0, 0.0
-            streams.index[k, m], streams.total[k, m], streams.before[k, m] = 0, 0, 0
-            streams.blocks[k, m] = streams.missing[k, m] = constants.first_block
+            streams.block[k, m], streams.total[k, m], streams.before[k, m] = 0, 0, 0
+            streams.sizes[k, m] = streams.missing[k, m] = constants.first_block
             streams.errors[k, m] = 0.0
     for k in range(K):
         books.rounds[k], books.active[k] = 0, 1
@@ -136,12 +137,12 @@ def _enter(own: Any, books: Any, constants: Any, streams: Any, k: int, m: int) -
     streams.total[k, m] += np.int64(x * 2.0**30)
     streams.missing[k, m] -= 1
     if streams.missing[k, m] == 0:
-        c, total = streams.index[k, m], streams.total[k, m]
-        enter(books, constants, k, c, m, streams.blocks[k, m], total - streams.before[k, m], streams.errors[k, m])
+        c, total = streams.block[k, m], streams.total[k, m]
+        enter(books, constants, k, c, m, streams.sizes[k, m], total - streams.before[k, m], streams.errors[k, m])
         streams.entered[k, c] += 1
-        streams.index[k, m], streams.before[k, m], streams.errors[k, m] = c + 1, total, 0.0
+        streams.block[k, m], streams.before[k, m], streams.errors[k, m] = c + 1, total, 0.0
         size = block_size(constants.levels[c + 1], total, n, constants.neyman)
-        streams.blocks[k, m] = streams.missing[k, m] = size
+        streams.sizes[k, m] = streams.missing[k, m] = size
 
 
 @njit
@@ -158,7 +159,7 @@ def _plan(own: Any, books: Any, streams: Any, terms: Any, offers: Any, banned: A
             continue
         most, arm = 0, -1
         for k in range(K):
-            if books.active[k] == 1 and streams.index[k, m] <= lowest and streams.missing[k, m] > most:
+            if books.active[k] == 1 and streams.block[k, m] <= lowest and streams.missing[k, m] > most:
                 most, arm = streams.missing[k, m], k
         if terms.each:
             offers[m] = arm

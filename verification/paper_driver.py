@@ -1,4 +1,4 @@
-"""The paper's rule, as `freepull.rules.Paper` has it, and a plain z-test, on our driver: against freezers and leavers."""
+"""The paper's rule, as `rules.Paper` has it, and a plain z-test, on our driver: against freezers and leavers."""
 
 from __future__ import annotations
 

@@ -87,9 +87,9 @@ def pick(world: Any, own: Any, key: Any, m: int, t: int) -> int:
     """The arm that an agent picks for itself at step t."""
     kind = world.kinds[m]
     if kind == FREEZER:
-        return freeze(world, own, m, t)
+        return int(freeze(world, own, m, t))
     if kind == THOMPSON:
-        return _thompson(own, key, m, t)
+        return int(_thompson(own, key, m, t))
     K = own.pulls.shape[0]
     for k in range(K):
         if own.pulls[k, m] == 0:
@@ -136,5 +136,5 @@ def freeze(world: Any, own: Any, m: int, t: int) -> int:
     for q in range(K):
         k = (t + m + q) % K
         if not misled(world, own, m, k):
-            return k
+            return int(k)
     return int(own.last[m])

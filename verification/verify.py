@@ -12,13 +12,13 @@ import time
 from pathlib import Path
 
 import bars
-import chart
 import costs
 import displayed
 import drawn
 import elimination
-import report
-from cases import cases
+import page
+import pictures
+from covered import cases
 from judging import Bars
 from results import Results
 from rich.console import Console
@@ -40,17 +40,17 @@ def main() -> int:
 
     found = measure(0.02 if chosen.quick else 1.0, say)
     judged: Bars = bars.judge(found)
-    report.show(judged, console)
+    page.show(judged, console)
     if not chosen.quick:
-        chart.draw(found, chosen.docs)
-        console.print(f"{report.write(found, judged, chosen.docs)}")
+        pictures.draw(found, chosen.docs)
+        console.print(f"{page.write(found, judged, chosen.docs)}")
     console.print(f"{time.perf_counter() - began:.0f} s; {len(judged.missed)} of {len(judged.rows)} bars not met")
     if chosen.quick:  # few runs tell only whether an error rate is far off
         return int(any(bar.met is False and bar.part != bars.COSTS for bar in judged.rows))
     return int(bool(judged.missed))
 
 
-def measure(scale: float, say: report.Say) -> Results:
+def measure(scale: float, say: page.Say) -> Results:
     """Do all parts, with this share of the runs."""
     found = Results()
     chosen = cases()

@@ -7,8 +7,8 @@ from itertools import groupby
 from pathlib import Path
 
 import tables
-from chart import COSTS, FALLS, FREEZERS
 from judging import Bars
+from pictures import COSTS, FALLS, FREEZERS
 from results import Results
 from rich.console import Console
 from rich.table import Table
@@ -90,6 +90,6 @@ def write(found: Results, bars: Bars, docs: Path) -> Path:
         tables.ABOUT_FORECASTS,
         tables.forecasts_table(found.forecasts),
     ]
-    page = docs / "verification.md"
-    page.write_text("\n\n".join(part.strip("\n") for part in parts) + "\n", encoding="utf-8")
-    return page
+    path = docs / "verification.md"
+    path.write_text("\n\n".join(part.strip("\n") for part in parts) + "\n", encoding="utf-8")
+    return path

@@ -128,7 +128,8 @@ def possible(row: dict[str, Any]) -> bool:
     if row["offers"] == "one" and streams > 300 and not (steady and row["arms"] == 2):
         return False
     if row["answers"] != "take" and (row["leavers"] != "none" or streams > 30 or row["design"] == "first block 8"):
-        return row["leavers"] == "none" and row["strategy"] == "α-UCB" and streams <= 1500 and row["panel"] == "alike"
+        alone = row["leavers"] == "none" and row["panel"] == "alike"
+        return bool(alone and row["strategy"] == "α-UCB" and streams <= 1500)
     if row["answers"] != "take" and row["panel"] == "differ" and row["strategy"] != "α-UCB":
         return False
     if row["strategy"] == "freezers" and (row["watched"] < 0.5 or row["law"] == "constants"):
