@@ -69,7 +69,7 @@ def _costs(bars: Bars, found: Results) -> None:
             bars.number(COSTS, f"{setting}: decided", f"≥ {least:.0%}", f"{share:.1%}", share >= least)
     people = found.cost("500 people", AFTER)
     if people is not None:
-        bars.number(COSTS, "500 people: median", "≤ 60", f"{people.median:g}", people.median <= 60)
+        bars.number(COSTS, "500 people: median", "≤ 60", f"{people.median:,.0f}", people.median <= 60)
     for agents in (30, 120):
         _against_authors(bars, found, f"K = 30, σ = 0.1, M = {agents}")
     wrong = [Rate(c.setting, c.runs, c.decided - c.correct, _delta(c)) for c in found.costs if c.rule != AUTHORS]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cache
 from itertools import combinations, product
 from typing import Any
 
@@ -178,7 +179,12 @@ SHARP = [
 """Exact ties without any trouble on top: here most rounds close, and the bound is nearest."""
 
 
+@cache
+def cover() -> tuple[Case, ...]:
+    """Return the pairwise cover of all factors."""
+    return tuple(Case(**row) for row in covering(FACTORS))
+
+
 def cases() -> list[Case]:
     """Return the cover and the sharp cases; few agents first."""
-    cover = [Case(**row) for row in covering(FACTORS)]
-    return sorted({*cover, *SHARP}, key=lambda case: (case.agents, case.arms, case.name))
+    return sorted({*cover(), *SHARP}, key=lambda case: (case.agents, case.arms, case.name))

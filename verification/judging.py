@@ -71,7 +71,7 @@ class Bar:
     @property
     def verdict(self) -> str:
         """In a word."""
-        return {True: "met", False: "missed", None: "too few runs"}[self.met]
+        return {True: "met", False: "missed", None: "cannot tell"}[self.met]
 
 
 @dataclass
@@ -83,7 +83,8 @@ class Bars:
     def holds(self, part: str, what: str, rates: list[Rate]) -> None:
         """Every upper limit must be within its bound."""
         worst = max(rates, key=lambda rate: rate.high / rate.bound)
-        told = f"worst of {len(rates)}: {worst.failures} of {worst.runs:,}, limit {percent(worst.high)}"
+        among = f"worst of {len(rates)}: " if len(rates) > 1 else ""
+        told = f"{among}{worst.failures:,} of {worst.runs:,}, limit {percent(worst.high)}"
         bar = "every upper limit ≤ δ" if len(rates) > 1 else "upper limit ≤ δ"
         met = False if any(rate.broken for rate in rates) else all(rate.holds for rate in rates) or None
         self.rows.append(Bar(part, what, bar, f"{told} at δ = {worst.bound:g}", met))
@@ -91,7 +92,7 @@ class Bars:
     def breaks(self, part: str, what: str, rates: list[Rate]) -> None:
         """Every lower limit must be beyond its bound: the suite can see."""
         least = min(rates, key=lambda rate: rate.low / rate.bound)
-        told = f"{least.failures} of {least.runs:,}, lower limit {percent(least.low)} at δ = {least.bound:g}"
+        told = f"{least.failures:,} of {least.runs:,}, lower limit {percent(least.low)} at δ = {least.bound:g}"
         met = False if any(rate.holds for rate in rates) else all(rate.broken for rate in rates) or None
         self.rows.append(Bar(part, what, "lower limit > δ", told, met))
 

@@ -18,13 +18,19 @@ READING = """\
 Every error rate stands with the number of runs behind it and with an exact one-sided 99.9 % limit (Clopper and
 Pearson). A bar of an error rate is met if the *upper* limit is within δ, so too few runs miss it. Where something must
 be *seen* to break, the *lower* limit must be beyond δ. Costs are numbers of bonuses, undecided runs included."""
+SEEDS = (
+    "Seeds: the i-th case has seed 1000 + i, the i-th panel of freezers 1500 + i, the forbidden designs 1900, the i-th "
+    "population 5000 + i and the leavers 5000, the i-th game of displayed bounds 3000 + i (all from 0); the toy has "
+    "20241, the people 20242 and 20243, the games with K = 30 have 20240 + M. Run numbers start at 0."
+)
 ABOUT_A = """\
 The statistic is the largest evidence ever held against a *given* best arm, at the end of any round. The rule runs at
 δ = .01, and one set of runs is judged at δ′ = .01, .05 and .1: the evidence may reach 1/δ′ with probability δ′ at most.
 The cases are a pairwise cover: every two values of every two factors stand together in at least one case. The factors
 are the numbers of agents and arms, how agents pick, rewards, weights, offers, refusals under Take-or-Ban, leavers
 (policy `wait`), the design, an exact or a near tie (the others worse by .002), agents alike or not, and κ. Some cases
-without any trouble are added, because most rounds close there. Combinations in which no round would close are left out.
+without any trouble are added, because most rounds close there. Three combinations are left out, in which nothing would
+happen: freezers with constants, freezers with κ = .1·T, and refusals together with leavers.
 
 *Coins .02* and the like are Bernoulli rewards. *Differ* means that agents disagree about every arm by ± .3 (± .015 near
 0 and 1) and tie on average. *Freezers* know the means. They take arms in turn, but skip an arm after at least four
@@ -55,6 +61,7 @@ def write(found: Results, bars: Bars, docs: Path) -> Path:
         f"`make verify` writes this page. {met} of {len(bars.rows)} bars are met. Seeds are fixed: a repetition gives "
         "the same numbers on the same architecture with the locked versions.",
         READING,
+        SEEDS,
         tables.table(("", "bar", "measured", ""), summary),
         "## False elimination of a best arm",
         ABOUT_A,

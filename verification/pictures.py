@@ -16,7 +16,6 @@ from freepull.charts.style import COLOURS, HATCHES, axes
 FALLS, FREEZERS, COSTS = (f"images/verification-{name}.png" for name in ("falls", "freezers", "costs"))
 LOWEST = 1e-4
 """Where a rate of 0 is drawn."""
-SHORT = {"K = 30, σ = 0.1, M = ": "K = 30, σ = .1\nM = ", "2,000 people, gap .02": "2,000 people\ngap .02"}
 
 
 def draw(found: Results, docs: Path) -> None:
@@ -29,7 +28,7 @@ def draw(found: Results, docs: Path) -> None:
 
 def _falls(rows: list[Row]) -> Figure:
     """One row a case, a panel for each proven rule, and one for the others."""
-    figure = Figure(figsize=(13, 0.27 * len(rows) + 1.8), layout="constrained", dpi=120)
+    figure = Figure(figsize=(13.5, 0.24 * len(rows) + 1.8), layout="constrained", dpi=120)
     left, middle, right = figure.subplots(1, 3, sharey=True)
     for ax, rule in ((left, "certified"), (middle, "pairwise")):
         for d, (level, colour) in enumerate(zip(LEVELS, COLOURS, strict=False)):
@@ -37,7 +36,7 @@ def _falls(rows: list[Row]) -> Figure:
             _limits(ax, rates, 0.22 * (d - 1), colour, f"δ′ = {level:g}")
             ax.axvline(level, color=colour, linewidth=1.2, linestyle="--")
         ax.set_title(f"{rule.capitalize()}: rate and upper limit", fontsize=10)
-    for i, (name, colour) in enumerate(zip(OTHERS, COLOURS[3:] + COLOURS[:1], strict=False)):
+    for i, (name, colour) in enumerate(zip(OTHERS, (*COLOURS[3:6], COLOURS[7], COLOURS[0]), strict=True)):
         at = [(j, max(row.others[name].share, LOWEST)) for j, row in enumerate(rows) if row.others]
         right.plot(
             [x for _, x in at], [j + 0.14 * (i - 2) for j, _ in at], "osv^D"[i], color=colour, label=name, markersize=4
@@ -48,10 +47,10 @@ def _falls(rows: list[Row]) -> Figure:
         ax.set_xscale("log")
         ax.set_xlim(0.7 * LOWEST, 1.4)
         ax.set_ylim(len(rows) - 0.4, -0.6)
-        ax.set_xlabel("share of runs in which the given best arm falls; 0 at the left edge", fontsize=8)
         _plain(ax)
         ax.legend(frameon=True, fontsize=7, loc="lower right", framealpha=0.9)
-    left.set_yticks(range(len(rows)), [_short(row.case.name) for row in rows], fontsize=6)
+    figure.supxlabel("share of runs in which the given best arm falls; 0 is drawn at the left edge", fontsize=9)
+    left.set_yticks(range(len(rows)), [_short(row.case.name) for row in rows], fontsize=6.5)
     return figure
 
 
