@@ -56,7 +56,7 @@ class Panel:
         if self.left[agent]:
             return
         decided = decided or self.state.finished
-        if not decided and self.setting.leavers == "independent":
+        if not decided and self.setting.leavers == "independent" and self.setting.weights[agent] > 0:
             self.setting.without([*self._leaving, agent])
             self._leaving.append(agent)
         elif not decided and self.setting.leavers == "worst_case":

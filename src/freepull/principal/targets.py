@@ -40,7 +40,7 @@ def personalised(
     rule = principal.rule
     if rule.delta is None or not is_dataclass(rule):
         raise InvalidInput(f"principal must have a rule with a delta, got {checks.shown(rule)}.")
-    if not named or len(set(named)) < len(named):
+    if len(named) == 0 or len(set(named)) < len(named):
         raise InvalidInput(f"named must be different agents, at least one, got {checks.shown(named)}.")
     each = replace(principal, rule=replace(rule, delta=rule.delta / len(named)))
     return {

@@ -50,7 +50,7 @@ class CertifiedState(RuleState):
         """Put a sample into the coming round, or let it wait."""
         if self.have[arm, agent] < self.coming.blocks[arm, agent]:
             self._enter(arm, agent, reward)
-        elif self.active[arm]:
+        elif self.active[arm] and self.coming.blocks[arm, agent] > 0:
             self.waiting.setdefault((arm, agent), array("I")).append(reward)
 
     def _enter(self, arm: int, agent: int, reward: int) -> None:
