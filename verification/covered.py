@@ -20,8 +20,8 @@ LAWS = {"coins .02": (0.02, 0.015), "coins .98": (0.98, 0.015), "coins .5": (0.5
 MANY = Forecast(phi=0.5, z=1.0, cap=3.0, shortest=2.0, longest=10.0)
 DESIGNS: dict[str, Design | str] = {
     "auto": "auto",
-    "Neyman": Design(4, 2, growth=0.1, neyman=0.1, stretch=0.5, held_back=0.9, forecast=Forecast()),
-    "first block 8": Design(8, 8, growth=0.05, stretch=0.25, held_back=0.95, fitted=0.9, forecast=MANY),
+    "Neyman": Design(4, 2, growth=0.1, neyman=0.1, stretch=0.5, held_back=0.9, held_until=6, forecast=Forecast()),
+    "first block 8": Design(8, 8, growth=0.05, stretch=0.25, held_back=0.95, held_until=20, fitted=0.9, forecast=MANY),
     "nothing held back": Design(held_back=0.0, growth=0.03),
     "long rounds": Design(growth=0.5, held_back=0.0, shrink=False, rival_memory=20.0, gap_memory=2.0),
 }
@@ -169,7 +169,7 @@ def _named(factors: dict[str, list[Any]], row: list[int]) -> dict[str, Any]:
 
 PLAIN = Case(2, 2, "α-UCB", "coins .5", "equal", "each", "take", "none", "auto", "tie", "alike", 0.1)
 SHARP = [
-    replace(PLAIN, agents=agents, arms=arms, strategy=strategy, design=design, watched=0.5 * (strategy == "freezers"))
+    replace(PLAIN, agents=agents, arms=arms, strategy=strategy, design=design, watched=0.5 if strategy == "freezers" else 0.1)
     for agents, arms, strategy, design in (
         (2, 2, "ε-greedy", "long rounds"), (2, 3, "α-UCB", "auto"), (10, 2, "α-UCB", "nothing held back"),
         (10, 3, "freezers", "auto"), (120, 2, "freezers", "long rounds"), (120, 3, "α-UCB", "Neyman"),
