@@ -169,13 +169,17 @@ def _named(factors: dict[str, list[Any]], row: list[int]) -> dict[str, Any]:
 
 PLAIN = Case(2, 2, "α-UCB", "coins .5", "equal", "each", "take", "none", "auto", "tie", "alike", 0.1)
 SHARP = [
-    replace(PLAIN, agents=agents, arms=arms, strategy=strategy, design=design, watched=0.5 if strategy == "freezers" else 0.1)
-    for agents, arms, strategy, design in (
-        (2, 2, "ε-greedy", "long rounds"), (2, 3, "α-UCB", "auto"), (10, 2, "α-UCB", "nothing held back"),
-        (10, 3, "freezers", "auto"), (120, 2, "freezers", "long rounds"), (120, 3, "α-UCB", "Neyman"),
-        (500, 2, "ε-greedy", "long rounds"),
+    replace(PLAIN, agents=agents, arms=arms, strategy=strategy, design=design, watched=watched)
+    for agents, arms, strategy, design, watched in (
+        (2, 2, "ε-greedy", "long rounds", 0.1),
+        (2, 3, "α-UCB", "auto", 0.1),
+        (10, 2, "α-UCB", "nothing held back", 0.1),
+        (10, 3, "freezers", "auto", 0.5),
+        (120, 2, "freezers", "long rounds", 0.5),
+        (120, 3, "α-UCB", "Neyman", 0.1),
+        (500, 2, "ε-greedy", "long rounds", 0.1),
     )
-]  # fmt: skip
+]
 """Exact ties without any trouble on top: here most rounds close, and the bound is nearest."""
 
 
