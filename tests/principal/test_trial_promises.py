@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 import freepull as fp
@@ -35,7 +37,12 @@ def test_bounds_of_an_arm_that_is_not_there_are_refused(arm: int) -> None:
     trial = PAIRWISE.start(arms=3, agents=2)
     rule = trial.rule
     assert isinstance(rule, PairwiseState)
-    for ask in (lambda: rule.lower(0, arm), lambda: rule.lower(arm, 0), lambda: rule.within(arm)):
+    asked: list[Callable[[], float]] = [
+        lambda: rule.lower(0, arm),
+        lambda: rule.lower(arm, 0),
+        lambda: rule.within(arm),
+    ]
+    for ask in asked:
         with pytest.raises(InvalidInput, match="arm must be a whole number from 0 to 2"):
             ask()
 
