@@ -81,7 +81,7 @@ def limit(setting: Setting, runs: int) -> float:
 def wrong_forecasts(scale: float) -> list[tuple[str, Cost, Cost]]:
     """Agents that the forecast does not have in mind: (agents, with forecast, without), the toy and M = K = 30."""
     found: list[tuple[str, Cost, Cost]] = []
-    for setting in (replace(TOY, runs=500), replace(family(30, 0.1, 16), horizon=200_000)):
+    for setting in (replace(TOY, runs=300), replace(family(30, 0.1, 8), horizon=200_000)):
         rules, runs = setting.rules(), max(2, int(setting.runs * scale))
         for name, agents in AGENTS.items():
             on, off = (measure(setting, which, rules[which], runs, agents) for which in (AFTER, BLIND))

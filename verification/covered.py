@@ -92,7 +92,7 @@ class Case:
     @property
     def runs(self) -> int:
         """As many as the case is cheap."""
-        return 10_000 if self in SHARP and self.agents <= 120 else 3_000
+        return 6_000 if self in SHARP and self.agents <= 120 else 3_000
 
     def strategies(self) -> list[str]:
         """Every agent's strategy."""

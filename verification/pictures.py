@@ -48,7 +48,9 @@ def _falls(rows: list[Row]) -> Figure:
         ax.set_xlim(0.7 * LOWEST, 1.4)
         ax.set_ylim(len(rows) - 0.4, -0.6)
         _plain(ax)
+    for ax in (left, middle):
         ax.legend(frameon=True, fontsize=7, loc="lower right", framealpha=0.9)
+    right.legend(frameon=True, fontsize=7, loc="lower left", bbox_to_anchor=(0.08, 0.0))
     figure.supxlabel("share of runs in which the given best arm falls; 0 is drawn at the left edge", fontsize=9)
     left.set_yticks(range(len(rows)), [_short(row.case.name) for row in rows], fontsize=6.5)
     return figure

@@ -93,7 +93,7 @@ SETTINGS = [
     Setting(
         "2,000 people, gap .02", Panel(2000, CLOSE), 2000, 4, 60, "each", 0.05, Design(held_back=0.0), 1_000, 20_243
     ),
-    *(family(agents, 0.1, 48) for agents in (30, 60, 120)),
-    *(family(agents, 0.005, 24) for agents in (30, 60, 120)),
+    *(family(agents, 0.1, 32) for agents in (30, 60, 120)),
+    *(family(agents, 0.005, 16) for agents in (30, 60, 120)),
     *(short_family(agents, 0.005, 100) for agents in (30, 60, 120)),
 ]
