@@ -25,3 +25,91 @@ class ResultError(FreepullError):
 
 class ReadableEngine(UserWarning):
     """Says that the slower, readable engine is used, and why."""
+
+
+class MissingExtra(FreepullError, ImportError):
+    """A part of freepull needs a package that is not installed."""
+
+
+class CampaignError(FreepullError):
+    """The parent of what goes wrong with live campaigns."""
+
+
+class UnknownCampaign(CampaignError, UnknownName):
+    """There is no campaign of that name."""
+
+
+class CampaignExists(CampaignError):
+    """There is a campaign of that name already."""
+
+
+class UnknownAgent(CampaignError, UnknownName):
+    """A campaign has no agent of that name."""
+
+
+class UnknownArm(CampaignError, UnknownName):
+    """A campaign has no arm of that name."""
+
+
+class WrongMoment(CampaignError):
+    """What was asked for does not fit the campaign's status, for example a tell after stop."""
+
+
+class OutOfTurn(WrongMoment):
+    """An agent acted twice in one round."""
+
+
+class AgentHasLeft(WrongMoment):
+    """An agent has left for good, so its pulls no longer count."""
+
+
+class EventConflict(CampaignError):
+    """An event id or number was used before, for something else."""
+
+
+class EventGap(CampaignError):
+    """An agent's events were numbered, and this is not the next number."""
+
+    def __init__(self, message: str, expected: int) -> None:
+        super().__init__(message)
+        self.expected = expected
+
+
+class BudgetTooSmall(CampaignError):
+    """A budget is below what is spent or reserved already."""
+
+
+class Overloaded(CampaignError):
+    """More is asked for than can be queued; nothing was done, try again later."""
+
+
+class StoreError(CampaignError):
+    """The store failed."""
+
+
+class CampaignBusy(StoreError):
+    """Another process has the campaign or its file open."""
+
+    def __init__(self, message: str, owner: str = "") -> None:
+        super().__init__(message)
+        self.owner = owner
+
+
+class Fenced(StoreError):
+    """Another process has taken the campaign over; this one answers nothing any more."""
+
+
+class WriterEnded(StoreError):
+    """A commit failed, so the campaign was closed; whether the last events are stored is known after opening it again."""
+
+
+class NewerVersion(StoreError):
+    """A file or a campaign was written by a newer freepull."""
+
+
+class Corrupt(StoreError):
+    """What is stored is damaged, or is not what the log says."""
+
+
+class ReplayDiffers(Corrupt):
+    """Replaying the log did not give what it says was decided."""

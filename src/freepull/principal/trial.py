@@ -71,7 +71,9 @@ class Trial:
         self._open: dict[int, Offer] = {}
         self._refusing: list[int] = []
         self._released: set[int] = set()
-        """Agents whose open offer is for a withdrawn arm: still paid if taken, no refusal if not."""
+        """Agents whose open offer was recalled: still paid if taken, no refusal if not, and not shown again."""
+        self.resting: set[int] = set()
+        """Agents who get no new offers for now, whatever the rule wants; looked at when steps end."""
         self._affordable = affordable(principal.budget, principal.bonus)
         self._plan: dict[int, int] = {}
         self._make_plan()
@@ -114,8 +116,8 @@ class Trial:
         """Return the arm we would pay this agent for now, or None; changes nothing."""
         self._check_agent(agent)
         if agent in self._open:
-            return self._open[agent].arm
-        if self.setting.offers == "one" and self._open:
+            return None if agent in self._released else self._open[agent].arm
+        if self._taken_up:
             return None
         if self._affordable is not None and self.paid_total + len(self._open) + 1 > self._affordable:
             return None
@@ -124,8 +126,10 @@ class Trial:
     def ask(self, agent: int) -> Offer | None:
         """Issue the offer for this agent, if there is one; asking again returns the same offer."""
         arm = self.wanted(agent)
-        if arm is None or agent in self._open:
-            return self._open.get(agent)
+        if arm is None:
+            return None
+        if agent in self._open:
+            return self._open[agent]
         del self._plan[agent]
         self._open[agent] = Offer(agent, arm, self.principal.bonus)
         self.offered += 1
@@ -159,7 +163,31 @@ class Trial:
     def cancel(self, agent: int) -> Offer | None:
         """Withdraw an agent's open offer, which is neither taken nor refused then; return it, or None without one."""
         self._check_agent(agent)
+        self._released.discard(agent)
         return self._open.pop(agent, None)
+
+    def recall(self, agent: int) -> None:
+        """Take back an open offer that the agent may be acting on: still paid if taken, no refusal if not."""
+        self._check_agent(agent)
+        if agent in self._open:
+            self._released.add(agent)
+
+    def unban(self, agent: int) -> None:
+        """End an agent's ban and forget its refusals."""
+        self._check_agent(agent)
+        self.refusals[agent] = 0
+        self.banned_until[agent] = min(self.banned_until[agent], self.steps)
+        self._refusing = [other for other in self._refusing if other != agent]
+
+    def afford(self, bonuses: int | None) -> None:
+        """Change the budget: how many bonuses may be paid in all, None for any number."""
+        self._affordable = bonuses
+        self._make_plan()
+
+    @property
+    def _taken_up(self) -> bool:
+        """Whether the one offer of a step is open, recalled ones aside."""
+        return self.setting.offers == "one" and len(self._open) > len(self._released)
 
     def leave(self, agent: int) -> None:
         """Note that an agent has left: it gets no more offers, and the policy for leavers decides about its pulls.
@@ -172,6 +200,7 @@ class Trial:
         self._check_agent(agent)
         self.panel.leave(agent, decided=self.decided_at is not None)
         self._open.pop(agent, None)
+        self._released.discard(agent)
         self._plan.pop(agent, None)
 
     @property
@@ -249,14 +278,14 @@ class Trial:
     def _make_plan(self) -> None:
         """Fix who is wanted for what in the coming step; short of money, the neediest come first."""
         self._plan = {}
-        if self.phase != "incentivizing" or (self.setting.offers == "one" and self._open):
+        if self.phase != "incentivizing" or self._taken_up:
             return
         room = math.inf if self._affordable is None else self._affordable - self.paid_total - len(self._open)
         if room < 1:
             return
         coming = self.steps + 1
         payable = [
-            until < coming and m not in self._open and not self.panel.left[m]
+            until < coming and m not in self._open and m not in self.resting and not self.panel.left[m]
             for m, until in enumerate(self.banned_until)
         ]
         wants = self.rule.wants(payable)

@@ -118,6 +118,11 @@ class RuleState(ABC):
     def bounds(self) -> list[float]:
         """Return what stops the trial, per arm, for traces (the paper's rule: CB_k)."""
 
+    @property
+    def goes_at(self) -> float | None:
+        """The evidence (`bounds`) at which an arm is eliminated; None where bounds are something else."""
+        return None
+
     def mean(self, arm: int) -> float:
         """Return the global sample mean."""
         if self.setting.weighted:

@@ -178,6 +178,11 @@ class PopulationState(OwingState):
         arms = range(self.setting.arms)
         return [[float(self.owed(m, k)) for k in arms] for m in range(self.setting.agents)]
 
+    @property
+    def goes_at(self) -> float:
+        """(K−1)/δ."""
+        return math.exp(min(self.threshold, 700.0))
+
     def bounds(self) -> list[float]:
         """The largest evidence against every arm, 0 before the look."""
         return against(self.claims)

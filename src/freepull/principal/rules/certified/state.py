@@ -119,6 +119,11 @@ class CertifiedState(OwingState):
         proven = self.coming.peaks >= self.constants.threshold
         return [float(MARGINS[proven[:, k]].max(initial=0.0)) for k in range(self.setting.arms)]
 
+    @property
+    def goes_at(self) -> float:
+        """1/δ."""
+        return self.constants.threshold
+
     def bounds(self) -> list[float]:
         """Return the evidence against every arm."""
         return self.evidence()

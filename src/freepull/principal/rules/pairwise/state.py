@@ -163,6 +163,11 @@ class PairwiseState(RuleState):
             for m in range(self.setting.agents)
         ]
 
+    @property
+    def goes_at(self) -> float:
+        """(K−1)/δ, or K(K−1)/2δ where arms may be withdrawn."""
+        return math.exp(min(self.constants.threshold, MOST))
+
     def bounds(self) -> list[float]:
         """The largest evidence against every arm, as a finite number."""
         return [math.exp(min(float(against(self.books, k)), MOST)) for k in range(self.setting.arms)]

@@ -1,0 +1,145 @@
+"""Pulls as they come in: names become numbers, rewards fixed-point integers, event ids short hashes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from freepull import checks
+from freepull.errors import FreepullError, InvalidInput, UnknownAgent, UnknownArm
+from freepull.live.replies import Observation
+from freepull.principal.record import UNITS
+
+LONGEST_ID = 200
+
+
+@dataclass
+class Batch:
+    """Some pulls, checked as far as that is possible without looking at the campaign."""
+
+    agents: NDArray[np.int64]
+    arms: NDArray[np.int64]
+    values: NDArray[np.int64]
+    """Rewards in units of 2⁻³⁰."""
+    ids: list[bytes | None]
+    """What event ids are remembered by; empty if no pull has one."""
+    numbers: list[int | None]
+    """The agents' own numbers; empty if no pull has one."""
+    errors: dict[int, FreepullError] = field(default_factory=dict)
+    """What is wrong, by position."""
+
+    def __len__(self) -> int:
+        return len(self.agents)
+
+    def known(self) -> list[bytes]:
+        """Return the ids that may have been used before."""
+        return [key for key in self.ids if key is not None]
+
+
+class Register:
+    """Who and what can be named: agents by name or number, arms by name or number."""
+
+    def __init__(self, campaign: str, arms: Iterable[str]) -> None:
+        self.campaign = campaign
+        self.arms = list(arms)
+        self._arm_numbers = {name: k for k, name in enumerate(self.arms)}
+        self.enrolled = 0
+        self.numbers: dict[str, int] = {}
+        """Agents by name; agents without one are known by number alone."""
+        self.names: list[str | None] = []
+
+    def add(self, number: int, name: str) -> None:
+        """Take note of a name."""
+        self.names += [None] * (number + 1 - len(self.names))
+        self.names[number] = name
+        self.numbers[name] = number
+
+    def forget(self, numbers: Iterable[int]) -> None:
+        """Erase names."""
+        for number in numbers:
+            if number < len(self.names) and self.names[number] is not None:
+                del self.numbers[self.names[number] or ""]
+                self.names[number] = None
+
+    def shown(self, agent: int) -> str:
+        """Return how an agent is named on screen: its name, or "#" and its number."""
+        return (self.names[agent] if agent < len(self.names) else None) or f"#{agent}"
+
+    def agent(self, given: Any) -> int:
+        """Return the number of an agent."""
+        if type(given) is str:
+            number = self.numbers.get(given)
+            if number is not None:
+                return number
+            if given[:1] == "#" and given[1:].isascii() and given[1:].isdigit() and int(given[1:20]) < self.enrolled:
+                return int(given[1:])
+        elif checks.is_index(given, self.enrolled):
+            return int(given)
+        raise UnknownAgent(
+            f"campaign {self.campaign!r} has no agent {checks.shown(given)}; agents are known by their names, or by "
+            f"their numbers from #0 to #{self.enrolled - 1}."
+        )
+
+    def arm(self, given: Any) -> int:
+        """Return the number of an arm."""
+        if type(given) is str and given in self._arm_numbers:
+            return self._arm_numbers[given]
+        if not isinstance(given, str) and checks.is_index(given, len(self.arms)):
+            return int(given)
+        try:
+            checks.one_of("arm", given, self.arms[:20])
+        except FreepullError as error:
+            raise UnknownArm(str(error)) from None
+        raise UnknownArm(f"campaign {self.campaign!r} has no arm {checks.shown(given)}.")
+
+    def batch(self, observations: Iterable[Any]) -> Batch:
+        """Turn observations into a batch."""
+        agents, arms, rewards, keys, numbers = [], [], [], list[bytes | None](), list[int | None]()
+        errors: dict[int, FreepullError] = {}
+        for i, given in enumerate(observations):
+            agent, arm, reward, key, number = 0, 0, 0.0, None, None
+            try:
+                agent_name, arm_name, reward, event = given if len(given) == 4 else Observation(*given)
+                agent, arm = self.agent(agent_name), self.arm(arm_name)
+                if not (type(reward) is float and 0.0 <= reward <= 1.0):
+                    reward = checks.real("reward", reward, 0.0, 1.0)
+                if event is not None:
+                    key, number = _identity(agent, event)
+            except FreepullError as error:
+                errors[i], reward = error, 0.0
+            except TypeError:
+                reward = 0.0
+                errors[i] = InvalidInput(
+                    f"an observation must be (agent, arm, reward) or (agent, arm, reward, event), got {checks.shown(given)}."
+                )
+            agents.append(agent)
+            arms.append(arm)
+            rewards.append(reward)
+            keys.append(key)
+            numbers.append(number)
+        values = np.rint(np.array(rewards, float) * UNITS).astype(np.int64)
+        return Batch(
+            np.array(agents, np.int64),
+            np.array(arms, np.int64),
+            values,
+            keys if any(keys) else [],
+            numbers if any(numbers) else [],
+            errors,
+        )
+
+
+def _identity(agent: int, event: Any) -> tuple[bytes | None, int | None]:
+    """Return what an event id is remembered by, or the agent's own number of it."""
+    if isinstance(event, str) and 0 < len(event) <= LONGEST_ID:
+        text = event.encode(errors="surrogatepass")
+        return blake2b(agent.to_bytes(4, "little") + text, digest_size=16).digest(), None
+    if isinstance(event, int) and not isinstance(event, bool) and 0 < event < 1 << 62:
+        return None, event
+    raise InvalidInput(
+        f"event must be an id of 1 to {LONGEST_ID} characters, or a number from 1 on, got {checks.shown(event)}."
+    )

@@ -1,0 +1,265 @@
+"""`fp.Campaign`: a trial made durable, for programs that wait for an answer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime, timedelta
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Literal, Self, cast, overload
+
+from freepull import checks
+from freepull.errors import FreepullError, InvalidInput
+from freepull.live import exports, tables
+from freepull.live.core import Core
+from freepull.live.creation import agree
+from freepull.live.replies import AuditEntry, BanRow, LedgerEntry, Offer, OfferRow, Status, Told, Verdict
+from freepull.live.settings import Settings
+from freepull.live.stores import Store
+from freepull.live.times import Clock
+from freepull.principal import Principal
+
+Duration = str | timedelta
+ERRORS = ("raise", "return")
+
+
+class Campaign:
+    """A trial made durable: one principal, one writer, a log, a ledger. A reply means that it is stored.
+
+    A context manager; every method may be called from any thread. `AsyncCampaign` is the same for asyncio.
+
+    >>> import tempfile
+    >>> from freepull.principal import Principal, schedules
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> principal = Principal(observe=schedules.Steps(0), offers="each")
+    >>> with Campaign.create(
+    ...     f"sqlite:///{folder.name}/trial.db", name="onboarding", arms=["A", "B"], agents=["ann", "bob"],
+    ...     principal=principal, price="0.50 EUR",
+    ... ) as campaign:
+    ...     campaign.start()
+    ...     offer = campaign.ask("ann")
+    ...     print(offer.arm, offer.bonus)
+    ...     print(campaign.tell("ann", arm="A", reward=0.8, event="visit 1").outcome)
+    ...     print(campaign.status().spent)
+    A 0.50 EUR
+    paid
+    0.50 EUR
+    >>> folder.cleanup()
+    """
+
+    def __init__(self, core: Core) -> None:
+        self._core = core
+
+    @classmethod
+    def create(
+        cls,
+        url: str | Store,
+        *,
+        name: str,
+        arms: Sequence[str] | int,
+        price: str,
+        agents: Sequence[str] | int = (),
+        principal: Principal | None = None,
+        horizon: int | None = None,
+        ends: datetime | str | None = None,
+        mode: str = "free",
+        weights: Sequence[float] | None = None,
+        leavers: str = "wait",
+        offer_lasts: Duration = "1 day",
+        cool_down: Duration = "1 hour",
+        round_lasts: Duration | None = None,
+        late_joiners: str = "observe",
+        withdrawal: bool = False,
+        remembers: Duration = "30 days",
+        by: str = "",
+        clock: Clock | None = None,
+    ) -> Self:
+        """Make a campaign and open it; agents enrol until `start` closes the panel.
+
+        Parameters
+        ----------
+        url
+            ``sqlite:///file.db``, ``postgresql://…``, or a store of your own.
+        name
+            The campaign's name; a store has many.
+        arms, agents
+            Their names, or how many; agents without names are known by number. More can be added until the start.
+        price
+            What one bonus costs, such as "0.50 EUR". The principal's ``bonus`` and ``budget`` are in units of reward.
+        principal
+            The settings of the principal; `Certified` at δ = 0.05 by default.
+        horizon
+            T in steps; a step is one round, or in free mode as many pulls as the panel has agents.
+        ends
+            A time after which the campaign stops, undecided if so.
+        mode
+            "free": everybody at their own pace. "rounds": everybody acts once a round, as in the paper.
+        weights
+            One an agent, if the average over agents is not a plain one.
+        leavers, withdrawal
+            As in `Principal.start`.
+        offer_lasts, cool_down
+            An offer that is not acted on expires after this, and its agent gets no other for a while; three in a row,
+            and the agent is parked, which counts as leaving.
+        round_lasts
+            In rounds: a round closes after this, even if not everybody has acted; None: it waits.
+        late_joiners
+            What becomes of agents who join after the start: "observe" keeps their pulls, which do not count; "count"
+            begins with a wider panel from the first pull on, each panel with its share of δ.
+        remembers
+            How long event ids are remembered; an agent's own numbers are remembered for ever.
+        by
+            Who does it, for the audit.
+        clock
+            Microseconds since 1970, for tests.
+        """
+        settings = agree(
+            name=name,
+            arms=arms,
+            principal=principal,
+            price=price,
+            mode=mode,
+            horizon=horizon,
+            ends=ends,
+            leavers=leavers,
+            withdrawal=withdrawal,
+            late_joiners=late_joiners,
+            offer_lasts=offer_lasts,
+            cool_down=cool_down,
+            round_lasts=round_lasts,
+            remembers=remembers,
+        )
+        return cls(Core.create(url, settings, agents, weights, by, clock))
+
+    @classmethod
+    def open(cls, url: str | Store, name: str, *, wait: float = 0.0, clock: Clock | None = None) -> Self:
+        """Open a campaign; wait so many seconds for another process that has it to let go."""
+        return cls(Core.open(url, name, clock, wait))
+
+    @property
+    def settings(self) -> Settings:
+        """What was agreed when the campaign was created."""
+        return self._core.settings
+
+    @property
+    def name(self) -> str:
+        """The campaign's name."""
+        return self._core.name
+
+    def ask(self, agent: str | int) -> Offer | None:
+        """Return the offer for an agent, if there is one; asking again returns the same offer while it is open."""
+        return self._core.ask(agent).result()
+
+    def tell(self, agent: str | int, arm: str | int, reward: float, event: str | int | None = None) -> Told:
+        """Tell one pull. With an ``event``, an id or the agent's own number, it is safe to repeat."""
+        (told,) = self._core.tell([(agent, arm, reward, event)], strict=True).result()
+        return cast(Told, told)
+
+    @overload
+    def tell_many(self, observations: Iterable[Any], *, errors: Literal["raise"] = "raise", by: str = "") -> list[Told]: ...
+
+    @overload
+    def tell_many(
+        self, observations: Iterable[Any], *, errors: Literal["return"], by: str = ""
+    ) -> list[Told | FreepullError]: ...
+
+    def tell_many(self, observations: Iterable[Any], *, errors: str = "raise", by: str = "") -> Any:
+        """Tell many pulls, each an `Observation` or (agent, arm, reward, event), in one commit.
+
+        With ``errors="raise"`` an error in one of them means that none was told; with "return" the others are told, and
+        the error stands in its place.
+        """
+        strict = checks.one_of("errors", errors, ERRORS) == "raise"
+        return self._core.tell(observations, strict, by).result()
+
+    def start(self, by: str = "") -> None:
+        """Close the panel and begin."""
+        self._core.start(by).result()
+
+    def pause(self, by: str = "") -> None:
+        """Make no offers until `resume`, and take the open ones back; pulls are still told and still count."""
+        self._core.pause(by).result()
+
+    def resume(self, by: str = "") -> None:
+        """Make offers again."""
+        self._core.resume(by).result()
+
+    def stop(self, why: str = "", by: str = "") -> None:
+        """End the campaign for good; only pulls of offered arms that are on their way can still be told, and are paid."""
+        self._core.stop(why, by).result()
+
+    def budget(self, budget: str | None, by: str = "") -> None:
+        """Change the most that may be spent, such as "500 EUR"; None: no limit."""
+        self._core.budget(budget, by).result()
+
+    def add_agents(self, agents: Sequence[str] | int, weights: Sequence[float] | None = None, by: str = "") -> list[int]:
+        """Enrol agents; return their numbers. From the start on they are late joiners."""
+        return self._core.enrol(agents, weights, by).result()
+
+    def leave(self, agent: str | int, by: str = "") -> None:
+        """Note that an agent has left; what follows was agreed when the campaign was created."""
+        self._core.leave(agent, by).result()
+
+    def unban(self, agent: str | int, by: str = "") -> None:
+        """End an agent's ban and forget its refusals."""
+        self._core.unban(agent, by).result()
+
+    def withdraw(self, arm: str | int, by: str = "") -> None:
+        """Take an arm out; it must have been provided for when the campaign was created."""
+        self._core.withdraw(arm, by).result()
+
+    def erase_names(self, agents: Sequence[str | int] | None = None, by: str = "") -> None:
+        """Erase the names of agents, of all if none are given; the log and the tables know them by number."""
+        self._core.erase(agents, by).result()
+
+    def status(self) -> Status:
+        """Say how the campaign stands."""
+        return self._core.status().result()
+
+    def verdict(self) -> Verdict:
+        """Say which arm, whether that is decided and certified, why, and what it rests on."""
+        return self._core.verdict().result()
+
+    def ledger(self, after: int = 0) -> list[LedgerEntry]:
+        """Return what was paid, from behind an entry on."""
+        return list(tables.ledger(self._core.store, self._core.register, after))
+
+    def offers(self, after: int = 0) -> list[OfferRow]:
+        """Return all offers, from behind an offer on."""
+        return list(tables.offers(self._core.store, self._core.register, after))
+
+    def bans(self) -> list[BanRow]:
+        """Return all bans."""
+        return list(tables.bans(self._core.store, self._core.register))
+
+    def audit(self, after: int = -1) -> list[AuditEntry]:
+        """Return who did what, and what was concluded, from behind an event on."""
+        return list(tables.audit(self._core.store, self._core.register, after))
+
+    def export(self, path: str | Path, what: str = "observations") -> int:
+        """Write observations or the ledger to a .parquet or .csv file; return how many rows."""
+        return exports.export(self._core.store, self._core.register, path, what)
+
+    def import_observations(self, path: str | Path, by: str = "") -> int:
+        """Tell the observations of a file with the columns agent, arm, reward and perhaps event; return how many.
+
+        Nothing is told if a row names an unknown agent or arm or has a wrong reward. Safe to repeat.
+        """
+        return exports.tell_file(self._core, path, by)
+
+    def backup(self, path: str | Path) -> None:
+        """Copy the SQLite file as it is now to a new one, while the campaign goes on."""
+        store = self._core.store
+        if not hasattr(store, "backup"):
+            raise InvalidInput(f"{store.url} makes its own backups; use its tools, for example pg_dump.")
+        store.backup(path)
+
+    def close(self) -> None:
+        """Do what is queued and close; closing twice does no harm."""
+        self._core.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()

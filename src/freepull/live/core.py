@@ -1,0 +1,266 @@
+"""A campaign that is open: its store, its lease, its writer, and everything it can be asked, as futures.
+
+`Campaign` waits for the futures, `AsyncCampaign` awaits them.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import threading
+import time
+import uuid
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import Future
+from contextlib import suppress
+from typing import Any, TypeVar
+
+from freepull import checks
+from freepull.errors import CampaignBusy, FreepullError, InvalidInput
+from freepull.live.batches import Register
+from freepull.live.creation import checked_weights, rehearse
+from freepull.live.desk import Desk
+from freepull.live.events import Kind
+from freepull.live.log import Log
+from freepull.live.money import Money
+from freepull.live.offers import Standing
+from freepull.live.recovery import check_ledger, recover
+from freepull.live.replies import Offer, Status, Told, Verdict
+from freepull.live.rows import put
+from freepull.live.settings import LONGEST_NAME, Settings, agent_names
+from freepull.live.state import State
+from freepull.live.status import status_of, verdict_of
+from freepull.live.stores import Lease, Store, connect
+from freepull.live.telling import Known, tell
+from freepull.live.times import Clock, shown, system_clock
+from freepull.live.writer import MOST_QUEUED, Job, Writer
+
+Reply = TypeVar("Reply")
+OWNER = f"{socket.gethostname()}:{os.getpid()}:{uuid.uuid4().hex[:8]}"
+"""How this process is known to stores."""
+_HERE: set[tuple[str, str]] = set()
+_GUARD = threading.Lock()
+
+
+class Core:
+    """An open campaign."""
+
+    def __init__(self, store: Store, lease: Lease, state: State, log: Log, clock: Clock, most_queued: int) -> None:
+        self.store, self.name = store, lease.name
+        self.settings = state.settings
+        self.register = Register(self.name, self.settings.arms)
+        self.register.enrolled = state.people.enrolled
+        for agent, name in store.read(self.name, "names"):
+            self.register.add(agent, name)
+        state.rows = {}
+        self._lease = lease
+        self._desk = Desk(state, log)
+        self.writer = Writer(store, lease, self._desk, clock, most_queued)
+
+    @classmethod
+    def create(cls, url: str | Store, settings: Settings, agents: Any, weights: Any, by: str, clock: Clock | None) -> Core:
+        """Write a campaign's first events and open it."""
+        names = agent_names(agents)
+        count = names if isinstance(names, int) else len(names)
+        given = checked_weights(weights, count)
+        if count and given is not None:
+            rehearse(settings, count, given)
+        clock = clock or system_clock
+        log, state = Log(), State(settings, rows={})
+        desk, at = Desk(state, log), clock()
+        desk.write(Kind.CREATED, at, more=settings.encode() | {"by": who(by)})
+        if count:
+            desk.enrol(count, given, at, who(by))
+        rows = state.rows or {}
+        rows["names"] = [] if isinstance(names, int) else list(enumerate(names))
+        rows["segments"] = [log.seal()]
+        store = connect(url)
+        with _Here(store, settings.name) as here:
+            return here.keep(cls(store, store.create(settings.name, OWNER, rows), state, log, clock, MOST_QUEUED))
+
+    @classmethod
+    def open(cls, url: str | Store, name: str, clock: Clock | None, wait: float, most_queued: int = MOST_QUEUED) -> Core:
+        """Read a campaign back and own it; wait so many seconds for another owner to let go."""
+        store = connect(url)
+        with _Here(store, name) as here:
+            lease = _claim(store, name, wait)
+            try:
+                state, log = recover(store, name)
+                check_ledger(store, name, state)
+                return here.keep(cls(store, lease, state, log, clock or system_clock, most_queued))
+            except BaseException:
+                with suppress(FreepullError):
+                    store.release(lease)
+                raise
+
+    def close(self) -> None:
+        """Do what is queued, give the lease back, and close."""
+        self.writer.close()
+        with _GUARD:
+            if (self.store.url, self.name) not in _HERE:
+                return
+            _HERE.discard((self.store.url, self.name))
+        if self.writer.ended is None:
+            self.store.release(self._lease)
+            self.store.close()
+
+    def do(self, run: Callable[[Desk, int], Reply]) -> Future[Reply]:
+        """Let the writer do something."""
+        return self.writer.submit(Job(lambda at, known: run(self._desk, at)))
+
+    def ask(self, agent: Any) -> Future[Offer | None]:
+        """Return the offer for an agent, if there is one."""
+        number = self.register.agent(agent)
+
+        def run(desk: Desk, at: int) -> Offer | None:
+            standing = desk.ask(number, at)
+            return None if standing is None else self.offer(standing)
+
+        return self.do(run)
+
+    def offer(self, standing: Standing) -> Offer:
+        """Return an open offer as agents see it."""
+        agent, arm = self.register.shown(standing.agent), self.register.arms[standing.arm]
+        return Offer(standing.offer, agent, arm, self.settings.price, shown(standing.deadline))
+
+    def tell(self, observations: Iterable[Any], strict: bool, by: str = "") -> Future[list[Told | FreepullError]]:
+        """Tell pulls."""
+        batch = self.register.batch(observations)
+        if strict and batch.errors:
+            raise batch.errors[min(batch.errors)]
+        author = who(by)
+
+        def run(at: int, known: Known) -> list[Told | FreepullError]:
+            replies = tell(self._desk, batch, at, known, strict)
+            if author and len(batch):
+                self._desk.note(at, author, {"told": len(batch)})
+            return replies
+
+        return self.writer.submit(Job(run, batch))
+
+    def enrol(self, agents: Any, weights: Any, by: str) -> Future[list[int]]:
+        """Add agents; return their numbers."""
+        names = agent_names(agents)
+        count = names if isinstance(names, int) else len(names)
+        given = checked_weights(weights, count)
+        author = who(by)
+
+        def run(desk: Desk, at: int) -> list[int]:
+            taken = [name for name in names if name in self.register.numbers] if isinstance(names, list) else []
+            if taken:
+                raise InvalidInput(f"agents must be new, got {taken[0]!r}, which the campaign has already.")
+            first = desk.enrol(count, given, at, author) if count else desk.state.people.enrolled
+            self.register.enrolled = desk.state.people.enrolled
+            for i, name in enumerate(names if isinstance(names, list) else ()):
+                self.register.add(first + i, name)
+                put(desk.state.rows, "names", first + i, name)
+            return list(range(first, first + count))
+
+        return self.do(run)
+
+    def start(self, by: str) -> Future[None]:
+        """Close the panel and begin."""
+        author = who(by)
+        return self.do(lambda desk, at: desk.start(at, author))
+
+    def pause(self, by: str) -> Future[None]:
+        """Make no offers for a while."""
+        author = who(by)
+        return self.do(lambda desk, at: desk.pause(at, author))
+
+    def resume(self, by: str) -> Future[None]:
+        """Make offers again."""
+        author = who(by)
+        return self.do(lambda desk, at: desk.resume(at, author))
+
+    def stop(self, why: str, by: str) -> Future[None]:
+        """End the campaign."""
+        author, reason = who(by), who(why, "why")
+        return self.do(lambda desk, at: desk.stop(at, author, reason))
+
+    def unban(self, agent: Any, by: str) -> Future[None]:
+        """End an agent's ban."""
+        number, author = self.register.agent(agent), who(by)
+        return self.do(lambda desk, at: desk.unban(number, at, author))
+
+    def leave(self, agent: Any, by: str) -> Future[None]:
+        """Note that an agent has left."""
+        number, author = self.register.agent(agent), who(by)
+        return self.do(lambda desk, at: desk.leave(number, at, author))
+
+    def withdraw(self, arm: Any, by: str) -> Future[None]:
+        """Take an arm out."""
+        number, author = self.register.arm(arm), who(by)
+        return self.do(lambda desk, at: desk.withdraw(number, at, author))
+
+    def budget(self, budget: str | None, by: str) -> Future[None]:
+        """Change the budget."""
+        amount, author = None if budget is None else Money.parse("budget", budget), who(by)
+        return self.do(lambda desk, at: desk.budget(amount, at, author))
+
+    def erase(self, agents: Sequence[Any] | None, by: str) -> Future[None]:
+        """Erase names; the log and the tables know numbers only."""
+        numbers = None if agents is None else [self.register.agent(agent) for agent in agents]
+        author = who(by)
+
+        def run(desk: Desk, at: int) -> None:
+            known = set(range(desk.state.people.enrolled) if numbers is None else numbers)
+            rows = desk.state.rows or {}
+            rows["names"] = [row for row in rows.get("names", []) if row[0] not in known]
+            self.store.erase_names(self._lease, numbers)
+            self.register.forget(known)
+            desk.note(at, author, {"erased": len(known)})
+
+        return self.do(run)
+
+    def status(self) -> Future[Status]:
+        """Say how the campaign stands."""
+        return self.do(lambda desk, at: status_of(desk.state, self.register))
+
+    def verdict(self) -> Future[Verdict]:
+        """Say which arm, and what that rests on."""
+        return self.do(lambda desk, at: verdict_of(desk.state, self.register))
+
+
+class _Here:
+    """Sees to it that a campaign is open once in this process, and that a store is closed if it cannot be opened."""
+
+    def __init__(self, store: Store, name: str) -> None:
+        self.store, self.entry, self.kept = store, (store.url, name), False
+
+    def __enter__(self) -> _Here:
+        with _GUARD:
+            if self.entry in _HERE:
+                self.store.close()
+                raise CampaignBusy(f"campaign {self.entry[1]!r} is open in this process already; use that one, or close it.")
+            _HERE.add(self.entry)
+        return self
+
+    def keep(self, core: Core) -> Core:
+        """Leave the campaign open."""
+        self.kept = True
+        return core
+
+    def __exit__(self, *_: object) -> None:
+        if not self.kept:
+            with _GUARD:
+                _HERE.discard(self.entry)
+            self.store.close()
+
+
+def _claim(store: Store, name: str, wait: float) -> Lease:
+    limit = time.monotonic() + wait
+    while True:
+        try:
+            return store.claim(name, OWNER)
+        except CampaignBusy:
+            if time.monotonic() >= limit:
+                raise
+        time.sleep(0.05)
+
+
+def who(by: Any, name: str = "by") -> str:
+    """Check a text for the audit: who does something, or why."""
+    if not isinstance(by, str) or len(by) > LONGEST_NAME or not (by == "" or by.isprintable()):
+        raise InvalidInput(f"{name} must be a printable text of at most {LONGEST_NAME} characters, got {checks.shown(by)}.")
+    return by

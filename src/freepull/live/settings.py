@@ -1,0 +1,143 @@
+"""A campaign's settings: fixed when it is created, and written into its first event."""
+
+from __future__ import annotations
+
+import warnings
+from collections import Counter
+from dataclasses import dataclass, fields, is_dataclass
+from typing import Any
+
+from freepull import checks
+from freepull.errors import InvalidInput, NewerVersion
+from freepull.live.money import Money
+from freepull.principal import Principal, protocols, rules, schedules
+from freepull.principal.budget import affordable
+
+MODES = ("free", "rounds")
+LATE_JOINERS = ("observe", "count")
+RULES = 1
+"""The version of what decides: rules, offers, bans. It is pinned when a campaign is created."""
+PARKED_AFTER = 3
+"""So many offers in a row that expire, and the agent is parked."""
+LONGEST_NAME = 200
+MOST_ARMS = 1 << 16
+_PARTS = {
+    part.__name__: part
+    for part in (
+        *(rules.Certified, rules.Pairwise, rules.Population, rules.Paper, rules.Passive),
+        *(rules.Design, rules.Forecast, rules.Blocks),
+        *(schedules.Share, schedules.Root, schedules.Steps, schedules.KnownGap, schedules.Adaptive),
+        *(protocols.TakeOrBan, protocols.BanFor, protocols.BanAfter, protocols.NeverBan),
+        Principal,
+    )
+}
+"""What a principal may be made of: a log must be readable by whoever has it, so these are all."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """All that is agreed before the first event. Times are in microseconds, money in minor units."""
+
+    name: str
+    arms: tuple[str, ...]
+    principal: Principal
+    mode: str
+    price: Money
+    budget: int | None
+    horizon: int | None
+    ends: int | None
+    leavers: str
+    withdrawal: bool
+    late_joiners: str
+    offer_lasts: int
+    cool_down: int
+    round_lasts: int | None
+    remembers: int
+    """How long event ids are remembered."""
+    rules: int = RULES
+
+    def encode(self) -> dict[str, Any]:
+        """Return plain data."""
+        plain = {field.name: getattr(self, field.name) for field in fields(self)}
+        return plain | {"price": str(self.price), "arms": list(self.arms), "principal": encode_part(self.principal)}
+
+    @classmethod
+    def decode(cls, plain: dict[str, Any]) -> Settings:
+        """Read what `encode` wrote; a campaign under newer rules is refused."""
+        if plain.get("rules", 0) > RULES:
+            raise NewerVersion(
+                f"campaign {plain.get('name')!r} was created under rules of version {plain['rules']}, this freepull "
+                f"knows {RULES}; install a newer freepull."
+            )
+        price = Money.parse("price", plain["price"])
+        return cls(
+            **plain | {"price": price, "arms": tuple(plain["arms"]), "principal": decode_part(plain["principal"])}
+        )
+
+    def affordable(self, budget: int | None) -> int | None:
+        """Return how many bonuses a budget pays for."""
+        return None if budget is None else budget // self.price.minor
+
+    def first_budget(self) -> int | None:
+        """Return the principal's budget, which is in units of reward, in money."""
+        bonuses = affordable(self.principal.budget, self.principal.bonus)
+        return None if bonuses is None else bonuses * self.price.minor
+
+
+def encode_part(part: Any) -> Any:
+    """Return a part of a principal as plain data: its name, and its parameters."""
+    if not is_dataclass(part) or isinstance(part, type):
+        return part
+    name = type(part).__name__
+    if _PARTS.get(name) is not type(part):
+        raise InvalidInput(
+            f"principal must be made of freepull's own parts, because a campaign's log has to name them, got {name}."
+        )
+    return {"part": name} | {
+        field.name: encode_part(getattr(part, field.name)) for field in fields(part) if field.init
+    }
+
+
+def decode_part(plain: Any) -> Any:
+    """Read what `encode_part` wrote; what was said when the campaign was created is not said again."""
+    if not isinstance(plain, dict):
+        return plain
+    values = {name: decode_part(value) for name, value in plain.items() if name != "part"}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return _PARTS[plain["part"]](**values)
+
+
+def arm_names(arms: Any) -> tuple[str, ...]:
+    """Check the names of arms; a number stands for "arm 0", "arm 1" and so on."""
+    if isinstance(arms, int) and not isinstance(arms, bool):
+        return tuple(f"arm {k}" for k in range(checks.whole("arms", arms, 2, MOST_ARMS)))
+    names = _names("arms", arms)
+    if not 2 <= len(names) <= MOST_ARMS:
+        raise InvalidInput(f"arms must be from 2 to {MOST_ARMS:,} names, got {len(names)}.")
+    return tuple(names)
+
+
+def agent_names(agents: Any) -> list[str] | int:
+    """Check the names of agents; a number of agents stands for agents without names."""
+    if isinstance(agents, int) and not isinstance(agents, bool):
+        return checks.whole("agents", agents, 1, (1 << 32) - 1)
+    names = _names("agents", agents)
+    for name in names:
+        if name.startswith("#"):
+            raise InvalidInput(f"agents must not have names that begin with '#', which stands for a number, got {name!r}.")
+    return names
+
+
+def _names(kind: str, given: Any) -> list[str]:
+    if isinstance(given, (str, bytes)) or not hasattr(given, "__iter__"):
+        raise InvalidInput(f"{kind} must be a list of names, or how many, got {checks.shown(given)}.")
+    names = list(given)
+    for name in names:
+        if not isinstance(name, str) or not name.strip() or len(name) > LONGEST_NAME or not name.isprintable():
+            raise InvalidInput(
+                f"{kind} must be printable names of at most {LONGEST_NAME} characters, got {checks.shown(name)}."
+            )
+    if len(set(names)) < len(names):
+        raise InvalidInput(f"{kind} must be different names, got {Counter(names).most_common(1)[0][0]!r} twice.")
+    return names

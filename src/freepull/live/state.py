@@ -1,0 +1,258 @@
+"""The campaign in memory: a trial, offers, money and people, changed by events and by nothing else.
+
+`apply` and `tell` are deterministic and read no clock. Fresh events get filled in what they decide; events from the
+log say it already, and replay only verifies it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from freepull.errors import InvalidInput, ReplayDiffers, WrongMoment
+from freepull.live.audit import audit_row
+from freepull.live.events import DROPPED, ENDINGS, OUTCOME, PAID, REFUSED, Event, Kind, Records, event_of
+from freepull.live.offers import Offers, Standing
+from freepull.live.people import People
+from freepull.live.rows import Rows, put
+from freepull.live.settings import Settings
+from freepull.live.trials import changes, essence, start, tell_many
+from freepull.principal import Trial
+
+
+class State:
+    """Everything that a campaign is, between two events."""
+
+    def __init__(self, settings: Settings, rows: Rows | None = None) -> None:
+        self.settings = settings
+        self.rows = rows
+        """Where rows for the tables are put; None while they are not wanted."""
+        self.status = "enrolling"
+        """enrolling, running, paused or stopped."""
+        self.events = 0
+        """How many there were; also the number of the next one."""
+        self.at = 0
+        """The time of the last event."""
+        self.people = People()
+        self.offers = Offers(settings.price, settings.budget)
+        self.panel = 0
+        """How many agents the verdict speaks of; whoever comes later is observed only."""
+        self.weights: list[float] | None = None
+        self.started: Trial | None = None
+        self.observations = self.observed = 0
+        """Pulls that count, and pulls of late joiners."""
+        self.pulls: NDArray[np.int64] = np.zeros(len(settings.arms), np.int64)
+        """Pulls that count, by arm."""
+        self.paid = [0] * len(settings.arms)
+        self.in_step = 0
+        """Pulls that count since the last step ended."""
+        self.acted: NDArray[np.bool_] = np.zeros(0, bool)
+        """Who has acted in this step."""
+        self.round_closes: int | None = None
+        self.refused: list[tuple[int, int]] = []
+        """Refusals of this step: agent and offer."""
+        self.decision: dict[str, Any] | None = None
+        """The verdict, once the trial is decided."""
+        self.stopped_why = ""
+
+    @property
+    def trial(self) -> Trial:
+        """The trial, which exists from the start on."""
+        if self.started is None:
+            raise WrongMoment(f"campaign {self.settings.name!r} has not started; start it first.")
+        return self.started
+
+    def apply_many(self, records: Records, more: dict[int, dict[str, Any]]) -> None:
+        """Apply events from the log, runs of pulls at once."""
+        others = np.flatnonzero(records["kind"] != Kind.TOLD).tolist()
+        begin = 0
+        for i in [*others, len(records)]:
+            if i > begin:
+                self.tell(records[begin:i])
+            if i < len(records):
+                self.apply(event_of(records[i], more.get(i)))
+            begin = i + 1
+
+    def apply(self, event: Event, fresh: bool = False) -> Event:
+        """Apply an event that is not a pull; return it, with what it decided if it is fresh."""
+        done = _APPLY[Kind(event.kind)](self, event, fresh) or event
+        row = audit_row(self.events, done)
+        if row is not None:
+            put(self.rows, "audit", *row)
+        self.at = event.at
+        self.events += 1
+        return done
+
+    def tell(self, records: Records, fresh: bool = False) -> None:
+        """Apply pulls, in their order; outcomes are filled in if they are fresh, and must agree if not."""
+        agents = records["agent"].astype(np.int64)
+        counted = agents < self.panel
+        own = slice(None) if counted.all() else counted
+        outcomes, ended = np.zeros(len(records), np.uint8), np.zeros(len(records), np.uint32)
+        outcomes[own] = tell_many(self.trial, agents[own], records["arm"][own], records["value"][own])
+        for i in self._ending(agents, outcomes):
+            outcomes[i], ended[i] = self._end_offer(int(agents[i]), int(outcomes[i]) or DROPPED, int(records["at"][i]))
+        if fresh:
+            records["flags"] |= outcomes
+            records["offer"] = ended
+        elif not (np.array_equal(records["flags"] & OUTCOME, outcomes) and np.array_equal(records["offer"], ended)):
+            raise self._differs("its pulls did something else to open offers")
+        self.people.back(agents)
+        self.people.number(records, self.events)
+        self.acted[agents[own]] = True
+        self.pulls += np.bincount(records["arm"][own], minlength=len(self.pulls))
+        pulls = int(counted.sum())
+        self.in_step += pulls
+        self.observations += pulls
+        self.observed += len(records) - pulls
+        self.events += len(records)
+        self.at = int(records["at"][-1])
+
+    def _ending(self, agents: NDArray[np.int64], outcomes: NDArray[np.uint8]) -> list[int]:
+        """Return which pulls end an offer: by the trial's word, or as the first one after it was recalled."""
+        places = set(np.flatnonzero(outcomes).tolist())
+        recalled = {agent for agent in self.offers.recalled}
+        for i in np.flatnonzero(np.isin(agents, list(recalled))).tolist() if recalled else ():
+            if int(agents[i]) in recalled:
+                recalled.remove(int(agents[i]))
+                places.add(i)
+        return sorted(places)
+
+    def _end_offer(self, agent: int, outcome: int, at: int) -> tuple[int, int]:
+        standing = self.offers.end(agent, str(ENDINGS[outcome]), at, self.rows)
+        self.people.silent.pop(agent, None)
+        if outcome == PAID:
+            self.paid[standing.arm] += 1
+        elif outcome == REFUSED:
+            self.refused.append((agent, standing.offer))
+        return outcome, standing.offer
+
+    def _enrolled(self, event: Event, fresh: bool) -> None:
+        self.people.enrolled += event.value
+        if self.started is None:
+            self.panel = self.people.enrolled
+            if (event.more or {}).get("weights") is not None:
+                self.weights = [*(self.weights or []), *(event.more or {})["weights"]]
+
+    def _started(self, event: Event, fresh: bool) -> None:
+        trial = start(self.settings, self.panel, self.weights)
+        trial.afford(self.settings.affordable(self.offers.budget))
+        self.started, self.status = trial, "running"
+        self.acted = np.zeros(self.panel, bool)
+        self._open_round(event.at)
+
+    def _offered(self, event: Event, fresh: bool) -> None:
+        offer = self.trial.ask(event.agent)
+        if offer is None or offer.arm != event.arm:
+            raise self._differs(f"agent {event.agent} is not wanted for arm {event.arm}")
+        deadline = event.at + self.settings.offer_lasts if self.round_closes is None else self.round_closes
+        standing = Standing(event.offer, event.agent, event.arm, self.trial.steps + 1, event.at, deadline)
+        self.offers.issue(standing, self.rows)
+
+    def _expired(self, event: Event, fresh: bool) -> None:
+        self.trial.cancel(event.agent)
+        self.offers.end(event.agent, "expired", event.at, self.rows)
+        self.people.expire(event.agent, event.at + self.settings.cool_down)
+        self.trial.resting.add(event.agent)
+
+    def _recalled(self, event: Event, fresh: bool) -> None:
+        self.trial.recall(event.agent)
+        self.offers.recall(event.agent, self.rows)
+
+    def _cancelled(self, event: Event, fresh: bool) -> None:
+        self.trial.cancel(event.agent)
+        self.offers.end(event.agent, "cancelled", event.at, self.rows)
+
+    def _step_ended(self, event: Event, fresh: bool) -> Event | None:
+        trial, active = self.trial, self.trial.active
+        trial.resting = self.people.rested(event.at)
+        trial.end_step()
+        facts = changes(trial, active, self.refused, decided=self.decision is not None)
+        if not fresh and (essence(event.more) != essence(facts) or event.value != trial.steps):
+            raise self._differs(f"step {trial.steps} ended with {essence(facts)} and not {essence(event.more)}")
+        told = facts if fresh else event.more or {}
+        self.decision = told.get("decided", self.decision)
+        for agent, offer, until in facts.get("bans", ()):
+            put(self.rows, "bans", *self.people.ban(agent, offer, trial.steps, until, event.at))
+        self.refused.clear()
+        self.acted[:] = False
+        self.in_step = 0
+        self._open_round(event.at)
+        return event._replace(more=facts or None) if fresh else None
+
+    def _parked(self, event: Event, fresh: bool) -> None:
+        """Let an agent leave who lets offers expire, unless the panel cannot do without it."""
+        self.people.silent.pop(event.agent, None)
+        try:
+            self._left(event, fresh)
+        except InvalidInput:
+            return
+        self.people.left.discard(event.agent)
+        self.people.parked.add(event.agent)
+
+    def _left(self, event: Event, fresh: bool) -> None:
+        self.trial.leave(event.agent)
+        self.people.parked.discard(event.agent)
+        self.people.left.add(event.agent)
+
+    def _unbanned(self, event: Event, fresh: bool) -> None:
+        self.trial.unban(event.agent)
+        ban = self.people.banned.pop(event.agent, None)
+        if ban is not None:
+            put(self.rows, "bans", *ban[:-1], event.at)
+
+    def _withdrawn(self, event: Event, fresh: bool) -> None:
+        self.trial.withdraw(event.arm)
+
+    def _budget(self, event: Event, fresh: bool) -> None:
+        self.offers.budget = (event.more or {})["budget"]
+        if self.started is not None:
+            self.trial.afford(self.settings.affordable(self.offers.budget))
+
+    def _paused(self, event: Event, fresh: bool) -> None:
+        self.status, self.round_closes = "paused", None
+
+    def _resumed(self, event: Event, fresh: bool) -> None:
+        self.status = "running"
+        self._open_round(event.at)
+
+    def _stopped(self, event: Event, fresh: bool) -> None:
+        self.status, self.round_closes = "stopped", None
+        self.stopped_why = str((event.more or {}).get("why", ""))
+
+    def _nothing(self, event: Event, fresh: bool) -> None:
+        return
+
+    def _open_round(self, at: int) -> None:
+        lasts = self.settings.round_lasts
+        self.round_closes = at + lasts if lasts is not None and self.status == "running" else None
+
+    def _differs(self, what: str) -> ReplayDiffers:
+        return ReplayDiffers(
+            f"event {self.events} of campaign {self.settings.name!r} cannot be replayed as the log has it: {what}; "
+            "open it with the freepull that wrote it, or restore a backup."
+        )
+
+
+_APPLY: dict[Kind, Callable[[State, Event, bool], Event | None]] = {
+    Kind.CREATED: State._nothing,
+    Kind.ENROLLED: State._enrolled,
+    Kind.STARTED: State._started,
+    Kind.OFFERED: State._offered,
+    Kind.EXPIRED: State._expired,
+    Kind.RECALLED: State._recalled,
+    Kind.CANCELLED: State._cancelled,
+    Kind.STEP_ENDED: State._step_ended,
+    Kind.PARKED: State._parked,
+    Kind.LEFT: State._left,
+    Kind.UNBANNED: State._unbanned,
+    Kind.WITHDRAWN: State._withdrawn,
+    Kind.BUDGET: State._budget,
+    Kind.PAUSED: State._paused,
+    Kind.RESUMED: State._resumed,
+    Kind.STOPPED: State._stopped,
+    Kind.NOTED: State._nothing,
+}

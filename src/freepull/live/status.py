@@ -1,0 +1,101 @@
+"""How a campaign stands, in words and numbers that people read."""
+
+from __future__ import annotations
+
+from itertools import islice
+
+import numpy as np
+
+from freepull.live.batches import Register
+from freepull.live.money import Money
+from freepull.live.replies import Arm, Status, Verdict
+from freepull.live.state import State
+from freepull.live.times import shown
+from freepull.principal import Grounds
+
+NAMED = 10
+"""So many agents are named."""
+
+
+def status_of(state: State, register: Register) -> Status:
+    """Return how a campaign stands."""
+    trial, settings, offers = state.started, state.settings, state.offers
+    decision = state.decision
+    endings, currency = offers.endings, offers.price.currency
+    leader = None if trial is None else register.arms[trial.rule.leader()]
+    return Status(
+        name=settings.name,
+        status=state.status,
+        why=state.stopped_why,
+        phase=None if trial is None else trial.phase,
+        mode=settings.mode,
+        step=0 if trial is None else trial.steps,
+        in_step=state.in_step,
+        horizon=settings.horizon,
+        kappa=None if trial is None else trial.kappa,
+        agents=state.panel,
+        late_joiners=state.people.enrolled - state.panel,
+        observations=state.observations,
+        observed_only=state.observed,
+        arms=_arms(state, register),
+        threshold=None if trial is None else trial.rule.goes_at,
+        leader=leader,
+        decided=decision is not None,
+        certified=decision is not None and bool(decision["certified"]),
+        offered=offers.made,
+        open_offers=len(offers.open),
+        paid=endings["paid"],
+        refused=endings["refused"],
+        expired=endings["expired"],
+        cancelled=endings["cancelled"],
+        banned=0 if trial is None else sum(trial.banned_until[m] > trial.steps for m in state.people.banned),
+        absent=state.people.absent,
+        awaited=[register.shown(agent) for agent in awaited(state)],
+        spent=Money(offers.spent, currency),
+        reserved=Money(offers.reserved, currency),
+        budget=None if offers.budget is None else Money(offers.budget, currency),
+        events=state.events,
+        at=shown(state.at),
+    )
+
+
+def verdict_of(state: State, register: Register) -> Verdict:
+    """Return the verdict: as it was logged once it is decided, as it stands until then."""
+    spent = Money(state.offers.spent, state.offers.price.currency)
+    decision = state.decision
+    if decision is not None:
+        grounds = Grounds(**decision["rests_on"] | {"assumptions": tuple(decision["rests_on"]["assumptions"])})
+        arm, step = register.arms[decision["arm"]], state.trial.decided_at
+        return Verdict(arm, True, bool(decision["certified"]), decision["why"], step, spent, grounds)
+    trial = state.trial
+    why = trial.rule.standing()
+    missing = awaited(state)
+    if missing:
+        why += f"; awaited: {', '.join(register.shown(agent) for agent in missing)}"
+    return Verdict(register.arms[trial.rule.leader()], False, False, why, None, spent, trial.panel.grounds())
+
+
+def awaited(state: State) -> list[int]:
+    """Return whom the rule or the round waits for, at most ten of them."""
+    trial = state.started
+    if trial is None or state.decision is not None or state.status == "stopped":
+        return []
+    people = state.people
+    absent = sorted(people.parked | people.left | {m for m in people.banned if trial.banned_until[m] > trial.steps})
+    found = list(islice((agent for agent in absent if trial.rule.awaits(agent)), NAMED))
+    if state.settings.mode == "rounds" and state.in_step > 0:
+        gone = people.parked | people.left
+        silent = (int(m) for m in np.flatnonzero(~state.acted) if int(m) not in gone and int(m) not in found)
+        found += list(islice(silent, NAMED - len(found)))
+    return found
+
+
+def _arms(state: State, register: Register) -> list[Arm]:
+    trial = state.started
+    if trial is None:
+        return [Arm(name, True, None, None, 0, 0) for name in register.arms]
+    bounds = trial.rule.bounds()
+    return [
+        Arm(name, trial.rule.active[k], trial.rule.mean(k), float(bounds[k]), int(state.pulls[k]), state.paid[k])
+        for k, name in enumerate(register.arms)
+    ]

@@ -1,0 +1,127 @@
+"""Campaigns in PostgreSQL, through psycopg: a schema of its own, one connection, and a lease for every campaign."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any, ClassVar
+
+from freepull.errors import Fenced, MissingExtra, StoreError
+from freepull.live.rows import Row
+from freepull.live.stores.base import Lease
+from freepull.live.stores.sql import SqlStore, Statements
+
+try:
+    import psycopg
+    from psycopg.conninfo import conninfo_to_dict
+except ImportError as error:  # pragma: no cover - a test runs this in a process of its own
+    raise MissingExtra(
+        "campaigns need psycopg for PostgreSQL; install freepull with pip install 'freepull[live]'."
+    ) from error
+
+LOCK = 0x66707531
+"""The advisory lock under which tables are made."""
+
+
+class PostgresStore(SqlStore):
+    """The schema ``freepull`` of a database."""
+
+    words: ClassVar[dict[str, str]] = {
+        "blob": "BYTEA",
+        "serial": "BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY",
+        "clustered": "",
+        "now": "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint",
+    }
+
+    def __init__(self, url: str, *, lease_seconds: float = 5.0) -> None:
+        self.lease_seconds = lease_seconds
+        self._lock = threading.RLock()
+        self.url = "postgresql"
+        with self._failing():
+            told = conninfo_to_dict(url)
+            self.url = f"postgresql://{told.get('host', 'localhost')}/{told.get('dbname', '')}"
+            self._connection = psycopg.connect(url, autocommit=True, connect_timeout=10, tcp_user_timeout=20_000)
+        try:
+            self._prepare()
+        except BaseException:
+            self._connection.close()
+            raise
+
+    def _prepare(self) -> None:
+        """See to it that a commit is durable, and that one that hangs cannot hold others up for longer than a lease."""
+        for setting in ("fsync", "full_page_writes"):
+            if self.query(f"SHOW {setting}") != [("on",)]:
+                raise StoreError(f"{self.url} runs with {setting} = off, where nothing is durable; turn it on.")
+        with self._lock, self._failing():
+            if self._connection.execute("SHOW synchronous_commit").fetchall() in ([("off",)], [("local",)]):
+                self._connection.execute("SET synchronous_commit = on")
+            self._connection.execute(f"SET idle_in_transaction_session_timeout = {round(self.lease_seconds * 1000)}")
+            with self._connection.transaction():
+                self._connection.execute(f"SELECT pg_advisory_xact_lock({LOCK})")
+                self._connection.execute("CREATE SCHEMA IF NOT EXISTS freepull")
+                self._connection.execute("CREATE TABLE IF NOT EXISTS freepull.version (number BIGINT NOT NULL)")
+            self._connection.execute("SET search_path = freepull")
+        self.migrate()
+
+    @contextmanager
+    def transaction(self) -> Iterator[Statements]:
+        """Run what follows all at once and durably, or not at all; whether a failed commit counts is found by reading."""
+        with self._lock, self._failing(), self._connection.transaction():
+            yield _Statements(self._connection)
+
+    def query(self, sql: str, values: Row = ()) -> list[Row]:
+        """Read."""
+        with self._lock, self._failing():
+            return _Statements(self._connection).run(sql, values)
+
+    def find_events(self, lease: Lease, ids: Iterable[bytes]) -> dict[bytes, tuple[int, bytes]]:
+        """Return the event ids that are known."""
+        sql = "SELECT id, event, record FROM event_ids WHERE campaign = ? AND id = ANY(?)"
+        found = self.query(sql, (lease.campaign, list(ids)))
+        return {key: (event, record) for key, event, record in found}
+
+    def version(self, do: Statements) -> int:
+        """Return the number of the last migration, and keep others from making the next one at the same time."""
+        do.run(f"SELECT pg_advisory_xact_lock({LOCK})")
+        return int(do.run("SELECT coalesce(max(number), 0) FROM version")[0][0])
+
+    def set_version(self, do: Statements, number: int) -> None:
+        """Note the number of the last migration."""
+        do.run("INSERT INTO version VALUES (?)", (number,))
+
+    def close(self) -> None:
+        """Close the connection."""
+        with self._lock:
+            self._connection.close()
+
+    @contextmanager
+    def _failing(self) -> Iterator[None]:
+        """Turn PostgreSQL's errors into ours."""
+        try:
+            yield
+        except psycopg.errors.UniqueViolation as error:
+            raise Fenced(f"{self.url} has these rows already ({_line(error)}), so somebody else wrote them.") from error
+        except psycopg.Error as error:
+            raise StoreError(f"{self.url} failed: {_line(error)}.") from error
+
+
+class _Statements:
+    """Statements on a connection."""
+
+    def __init__(self, connection: psycopg.Connection[Any]) -> None:
+        self._connection = connection
+
+    def run(self, sql: str, values: Row = ()) -> list[Row]:
+        """Run a statement and return its rows."""
+        cursor = self._connection.execute(sql.replace("?", "%s"), values, binary=True)  # type: ignore[arg-type]
+        return cursor.fetchall() if cursor.description else []
+
+    def many(self, sql: str, rows: list[Row]) -> None:
+        """Run a statement once for each row."""
+        with self._connection.cursor() as cursor:
+            cursor.executemany(sql.replace("?", "%s"), rows)  # type: ignore[arg-type]
+
+
+def _line(error: Exception) -> str:
+    return " ".join(str(error).split()).rstrip(".")

@@ -1,0 +1,209 @@
+"""What SQLite and PostgreSQL have in common: the statements, the lease, and numbered migrations."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager
+from importlib.resources import files
+from typing import Protocol
+
+from freepull.errors import CampaignBusy, CampaignExists, Fenced, NewerVersion, UnknownCampaign
+from freepull.live.rows import CHANGING, KEYS, TABLES, Row, Rows
+from freepull.live.stores.base import Lease, Store, steady
+
+PAGE = 256
+"""So many rows are read at a time."""
+MIGRATIONS = sorted(file for file in files(__package__).joinpath("migrations").iterdir() if file.name.endswith(".sql"))
+
+
+def _insert(table: str) -> str:
+    columns = ("campaign", *TABLES[table])
+    sql = f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))})"
+    if table not in CHANGING:
+        return sql
+    key, rest = columns[: 1 + KEYS[table]], columns[1 + KEYS[table] :]
+    changes = ", ".join(f"{column} = excluded.{column}" for column in rest)
+    return f"{sql} ON CONFLICT ({', '.join(key)}) DO UPDATE SET {changes}"
+
+
+INSERT = {table: _insert(table) for table in TABLES}
+
+
+class Statements(Protocol):
+    """What can be done within a transaction."""
+
+    def run(self, sql: str, values: Row = ()) -> list[Row]:
+        """Run a statement and return its rows."""
+        ...
+
+    def many(self, sql: str, rows: list[Row]) -> None:
+        """Run a statement once for each row."""
+        ...
+
+
+class SqlStore(Store):
+    """A store in SQL; the dialects fill in the words, and how to run a transaction."""
+
+    words: dict[str, str]
+    """{blob}, {serial}, {clustered}, and {now}: the database's time in microseconds."""
+    lease_seconds: float
+
+    @abstractmethod
+    def transaction(self) -> AbstractContextManager[Statements]:
+        """Run what follows all at once and durably, or not at all."""
+
+    @abstractmethod
+    def query(self, sql: str, values: Row = ()) -> list[Row]:
+        """Read."""
+
+    @abstractmethod
+    def version(self, do: Statements) -> int:
+        """Return the number of the last migration."""
+
+    @abstractmethod
+    def set_version(self, do: Statements, number: int) -> None:
+        """Note the number of the last migration."""
+
+    def migrate(self) -> None:
+        """Bring the tables up to date, or say that they are of a newer freepull."""
+        with self.transaction() as do:
+            version = self.version(do)
+            if version > len(MIGRATIONS):
+                raise NewerVersion(
+                    f"{self.url} was written by a newer freepull (its tables have version {version}, this one knows "
+                    f"{len(MIGRATIONS)}); install a newer freepull."
+                )
+            for number in range(version + 1, len(MIGRATIONS) + 1):
+                script = MIGRATIONS[number - 1].read_text().format_map(self.words)
+                lines = [line for line in script.splitlines() if not line.startswith("--")]
+                for statement in filter(str.strip, "\n".join(lines).split(";\n")):
+                    do.run(statement)
+                self.set_version(do, number)
+
+    def campaigns(self) -> list[str]:
+        """Return the names of all campaigns, sorted."""
+        return sorted(str(name) for (name,) in self.query("SELECT name FROM campaigns"))
+
+    def create(self, name: str, owner: str, rows: Rows) -> Lease:
+        """Make a campaign with its first rows."""
+        begun = steady()
+        with self.transaction() as do:
+            if do.run("SELECT 1 FROM campaigns WHERE name = ?", (name,)):
+                raise CampaignExists(f"{self.url} has a campaign {name!r} already; open it, or choose another name.")
+            ((campaign,),) = do.run(
+                f"INSERT INTO campaigns (name, epoch, owner, lease_until) VALUES (?, 1, ?, {self._until}) "
+                "RETURNING campaign",
+                (name, owner),
+            )
+            self._insert(do, campaign, rows)
+        return self._lease(campaign, name, 1, begun)
+
+    def claim(self, name: str, owner: str) -> Lease:
+        """Take a campaign over, if nobody else has it."""
+        begun = steady()
+        with self.transaction() as do:
+            found = do.run(
+                f"UPDATE campaigns SET epoch = epoch + 1, owner = ?, lease_until = {self._until} "
+                f"WHERE name = ? AND (lease_until <= {self.words['now']} OR owner = ?) RETURNING campaign, epoch",
+                (owner, name, owner),
+            )
+            if not found:
+                theirs = do.run("SELECT owner FROM campaigns WHERE name = ?", (name,))
+                raise self._busy(name, str(theirs[0][0])) if theirs else self.unknown(name)
+        return self._lease(*found[0][:1], name, found[0][1], begun)
+
+    def renew(self, lease: Lease) -> None:
+        """Prolong a lease."""
+        self.write(lease, {})
+
+    def release(self, lease: Lease) -> None:
+        """Give a lease back."""
+        with self.transaction() as do:
+            do.run(
+                "UPDATE campaigns SET lease_until = 0, owner = '' WHERE campaign = ? AND epoch = ?",
+                (lease.campaign, lease.epoch),
+            )
+        lease.until = 0.0
+
+    def write(self, lease: Lease, rows: Rows) -> None:
+        """Add rows, durably and all at once, and prolong the lease."""
+        begun = steady()
+        with self.transaction() as do:
+            self._hold(do, lease)
+            self._insert(do, lease.campaign, rows)
+        lease.until = begun + lease.seconds
+
+    def read(self, name: str, table: str, after: Row = ()) -> Iterator[Row]:
+        """Return a table's rows in the order of its key."""
+        key = TABLES[table][: KEYS[table]]
+        known = self.query("SELECT campaign FROM campaigns WHERE name = ?", (name,))
+        if not known:
+            raise self.unknown(name)
+        columns = ", ".join(TABLES[table])
+        while True:
+            where = f" AND ({', '.join(key)}) > ({', '.join('?' * len(key))})" if after else ""
+            page = self.query(
+                f"SELECT {columns} FROM {table} WHERE campaign = ?{where} ORDER BY {', '.join(key)} LIMIT {PAGE}",
+                (*known[0], *after),
+            )
+            yield from page
+            if len(page) < PAGE:
+                return
+            after = page[-1][: len(key)]
+
+    def remove(self, lease: Lease, table: str, column: str, below: int) -> None:
+        """Remove rows whose column is less than a number."""
+        with self.transaction() as do:
+            self._hold(do, lease)
+            do.run(f"DELETE FROM {table} WHERE campaign = ? AND {column} < ?", (lease.campaign, below))
+
+    def erase_names(self, lease: Lease, agents: Iterable[int] | None) -> None:
+        """Erase names."""
+        with self.transaction() as do:
+            self._hold(do, lease)
+            if agents is None:
+                do.run("DELETE FROM names WHERE campaign = ?", (lease.campaign,))
+            else:
+                do.many(
+                    "DELETE FROM names WHERE campaign = ? AND agent = ?", [(lease.campaign, agent) for agent in agents]
+                )
+
+    def totals(self, name: str) -> tuple[int, int]:
+        """Return how many entries the ledger has, and their sum."""
+        sql = "SELECT count(*), coalesce(sum(amount), 0) FROM ledger JOIN campaigns USING (campaign) WHERE name = ?"
+        ((entries, amount),) = self.query(sql, (name,))
+        return int(entries), int(amount)
+
+    def unknown(self, name: str) -> UnknownCampaign:
+        """Return the error for a campaign that is not there."""
+        there = ", ".join(self.campaigns()[:10])
+        return UnknownCampaign(f"{self.url} has no campaign {name!r}; it has {there or 'none at all'}.")
+
+    @property
+    def _until(self) -> str:
+        micros = 0 if self.lease_seconds == float("inf") else round(self.lease_seconds * 1e6)
+        return f"{self.words['now']} + {micros}"
+
+    def _lease(self, campaign: int, name: str, epoch: int, begun: float) -> Lease:
+        return Lease(int(campaign), name, int(epoch), self.lease_seconds, begun + self.lease_seconds)
+
+    def _hold(self, do: Statements, lease: Lease) -> None:
+        held = do.run(
+            f"UPDATE campaigns SET lease_until = {self._until} WHERE campaign = ? AND epoch = ? RETURNING 1",
+            (lease.campaign, lease.epoch),
+        )
+        if not held:
+            lease.until = 0.0
+            raise Fenced(f"campaign {lease.name!r} was taken over by another process; this one answers nothing.")
+
+    def _insert(self, do: Statements, campaign: int, rows: Rows) -> None:
+        for table, batch in rows.items():
+            if batch:
+                do.many(INSERT[table], [(campaign, *row) for row in batch])
+
+    def _busy(self, name: str, owner: str) -> CampaignBusy:
+        return CampaignBusy(
+            f"campaign {name!r} is held by {owner}; ask there, or wait until it is closed or its lease has run out.",
+            owner,
+        )
