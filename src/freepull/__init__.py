@@ -14,6 +14,7 @@ from freepull.version import __version__ as __version__
 if TYPE_CHECKING:
     from freepull import agents, answers, charts, errors, instances, rewards
     from freepull.game import Game
+    from freepull.live import AsyncCampaign, Campaign
     from freepull.principal import Grounds, Offer, Principal, Trial, Verdict, personalised, protocols, rules
     from freepull.principal import schedules as observe
     from freepull.simulation import Result, simulate
@@ -28,6 +29,8 @@ _HOME = {
     "observe": "freepull.principal.schedules",
     "protocols": "freepull.principal.protocols",
     "rules": "freepull.principal.rules",
+    "AsyncCampaign": "freepull.live:AsyncCampaign",
+    "Campaign": "freepull.live:Campaign",
     "Game": "freepull.game:Game",
     "Grounds": "freepull.principal:Grounds",
     "Offer": "freepull.principal:Offer",
@@ -40,6 +43,8 @@ _HOME = {
 }
 
 __all__ = [
+    "AsyncCampaign",
+    "Campaign",
     "Game",
     "Grounds",
     "Offer",

@@ -100,7 +100,7 @@ class Fenced(StoreError):
 
 
 class WriterEnded(StoreError):
-    """A commit failed, so the campaign was closed; whether the last events are stored is known after opening it again."""
+    """A commit failed, so the campaign was closed; whether it counts is known when the log is read again."""
 
 
 class NewerVersion(StoreError):

@@ -115,7 +115,7 @@ class Register:
             except TypeError:
                 reward = 0.0
                 errors[i] = InvalidInput(
-                    f"an observation must be (agent, arm, reward) or (agent, arm, reward, event), got {checks.shown(given)}."
+                    f"an observation must be (agent, arm, reward), or that and an event, got {checks.shown(given)}."
                 )
             agents.append(agent)
             arms.append(arm)

@@ -48,7 +48,8 @@ class Campaign:
     """
 
     def __init__(self, core: Core) -> None:
-        self._core = core
+        self.core = core
+        """The open campaign behind it."""
 
     @classmethod
     def create(
@@ -139,24 +140,26 @@ class Campaign:
     @property
     def settings(self) -> Settings:
         """What was agreed when the campaign was created."""
-        return self._core.settings
+        return self.core.settings
 
     @property
     def name(self) -> str:
         """The campaign's name."""
-        return self._core.name
+        return self.core.name
 
     def ask(self, agent: str | int) -> Offer | None:
         """Return the offer for an agent, if there is one; asking again returns the same offer while it is open."""
-        return self._core.ask(agent).result()
+        return self.core.ask(agent).result()
 
     def tell(self, agent: str | int, arm: str | int, reward: float, event: str | int | None = None) -> Told:
         """Tell one pull. With an ``event``, an id or the agent's own number, it is safe to repeat."""
-        (told,) = self._core.tell([(agent, arm, reward, event)], strict=True).result()
+        (told,) = self.core.tell([(agent, arm, reward, event)], strict=True).result()
         return cast(Told, told)
 
     @overload
-    def tell_many(self, observations: Iterable[Any], *, errors: Literal["raise"] = "raise", by: str = "") -> list[Told]: ...
+    def tell_many(
+        self, observations: Iterable[Any], *, errors: Literal["raise"] = "raise", by: str = ""
+    ) -> list[Told]: ...
 
     @overload
     def tell_many(
@@ -170,96 +173,100 @@ class Campaign:
         the error stands in its place.
         """
         strict = checks.one_of("errors", errors, ERRORS) == "raise"
-        return self._core.tell(observations, strict, by).result()
+        return self.core.tell(observations, strict, by).result()
 
     def start(self, by: str = "") -> None:
         """Close the panel and begin."""
-        self._core.start(by).result()
+        self.core.start(by).result()
 
     def pause(self, by: str = "") -> None:
         """Make no offers until `resume`, and take the open ones back; pulls are still told and still count."""
-        self._core.pause(by).result()
+        self.core.pause(by).result()
 
     def resume(self, by: str = "") -> None:
         """Make offers again."""
-        self._core.resume(by).result()
+        self.core.resume(by).result()
 
     def stop(self, why: str = "", by: str = "") -> None:
-        """End the campaign for good; only pulls of offered arms that are on their way can still be told, and are paid."""
-        self._core.stop(why, by).result()
+        """End the campaign for good; a pull of an offered arm that is on its way can still be told, and is paid."""
+        self.core.stop(why, by).result()
 
     def budget(self, budget: str | None, by: str = "") -> None:
         """Change the most that may be spent, such as "500 EUR"; None: no limit."""
-        self._core.budget(budget, by).result()
+        self.core.budget(budget, by).result()
 
-    def add_agents(self, agents: Sequence[str] | int, weights: Sequence[float] | None = None, by: str = "") -> list[int]:
+    def add_agents(
+        self, agents: Sequence[str] | int, weights: Sequence[float] | None = None, by: str = ""
+    ) -> list[int]:
         """Enrol agents; return their numbers. From the start on they are late joiners."""
-        return self._core.enrol(agents, weights, by).result()
+        return self.core.enrol(agents, weights, by).result()
 
     def leave(self, agent: str | int, by: str = "") -> None:
         """Note that an agent has left; what follows was agreed when the campaign was created."""
-        self._core.leave(agent, by).result()
+        self.core.leave(agent, by).result()
 
     def unban(self, agent: str | int, by: str = "") -> None:
         """End an agent's ban and forget its refusals."""
-        self._core.unban(agent, by).result()
+        self.core.unban(agent, by).result()
 
     def withdraw(self, arm: str | int, by: str = "") -> None:
         """Take an arm out; it must have been provided for when the campaign was created."""
-        self._core.withdraw(arm, by).result()
+        self.core.withdraw(arm, by).result()
 
     def erase_names(self, agents: Sequence[str | int] | None = None, by: str = "") -> None:
         """Erase the names of agents, of all if none are given; the log and the tables know them by number."""
-        self._core.erase(agents, by).result()
+        self.core.erase(agents, by).result()
 
     def status(self) -> Status:
         """Say how the campaign stands."""
-        return self._core.status().result()
+        return self.core.status().result()
 
     def verdict(self) -> Verdict:
         """Say which arm, whether that is decided and certified, why, and what it rests on."""
-        return self._core.verdict().result()
+        return self.core.verdict().result()
 
     def ledger(self, after: int = 0) -> list[LedgerEntry]:
         """Return what was paid, from behind an entry on."""
-        return list(tables.ledger(self._core.store, self._core.register, after))
+        return list(tables.ledger(self.core.store, self.core.register, after))
 
     def offers(self, after: int = 0) -> list[OfferRow]:
         """Return all offers, from behind an offer on."""
-        return list(tables.offers(self._core.store, self._core.register, after))
+        return list(tables.offers(self.core.store, self.core.register, after))
 
     def bans(self) -> list[BanRow]:
         """Return all bans."""
-        return list(tables.bans(self._core.store, self._core.register))
+        return list(tables.bans(self.core.store, self.core.register))
 
     def audit(self, after: int = -1) -> list[AuditEntry]:
         """Return who did what, and what was concluded, from behind an event on."""
-        return list(tables.audit(self._core.store, self._core.register, after))
+        return list(tables.audit(self.core.store, self.core.register, after))
 
     def export(self, path: str | Path, what: str = "observations") -> int:
         """Write observations or the ledger to a .parquet or .csv file; return how many rows."""
-        return exports.export(self._core.store, self._core.register, path, what)
+        return exports.export(self.core.store, self.core.register, path, what)
 
     def import_observations(self, path: str | Path, by: str = "") -> int:
         """Tell the observations of a file with the columns agent, arm, reward and perhaps event; return how many.
 
         Nothing is told if a row names an unknown agent or arm or has a wrong reward. Safe to repeat.
         """
-        return exports.tell_file(self._core, path, by)
+        return exports.tell_file(self.core, path, by)
 
     def backup(self, path: str | Path) -> None:
         """Copy the SQLite file as it is now to a new one, while the campaign goes on."""
-        store = self._core.store
+        store = self.core.store
         if not hasattr(store, "backup"):
             raise InvalidInput(f"{store.url} makes its own backups; use its tools, for example pg_dump.")
         store.backup(path)
 
     def close(self) -> None:
         """Do what is queued and close; closing twice does no harm."""
-        self._core.close()
+        self.core.close()
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self.close()

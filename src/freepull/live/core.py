@@ -53,12 +53,15 @@ class Core:
         for agent, name in store.read(self.name, "names"):
             self.register.add(agent, name)
         state.rows = {}
-        self._lease = lease
+        self._lease, self._closed = lease, False
         self._desk = Desk(state, log)
         self.writer = Writer(store, lease, self._desk, clock, most_queued)
+        self.writer.on_end = self._forget
 
     @classmethod
-    def create(cls, url: str | Store, settings: Settings, agents: Any, weights: Any, by: str, clock: Clock | None) -> Core:
+    def create(
+        cls, url: str | Store, settings: Settings, agents: Any, weights: Any, by: str, clock: Clock | None
+    ) -> Core:
         """Write a campaign's first events and open it."""
         names = agent_names(agents)
         count = names if isinstance(names, int) else len(names)
@@ -79,7 +82,9 @@ class Core:
             return here.keep(cls(store, store.create(settings.name, OWNER, rows), state, log, clock, MOST_QUEUED))
 
     @classmethod
-    def open(cls, url: str | Store, name: str, clock: Clock | None, wait: float, most_queued: int = MOST_QUEUED) -> Core:
+    def open(
+        cls, url: str | Store, name: str, clock: Clock | None, wait: float, most_queued: int = MOST_QUEUED
+    ) -> Core:
         """Read a campaign back and own it; wait so many seconds for another owner to let go."""
         store = connect(url)
         with _Here(store, name) as here:
@@ -96,13 +101,16 @@ class Core:
     def close(self) -> None:
         """Do what is queued, give the lease back, and close."""
         self.writer.close()
+        if self._closed or self.writer.ended is not None:
+            return
+        self._closed = True
+        self._forget()
+        self.store.release(self._lease)
+        self.store.close()
+
+    def _forget(self) -> None:
         with _GUARD:
-            if (self.store.url, self.name) not in _HERE:
-                return
             _HERE.discard((self.store.url, self.name))
-        if self.writer.ended is None:
-            self.store.release(self._lease)
-            self.store.close()
 
     def do(self, run: Callable[[Desk, int], Reply]) -> Future[Reply]:
         """Let the writer do something."""
@@ -232,7 +240,9 @@ class _Here:
         with _GUARD:
             if self.entry in _HERE:
                 self.store.close()
-                raise CampaignBusy(f"campaign {self.entry[1]!r} is open in this process already; use that one, or close it.")
+                raise CampaignBusy(
+                    f"campaign {self.entry[1]!r} is open in this process already; use that one, or close it."
+                )
             _HERE.add(self.entry)
         return self
 
@@ -262,5 +272,7 @@ def _claim(store: Store, name: str, wait: float) -> Lease:
 def who(by: Any, name: str = "by") -> str:
     """Check a text for the audit: who does something, or why."""
     if not isinstance(by, str) or len(by) > LONGEST_NAME or not (by == "" or by.isprintable()):
-        raise InvalidInput(f"{name} must be a printable text of at most {LONGEST_NAME} characters, got {checks.shown(by)}.")
+        raise InvalidInput(
+            f"{name} must be a printable text of at most {LONGEST_NAME} characters, got {checks.shown(by)}."
+        )
     return by

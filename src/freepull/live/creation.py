@@ -38,7 +38,9 @@ def agree(
 ) -> Settings:
     """Check the settings of a campaign and return them, or raise a sentence that names the wrong one."""
     if not isinstance(name, str) or not name.strip() or len(name) > LONGEST_NAME or not name.isprintable():
-        raise InvalidInput(f"name must be a printable text of at most {LONGEST_NAME} characters, got {checks.shown(name)}.")
+        raise InvalidInput(
+            f"name must be a printable text of at most {LONGEST_NAME} characters, got {checks.shown(name)}."
+        )
     principal = Principal() if principal is None else principal
     checks.instance("principal", principal, Principal, "a freepull.Principal(...)")
     encode_part(principal)

@@ -71,7 +71,7 @@ def ledger(store: Store, register: Register) -> pl.DataFrame:
         (it.entry, it.offer, it.agent, it.arm, it.amount.minor, it.amount.currency, str(it.amount), it.at)
         for it in tables.ledger(store, register)
     ]
-    schema = {
+    schema: dict[str, Any] = {
         "entry": pl.Int64,
         "offer": pl.Int64,
         "agent": pl.String,
@@ -103,7 +103,9 @@ def read(path: str | Path) -> list[Observation]:
     if source.suffix not in FORMS or not source.is_file():
         raise InvalidInput(f"path must be a .parquet or .csv file that exists, got {str(path)!r}.")
     try:
-        frame = pl.read_parquet(source) if source.suffix == ".parquet" else pl.read_csv(source, infer_schema_length=None)
+        frame = (
+            pl.read_parquet(source) if source.suffix == ".parquet" else pl.read_csv(source, infer_schema_length=None)
+        )
     except Exception as error:
         raise InvalidInput(f"path cannot be read as {source.suffix}: {' '.join(str(error).split())[:200]}.") from None
     missing = [name for name in ("agent", "arm", "reward") if name not in frame.columns]
@@ -114,8 +116,8 @@ def read(path: str | Path) -> list[Observation]:
 
 
 def _observation(name: str, row: int, agent: Any, arm: Any, reward: Any, event: Any = None) -> Observation:
-    names = [str(it) if isinstance(it, int) and not isinstance(it, bool) else it for it in (agent, arm)]
-    return Observation(*names, reward=reward, event=f"import:{name}:{row}" if event is None else event)
+    who, what = (str(it) if isinstance(it, int) and not isinstance(it, bool) else it for it in (agent, arm))
+    return Observation(who, what, reward, f"import:{name}:{row}" if event is None else event)
 
 
 def tell_file(core: Core, path: str | Path, by: str) -> int:

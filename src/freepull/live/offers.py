@@ -52,7 +52,9 @@ class Offers:
             raise Corrupt(f"offer {standing.offer} to agent {standing.agent} does not follow offer {self.made - 1}.")
         self.open[standing.agent] = standing
         if self.budget is not None and self.spent + self.reserved > self.budget:
-            raise Corrupt(f"offer {standing.offer} would exceed the budget of {Money(self.budget, self.price.currency)}.")
+            raise Corrupt(
+                f"offer {standing.offer} would exceed the budget of {Money(self.budget, self.price.currency)}."
+            )
         self._put(standing, None, None, rows)
 
     def recall(self, agent: int, rows: Rows | None) -> None:

@@ -1,4 +1,4 @@
-"""What a campaign knows of its agents beyond the trial: silence, absence, and how far they have numbered their events."""
+"""What a campaign knows of its agents beyond the trial: silence, absence, and their numbers of events."""
 
 from __future__ import annotations
 

@@ -21,7 +21,9 @@ def segments(store: Store, name: str, number: int = 0, first: int = 0, before: i
             raise Corrupt(f"segment {number} of the log of campaign {name!r} is missing; restore it from a backup.")
         segment = unpack(data, number, first, before)
         if (has_first, count) != (first, len(segment.records)):
-            raise Corrupt(f"segment {number} of the log of campaign {name!r} is filed wrongly; restore it from a backup.")
+            raise Corrupt(
+                f"segment {number} of the log of campaign {name!r} is filed wrongly; restore it from a backup."
+            )
         yield segment
         number, first, before = number + 1, first + count, segment.checksum
 

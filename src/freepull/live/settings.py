@@ -93,9 +93,7 @@ def encode_part(part: Any) -> Any:
         raise InvalidInput(
             f"principal must be made of freepull's own parts, because a campaign's log has to name them, got {name}."
         )
-    return {"part": name} | {
-        field.name: encode_part(getattr(part, field.name)) for field in fields(part) if field.init
-    }
+    return {"part": name} | {field.name: encode_part(getattr(part, field.name)) for field in fields(part) if field.init}
 
 
 def decode_part(plain: Any) -> Any:
@@ -125,7 +123,9 @@ def agent_names(agents: Any) -> list[str] | int:
     names = _names("agents", agents)
     for name in names:
         if name.startswith("#"):
-            raise InvalidInput(f"agents must not have names that begin with '#', which stands for a number, got {name!r}.")
+            raise InvalidInput(
+                f"agents must not have names that begin with '#', which stands for a number, got {name!r}."
+            )
     return names
 
 

@@ -114,7 +114,7 @@ class State:
     def _ending(self, agents: NDArray[np.int64], outcomes: NDArray[np.uint8]) -> list[int]:
         """Return which pulls end an offer: by the trial's word, or as the first one after it was recalled."""
         places = set(np.flatnonzero(outcomes).tolist())
-        recalled = {agent for agent in self.offers.recalled}
+        recalled = set(self.offers.recalled)
         for i in np.flatnonzero(np.isin(agents, list(recalled))).tolist() if recalled else ():
             if int(agents[i]) in recalled:
                 recalled.remove(int(agents[i]))

@@ -17,9 +17,7 @@ from freepull.principal.protocols import FOREVER
 def ledger(store: Store, register: Register, after: int = 0) -> Iterator[LedgerEntry]:
     """Return what was paid, from behind an entry on."""
     for entry, offer, agent, arm, amount, currency, at in store.read(register.campaign, "ledger", (after,)):
-        yield LedgerEntry(
-            entry, offer, register.shown(agent), register.arms[arm], Money(amount, currency), shown(at)
-        )
+        yield LedgerEntry(entry, offer, register.shown(agent), register.arms[arm], Money(amount, currency), shown(at))
 
 
 def offers(store: Store, register: Register, after: int = 0) -> Iterator[OfferRow]:

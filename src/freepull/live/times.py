@@ -37,7 +37,7 @@ def lasting(name: str, text: Any) -> int:
         length = 0 if found is None else round(float(found[1]) * UNITS[found[2]] * 10**6)
     if not 0 < length <= LONGEST:
         raise InvalidInput(
-            f"{name} must be a duration such as '1 day', '90 minutes' or a timedelta, above 0, got {checks.shown(text)}."
+            f"{name} must be a duration such as '1 day' or '90 minutes', or a timedelta, got {checks.shown(text)}."
         )
     return length
 

@@ -1,4 +1,4 @@
-"""What a campaign asks of its trial: to start, to be told many pulls at once, and what the end of a step has changed."""
+"""What a campaign asks of its trial: to start, to be told many pulls at once, and to say what a step changed."""
 
 from __future__ import annotations
 

@@ -45,6 +45,7 @@ class Writer:
     def __init__(self, store: Store, lease: Lease, desk: Desk, clock: Clock, most_queued: int = MOST_QUEUED) -> None:
         self.store, self.lease, self.desk, self.clock = store, lease, desk, clock
         self.after_commit: Callable[[], None] = lambda: None
+        self.on_end: Callable[[], None] = lambda: None
         self._most = most_queued
         self._jobs: deque[Job] = deque()
         self._wake = threading.Condition()
@@ -148,8 +149,8 @@ class Writer:
     def _end(self, group: list[Job], error: BaseException) -> None:
         """Answer nothing but that this is the end."""
         ended: StoreError = WriterEnded(
-            f"campaign {self.desk.name} was closed, because a commit failed ({_line(error)}); open it again, and repeat "
-            "what was not answered with the same event ids."
+            f"campaign {self.desk.name} was closed, because a commit failed ({_line(error)}); open it again, and "
+            "repeat what was not answered with the same event ids."
         )
         if isinstance(error, Fenced):
             ended = error
@@ -160,6 +161,7 @@ class Writer:
             self._jobs.clear()
         with suppress(Exception):
             self.store.close()
+        self.on_end()
         for job in jobs:
             if not job.reply.done():
                 job.reply.set_exception(ended)

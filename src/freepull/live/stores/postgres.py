@@ -66,7 +66,7 @@ class PostgresStore(SqlStore):
 
     @contextmanager
     def transaction(self) -> Iterator[Statements]:
-        """Run what follows all at once and durably, or not at all; whether a failed commit counts is found by reading."""
+        """Run what follows all at once and durably, or not at all; after a failed commit only reading tells which."""
         with self._lock, self._failing(), self._connection.transaction():
             yield _Statements(self._connection)
 
@@ -114,13 +114,13 @@ class _Statements:
 
     def run(self, sql: str, values: Row = ()) -> list[Row]:
         """Run a statement and return its rows."""
-        cursor = self._connection.execute(sql.replace("?", "%s"), values, binary=True)  # type: ignore[arg-type]
+        cursor = self._connection.execute(sql.replace("?", "%s"), values, binary=True)
         return cursor.fetchall() if cursor.description else []
 
     def many(self, sql: str, rows: list[Row]) -> None:
         """Run a statement once for each row."""
         with self._connection.cursor() as cursor:
-            cursor.executemany(sql.replace("?", "%s"), rows)  # type: ignore[arg-type]
+            cursor.executemany(sql.replace("?", "%s"), rows)
 
 
 def _line(error: Exception) -> str:

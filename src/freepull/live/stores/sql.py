@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager
 from importlib.resources import files
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 from freepull.errors import CampaignBusy, CampaignExists, Fenced, NewerVersion, UnknownCampaign
 from freepull.live.rows import CHANGING, KEYS, TABLES, Row, Rows
@@ -14,7 +14,7 @@ from freepull.live.stores.base import Lease, Store, steady
 
 PAGE = 256
 """So many rows are read at a time."""
-MIGRATIONS = sorted(file for file in files(__package__).joinpath("migrations").iterdir() if file.name.endswith(".sql"))
+MIGRATIONS = sorted(files(__package__).joinpath("migrations").iterdir(), key=lambda file: file.name)
 
 
 def _insert(table: str) -> str:
@@ -45,7 +45,7 @@ class Statements(Protocol):
 class SqlStore(Store):
     """A store in SQL; the dialects fill in the words, and how to run a transaction."""
 
-    words: dict[str, str]
+    words: ClassVar[dict[str, str]]
     """{blob}, {serial}, {clustered}, and {now}: the database's time in microseconds."""
     lease_seconds: float
 
@@ -111,7 +111,8 @@ class SqlStore(Store):
             if not found:
                 theirs = do.run("SELECT owner FROM campaigns WHERE name = ?", (name,))
                 raise self._busy(name, str(theirs[0][0])) if theirs else self.unknown(name)
-        return self._lease(*found[0][:1], name, found[0][1], begun)
+        ((campaign, epoch),) = found
+        return self._lease(campaign, name, epoch, begun)
 
     def renew(self, lease: Lease) -> None:
         """Prolong a lease."""

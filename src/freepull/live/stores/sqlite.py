@@ -10,7 +10,7 @@ import threading
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from freepull.errors import CampaignBusy, Corrupt, Fenced, InvalidInput, MissingExtra, StoreError
 from freepull.live.rows import Row
@@ -121,8 +121,8 @@ class SqliteStore(SqlStore):
         """Return the event ids that are known."""
         sql = "SELECT id, event, record FROM event_ids WHERE campaign = ? AND id = ?"
         with self._lock, self._failing():
-            found = self._connection.executemany(sql, [(lease.campaign, key) for key in ids]).fetchall()
-        return {key: (event, record) for key, event, record in found}
+            found: list[Any] = self._connection.executemany(sql, [(lease.campaign, key) for key in ids]).fetchall()
+        return {bytes(key): (int(event), bytes(record)) for key, event, record in found}
 
     def erase_names(self, lease: Lease, agents: Iterable[int] | None) -> None:
         """Erase names, from the write-ahead log as well."""
@@ -184,7 +184,9 @@ class SqliteStore(SqlStore):
             self._broken = True
             self._forget()
             if isinstance(error, (apsw.CorruptError, apsw.NotADBError)):
-                raise Corrupt(f"{self.url} is damaged or no SQLite file ({error}); restore it from a backup.") from error
+                raise Corrupt(
+                    f"{self.url} is damaged or no SQLite file ({error}); restore it from a backup."
+                ) from error
             raise StoreError(f"{self.url} could not be read or written: {type(error).__name__}, {error}.") from error
 
 

@@ -1,0 +1,91 @@
+"""A real PostgreSQL for tests, from pip: started here, in a folder of its own, killed here; also when we are root."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pwd
+import shutil
+import subprocess
+import tempfile
+import time
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import psutil
+import psycopg
+
+PATIENCE = 60.0
+
+
+class PostgresServer:
+    """One server with one database, reachable through a socket."""
+
+    def __init__(self) -> None:
+        self.root = Path(tempfile.mkdtemp(prefix="freepull-pg-"))
+        self.data, self.sockets = self.root / "data", self.root / "s"
+        installed = find_spec("pgserver")
+        assert installed is not None and installed.origin is not None, "pip install pgserver"
+        package = Path(installed.origin).parent
+        self.as_user: dict[str, Any] = {}
+        if os.geteuid() == 0:  # PostgreSQL refuses root, and nobody else may be able to read our packages
+            for part in package.parent.glob(f"{package.name}*"):
+                shutil.copytree(part, self.root / part.name, symlinks=True)
+            package = self.root / package.name
+            nobody = pwd.getpwnam("nobody")
+            self.as_user = {"user": nobody.pw_uid, "group": nobody.pw_gid, "extra_groups": []}
+            self.root.chmod(0o755)
+        self.programs = package / "pginstall" / "bin"
+        for folder in (self.data, self.sockets):
+            folder.mkdir(mode=0o700)
+            if self.as_user:
+                os.chown(folder, self.as_user["user"], self.as_user["group"])
+        made = [self.programs / "initdb", "-D", self.data, "-U", "postgres", "-A", "trust", "-E", "UTF8", "--no-sync"]
+        subprocess.run(made, check=True, capture_output=True, cwd=self.root, **self.as_user)
+        self.process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def url(self) -> str:
+        """How to connect."""
+        return f"postgresql://postgres@/postgres?host={self.sockets}"
+
+    def start(self, *options: str) -> None:
+        """Start, however long the one that was killed takes to die, and wait until it answers."""
+        limit = time.monotonic() + PATIENCE
+        while time.monotonic() < limit:
+            command = [self.programs / "postgres", "-D", self.data, "-k", self.sockets, "-c", "listen_addresses="]
+            with (self.root / "log").open("ab") as log:
+                self.process = subprocess.Popen([*command, *options], stdout=log, stderr=log, cwd=self.root, **self.as_user)
+            while self.process.poll() is None and time.monotonic() < limit:
+                with contextlib.suppress(psycopg.OperationalError):
+                    psycopg.connect(self.url, connect_timeout=2).close()
+                    return
+                time.sleep(0.02)
+            time.sleep(0.1)
+        raise RuntimeError((self.root / "log").read_text()[-2000:])
+
+    def kill(self) -> None:
+        """Kill it and all of its processes at once, as a crash would."""
+        assert self.process is not None
+        with contextlib.suppress(psutil.NoSuchProcess):
+            children = psutil.Process(self.process.pid).children(recursive=True)
+            self.process.kill()
+            for child in children:
+                with contextlib.suppress(psutil.NoSuchProcess):
+                    child.kill()
+            psutil.wait_procs(children, timeout=10)
+        self.process.wait()
+
+    def close(self) -> None:
+        """Kill it and remove everything."""
+        if self.process is not None:
+            self.kill()
+        shutil.rmtree(self.root, ignore_errors=True)
+
+    def __enter__(self) -> PostgresServer:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()

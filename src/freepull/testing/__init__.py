@@ -1,0 +1,1 @@
+"""Conformance kits that users run on their own parts."""
