@@ -6,6 +6,7 @@ import contextlib
 import os
 import pwd
 import shutil
+import signal
 import subprocess
 import tempfile
 import time
@@ -13,7 +14,6 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-import psutil
 import psycopg
 
 PATIENCE = 60.0
@@ -41,7 +41,7 @@ class PostgresServer:
             folder.mkdir(mode=0o700)
             if self.as_user:
                 os.chown(folder, self.as_user["user"], self.as_user["group"])
-        made = [self.programs / "initdb", "-D", self.data, "-U", "postgres", "-A", "trust", "-E", "UTF8", "--no-sync"]
+        made = [str(self.programs / "initdb"), "-D", str(self.data), *"-U postgres -A trust -E UTF8 --no-sync".split()]
         subprocess.run(made, check=True, capture_output=True, cwd=self.root, **self.as_user)
         self.process: subprocess.Popen[bytes] | None = None
 
@@ -54,10 +54,20 @@ class PostgresServer:
         """Start, however long the one that was killed takes to die, and wait until it answers."""
         limit = time.monotonic() + PATIENCE
         while time.monotonic() < limit:
-            command = [self.programs / "postgres", "-D", self.data, "-k", self.sockets, "-c", "listen_addresses="]
+            command = [
+                str(self.programs / "postgres"),
+                "-D",
+                str(self.data),
+                "-k",
+                str(self.sockets),
+                "-c",
+                "listen_addresses=",
+            ]
             with (self.root / "log").open("ab") as log:
-                self.process = subprocess.Popen([*command, *options], stdout=log, stderr=log, cwd=self.root, **self.as_user)
-            while self.process.poll() is None and time.monotonic() < limit:
+                self.process = subprocess.Popen(
+                    [*command, *options], stdout=log, stderr=log, cwd=self.root, **self.as_user
+                )
+            while self.process and self.process.poll() is None and time.monotonic() < limit:
                 with contextlib.suppress(psycopg.OperationalError):
                     psycopg.connect(self.url, connect_timeout=2).close()
                     return
@@ -68,13 +78,12 @@ class PostgresServer:
     def kill(self) -> None:
         """Kill it and all of its processes at once, as a crash would."""
         assert self.process is not None
-        with contextlib.suppress(psutil.NoSuchProcess):
-            children = psutil.Process(self.process.pid).children(recursive=True)
-            self.process.kill()
-            for child in children:
-                with contextlib.suppress(psutil.NoSuchProcess):
-                    child.kill()
-            psutil.wait_procs(children, timeout=10)
+        children = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children")
+        theirs = children.read_text().split() if children.exists() else []  # elsewhere they notice, and die
+        self.process.kill()
+        for child in theirs:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(int(child), signal.SIGKILL)
         self.process.wait()
 
     def close(self) -> None:

@@ -10,9 +10,9 @@ import socket
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from typing import Any, TypeVar
 
 from freepull import checks
@@ -256,6 +256,19 @@ class _Here:
             with _GUARD:
                 _HERE.discard(self.entry)
             self.store.close()
+
+
+@contextmanager
+def owned(url: str | Store, name: str, wait: float = 0.0) -> Iterator[tuple[Store, Lease]]:
+    """Own a campaign for a while without running it."""
+    store = connect(url)
+    with _Here(store, name):
+        lease = _claim(store, name, wait)
+        try:
+            yield store, lease
+        finally:
+            with suppress(FreepullError):
+                store.release(lease)
 
 
 def _claim(store: Store, name: str, wait: float) -> Lease:

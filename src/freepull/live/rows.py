@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 Row = tuple[Any, ...]
 Rows = dict[str, list[Row]]
 """Rows to be written, by table."""
+ManyRows = Mapping[str, Iterable[Row]]
+"""The same, where they need not all be in memory."""
 
 TABLES: dict[str, tuple[str, ...]] = {
     "segments": ("number", "first", "count", "data"),

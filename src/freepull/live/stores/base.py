@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 from freepull import checks
 from freepull.errors import InvalidInput
-from freepull.live.rows import Row, Rows
+from freepull.live.rows import ManyRows, Row
 
 
 def steady() -> float:
@@ -57,7 +57,7 @@ class Store(ABC):
         """Return the names of all campaigns, sorted."""
 
     @abstractmethod
-    def create(self, name: str, owner: str, rows: Rows) -> Lease:
+    def create(self, name: str, owner: str, rows: ManyRows) -> Lease:
         """Make a campaign with its first rows, owned by ``owner``; raise `CampaignExists` if the name is taken."""
 
     @abstractmethod
@@ -73,7 +73,7 @@ class Store(ABC):
         """Give a lease back, so that the next owner need not wait; does nothing if it is lost."""
 
     @abstractmethod
-    def write(self, lease: Lease, rows: Rows) -> None:
+    def write(self, lease: Lease, rows: ManyRows) -> None:
         """Add rows, durably and all at once, and prolong the lease; rows of `CHANGING` tables replace their like."""
 
     @abstractmethod

@@ -117,7 +117,7 @@ class _Statements:
         cursor = self._connection.execute(sql.replace("?", "%s"), values, binary=True)
         return cursor.fetchall() if cursor.description else []
 
-    def many(self, sql: str, rows: list[Row]) -> None:
+    def many(self, sql: str, rows: Iterable[Row]) -> None:
         """Run a statement once for each row."""
         with self._connection.cursor() as cursor:
             cursor.executemany(sql.replace("?", "%s"), rows)

@@ -9,7 +9,7 @@ from importlib.resources import files
 from typing import ClassVar, Protocol
 
 from freepull.errors import CampaignBusy, CampaignExists, Fenced, NewerVersion, UnknownCampaign
-from freepull.live.rows import CHANGING, KEYS, TABLES, Row, Rows
+from freepull.live.rows import CHANGING, KEYS, TABLES, ManyRows, Row
 from freepull.live.stores.base import Lease, Store, steady
 
 PAGE = 256
@@ -37,7 +37,7 @@ class Statements(Protocol):
         """Run a statement and return its rows."""
         ...
 
-    def many(self, sql: str, rows: list[Row]) -> None:
+    def many(self, sql: str, rows: Iterable[Row]) -> None:
         """Run a statement once for each row."""
         ...
 
@@ -85,7 +85,7 @@ class SqlStore(Store):
         """Return the names of all campaigns, sorted."""
         return sorted(str(name) for (name,) in self.query("SELECT name FROM campaigns"))
 
-    def create(self, name: str, owner: str, rows: Rows) -> Lease:
+    def create(self, name: str, owner: str, rows: ManyRows) -> Lease:
         """Make a campaign with its first rows."""
         begun = steady()
         with self.transaction() as do:
@@ -127,7 +127,7 @@ class SqlStore(Store):
             )
         lease.until = 0.0
 
-    def write(self, lease: Lease, rows: Rows) -> None:
+    def write(self, lease: Lease, rows: ManyRows) -> None:
         """Add rows, durably and all at once, and prolong the lease."""
         begun = steady()
         with self.transaction() as do:
@@ -198,10 +198,9 @@ class SqlStore(Store):
             lease.until = 0.0
             raise Fenced(f"campaign {lease.name!r} was taken over by another process; this one answers nothing.")
 
-    def _insert(self, do: Statements, campaign: int, rows: Rows) -> None:
+    def _insert(self, do: Statements, campaign: int, rows: ManyRows) -> None:
         for table, batch in rows.items():
-            if batch:
-                do.many(INSERT[table], [(campaign, *row) for row in batch])
+            do.many(INSERT[table], ((campaign, *row) for row in batch))
 
     def _busy(self, name: str, owner: str) -> CampaignBusy:
         return CampaignBusy(

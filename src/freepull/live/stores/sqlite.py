@@ -200,6 +200,6 @@ class _Statements:
         """Run a statement and return its rows."""
         return self._connection.execute(sql, values).fetchall()
 
-    def many(self, sql: str, rows: list[Row]) -> None:
+    def many(self, sql: str, rows: Iterable[Row]) -> None:
         """Run a statement once for each row."""
         self._connection.executemany(sql, rows)
