@@ -26,7 +26,8 @@ class PostgresServer:
         self.root = Path(tempfile.mkdtemp(prefix="freepull-pg-"))
         self.data, self.sockets = self.root / "data", self.root / "s"
         installed = find_spec("pgserver")
-        assert installed is not None and installed.origin is not None, "pip install pgserver"
+        assert installed is not None, "pip install pgserver"
+        assert installed.origin is not None
         package = Path(installed.origin).parent
         self.as_user: dict[str, Any] = {}
         if os.geteuid() == 0:  # PostgreSQL refuses root, and nobody else may be able to read our packages
@@ -41,7 +42,12 @@ class PostgresServer:
             folder.mkdir(mode=0o700)
             if self.as_user:
                 os.chown(folder, self.as_user["user"], self.as_user["group"])
-        made = [str(self.programs / "initdb"), "-D", str(self.data), *"-U postgres -A trust -E UTF8 --no-sync".split()]
+        made = [
+            str(self.programs / "initdb"),
+            "-D",
+            str(self.data),
+            *["-U", "postgres", "-A", "trust", "-E", "UTF8", "--no-sync"],
+        ]
         subprocess.run(made, check=True, capture_output=True, cwd=self.root, **self.as_user)
         self.process: subprocess.Popen[bytes] | None = None
 

@@ -9,12 +9,10 @@ from typing import Annotated
 
 import typer
 
+from freepull.cli import options
 from freepull.cli.parts import build, build_game, choices
-from freepull.cli.rules import OWN, build_rule
 from freepull.cli.screen import console, sentence_errors, show_result
 from freepull.errors import InvalidInput
-from freepull.principal import OFFERS, Principal
-from freepull.principal.rules.paper import BOUNDS
 from freepull.simulation import Result, simulate
 from freepull.simulation.experiment import UNTIL
 
@@ -24,7 +22,7 @@ Example: freepull simulate --rule certified --delta 0.01 --runs 100
 
 The default is the paper's game of 2 agents and 3 arms. The authors' own setting, a heuristic, is
 --rule paper --bound simplified --scale 0.1."""
-MODEL, PRINCIPAL, RUN, OUTPUT = "The game and its agents", "The principal", "The runs", "Output"
+MODEL, RUN, OUTPUT = "The game and its agents", "The runs", "Output"
 
 
 @sentence_errors
@@ -43,38 +41,18 @@ def command(
     answers: Annotated[
         list[str], typer.Option(help=f"{choices('answers')}; once for all, or once an agent.", rich_help_panel=MODEL)
     ] = ["always"],  # noqa: B006
-    rule: Annotated[
-        str,
-        typer.Option(help=f"{', '.join(OWN)}; 'certified' is proven at every time.", rich_help_panel=PRINCIPAL),
-    ] = "certified",
-    delta: Annotated[float, typer.Option(help="Error probability.", rich_help_panel=PRINCIPAL)] = 0.01,
-    gap: Annotated[
-        float | None, typer.Option(help="certified, pairwise: a planned gap.", rich_help_panel=PRINCIPAL)
-    ] = None,
-    epsilon: Annotated[
-        float | None, typer.Option(help="pairwise: stop when the leader is best up to ε.", rich_help_panel=PRINCIPAL)
-    ] = None,
-    pulls: Annotated[
-        int | None, typer.Option(help="population: pulls of every stream at the look.", rich_help_panel=PRINCIPAL)
-    ] = None,
-    bound: Annotated[
-        str | None,
-        typer.Option(
-            help=f"paper: {', '.join(BOUNDS)} ('simplified' is a heuristic); 'equation' by default.",
-            rich_help_panel=PRINCIPAL,
-        ),
-    ] = None,
-    scale: Annotated[
-        float | None,
-        typer.Option(help="paper: factor of 'simplified'; the authors' code has 0.1.", rich_help_panel=PRINCIPAL),
-    ] = None,
-    observe: Annotated[str, typer.Option(help=f"{choices('observe')}.", rich_help_panel=PRINCIPAL)] = "share:0.5",
-    protocol: Annotated[str, typer.Option(help=f"{choices('protocol')}.", rich_help_panel=PRINCIPAL)] = "take-or-ban",
-    offers: Annotated[
-        str, typer.Option(help="one offer a step, or each: up to one an agent.", rich_help_panel=PRINCIPAL)
-    ] = "one",
-    bonus: Annotated[float, typer.Option(help="What an accepted offer pays.", rich_help_panel=PRINCIPAL)] = 1.0,
-    budget: Annotated[float | None, typer.Option(help="The most that may be spent.", rich_help_panel=PRINCIPAL)] = None,
+    rule: options.RuleName = "certified",
+    delta: options.Delta = 0.01,
+    gap: options.Gap = None,
+    epsilon: options.Epsilon = None,
+    pulls: options.Pulls = None,
+    bound: options.Bound = None,
+    scale: options.Scale = None,
+    observe: options.Observe = "share:0.5",
+    protocol: options.Protocol = "take-or-ban",
+    offers: options.Offers = "one",
+    bonus: options.Bonus = 1.0,
+    budget: options.Budget = None,
     horizon: Annotated[int, typer.Option(help="T, the steps of a run.", rich_help_panel=RUN)] = 100_000,
     runs: Annotated[int, typer.Option(help="How many runs.", rich_help_panel=RUN)] = 10,
     seed: Annotated[int, typer.Option(help="Same seed, same bits.", rich_help_panel=RUN)] = 0,
@@ -101,12 +79,17 @@ def command(
         _check_target(save)
     if save is None and (trace is not None or keep != "runs"):
         raise InvalidInput("--trace and --keep need --save, a file to write to; add it or leave them out.")
-    checks.one_of("--offers", offers, OFFERS)
     checks.one_of("--until", until, UNTIL)
-    principal = Principal(
-        rule=build_rule(rule, delta, gap=gap, epsilon=epsilon, pulls=pulls, bound=bound, scale=scale),
-        observe=build("observe", observe),
-        protocol=build("protocol", protocol),
+    principal = options.build_principal(
+        rule=rule,
+        delta=delta,
+        gap=gap,
+        epsilon=epsilon,
+        pulls=pulls,
+        bound=bound,
+        scale=scale,
+        observe=observe,
+        protocol=protocol,
         offers=offers,
         bonus=bonus,
         budget=budget,

@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import Any, Literal, Self, cast, overload
 
 from freepull import checks
-from freepull.errors import FreepullError, InvalidInput
+from freepull.errors import FreepullError
 from freepull.live import exports, tables
 from freepull.live.core import Core
 from freepull.live.creation import agree
@@ -254,10 +254,7 @@ class Campaign:
 
     def backup(self, path: str | Path) -> None:
         """Copy the SQLite file as it is now to a new one, while the campaign goes on."""
-        store = self.core.store
-        if not hasattr(store, "backup"):
-            raise InvalidInput(f"{store.url} makes its own backups; use its tools, for example pg_dump.")
-        store.backup(path)
+        self.core.store.backup(path)
 
     def close(self) -> None:
         """Do what is queued and close; closing twice does no harm."""

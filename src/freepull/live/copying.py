@@ -16,7 +16,7 @@ def copy(source: str | Store, target: str | Store, name: str, wait: float = 0.0)
 
     The copy appears all at once, and is compared row by row with the original.
     """
-    with owned(source, name, wait) as (old, _), closing(connect(target)) as new:
+    with owned(source, name, wait) as (old, _), closing(connect(target, new=True)) as new:
         if name in new.campaigns():
             raise CampaignExists(f"{new.url} has a campaign {name!r} already; copy to another store.")
         lease = new.create(name, OWNER, {table: old.read(name, table) for table in TABLES})

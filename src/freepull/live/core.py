@@ -77,7 +77,7 @@ class Core:
         rows = state.rows or {}
         rows["names"] = [] if isinstance(names, int) else list(enumerate(names))
         rows["segments"] = [log.seal()]
-        store = connect(url)
+        store = connect(url, new=True)
         with _Here(store, settings.name) as here:
             return here.keep(cls(store, store.create(settings.name, OWNER, rows), state, log, clock, MOST_QUEUED))
 

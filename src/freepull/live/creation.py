@@ -51,12 +51,6 @@ def agree(
     checks.one_of("late_joiners", late_joiners, LATE_JOINERS)
     if round_lasts is not None and mode != "rounds":
         raise InvalidInput("round_lasts must be left out in free mode, which has no rounds.")
-    if mode == "free" and principal.offers == "one":
-        warnings.warn(
-            "in free mode, offers = 'one' waits for the one agent whose pull is needed most; take offers = 'each', "
-            "unless all agents come often.",
-            stacklevel=4,
-        )
     settings = Settings(
         name=name,
         arms=arm_names(arms),
@@ -76,6 +70,12 @@ def agree(
     )
     settings = replace(settings, budget=settings.first_budget())
     rehearse(settings, 1, None)
+    if mode == "free" and principal.offers == "one":
+        warnings.warn(
+            "in free mode, offers = 'one' waits for the one agent whose pull is needed most; take offers = 'each', "
+            "unless all agents come often.",
+            stacklevel=4,
+        )
     return settings
 
 

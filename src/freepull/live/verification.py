@@ -76,8 +76,9 @@ def _check_ids(store: Store, name: str) -> int:
     for segment in segments(store, name):
         first, last = np.searchsorted(events, [segment.first, segment.first + len(segment.records)])
         if not np.array_equal(segment.records[events[first:last] - segment.first], records[first:last]):
+            last_event = segment.first + len(segment.records) - 1
             raise Corrupt(
-                f"event ids of campaign {name!r} do not fit events {segment.first} to {segment.first + len(segment.records)}; "
+                f"the event ids of campaign {name!r} do not fit events {segment.first} to {last_event} of its log; "
                 "restore a backup."
             )
     return len(events)

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 
 @contextmanager
-def progress_bar(title: str, total: int, wanted: bool | None) -> Iterator[Callable[[int], None]]:
+def progress_bar(title: str, total: int, wanted: bool | None, unit: str = "runs") -> Iterator[Callable[[int], None]]:
     """Yield a function that moves the bar on; ``wanted`` None means: if standard error is a terminal."""
     if not (sys.stderr.isatty() if wanted is None else wanted):
         yield lambda _: None
@@ -16,7 +16,8 @@ def progress_bar(title: str, total: int, wanted: bool | None) -> Iterator[Callab
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-    columns = (TextColumn(title), BarColumn(), MofNCompleteColumn(), TextColumn("runs, left"), TimeRemainingColumn())
+    left = TextColumn(f"{unit}, left")
+    columns = (TextColumn(title), BarColumn(), MofNCompleteColumn(), left, TimeRemainingColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task(title, total=total)
         yield lambda n: bar.advance(task, n)

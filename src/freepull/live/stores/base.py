@@ -15,6 +15,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 from freepull import checks
 from freepull.errors import InvalidInput
@@ -96,13 +97,17 @@ class Store(ABC):
     def totals(self, name: str) -> tuple[int, int]:
         """Return how many entries the ledger has, and their sum."""
 
+    def backup(self, path: str | Path) -> None:
+        """Copy everything to a new file, where the store can do that itself."""
+        raise InvalidInput(f"{self.url} has backups of its own; use its tools, for example pg_dump.")
+
     @abstractmethod
     def close(self) -> None:
         """Close the store."""
 
 
-def connect(url: str | Store) -> Store:
-    """Open the store of a URL: ``sqlite:///file.db`` (a path from here) or ``postgresql://…``."""
+def connect(url: str | Store, new: bool = False) -> Store:
+    """Open the store of a URL: ``sqlite:///file.db`` (a path from here; made if ``new``) or ``postgresql://…``."""
     if isinstance(url, Store):
         return url
     if not isinstance(url, str):
@@ -110,7 +115,7 @@ def connect(url: str | Store) -> Store:
     if url.startswith("sqlite:///") and len(url) > len("sqlite:///"):
         from freepull.live.stores.sqlite import SqliteStore
 
-        return SqliteStore.shared(url.removeprefix("sqlite:///"))
+        return SqliteStore.shared(url.removeprefix("sqlite:///"), new)
     if url.startswith(("postgresql://", "postgres://")):
         from freepull.live.stores.postgres import PostgresStore
 

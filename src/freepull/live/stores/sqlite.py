@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, ClassVar
 
-from freepull.errors import CampaignBusy, Corrupt, Fenced, InvalidInput, MissingExtra, StoreError
+from freepull.errors import CampaignBusy, Corrupt, Fenced, InvalidInput, MissingExtra, StoreError, UnknownCampaign
 from freepull.live.rows import Row
 from freepull.live.stores.base import Lease
 from freepull.live.stores.sql import SqlStore, Statements
@@ -61,9 +61,11 @@ class SqliteStore(SqlStore):
                 raise
 
     @classmethod
-    def shared(cls, path: str) -> SqliteStore:
+    def shared(cls, path: str, new: bool) -> SqliteStore:
         """Return the store of a file, the same one for everybody in this process."""
         where = Path(path).resolve()
+        if not new and not where.exists():
+            raise UnknownCampaign(f"there is no file {path}; make a campaign first, or look for the file elsewhere.")
         with cls._opening:
             if where in cls._open:
                 cls._open[where]._users += 1

@@ -1,0 +1,237 @@
+"""`freepull campaign`: make a campaign, and change it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from freepull.cli import options
+from freepull.cli.campaign_screen import AsJson, By, Name, Url, answer, opened
+from freepull.cli.screen import sentence_errors
+from freepull.errors import InvalidInput
+
+app = typer.Typer(
+    help="Live campaigns: a trial made durable, with a log, a ledger and a verdict.",
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+)
+Agent = Annotated[str, typer.Argument(help="The agent's name, or # and its number.")]
+CAMPAIGN = "The campaign"
+NEW = """Make a campaign; agents can enrol until it starts.
+
+Example: freepull campaign new sqlite:///trial.db onboarding --arms A,B,C --agents users.txt --price "0.50 EUR"
+--horizon 60"""
+
+
+def _option(help: str) -> typer.models.OptionInfo:
+    option: typer.models.OptionInfo = typer.Option(help=help, rich_help_panel=CAMPAIGN)
+    return option
+
+
+@app.command("new", help=NEW)
+@sentence_errors
+def new(
+    url: Url,
+    name: Name,
+    arms: Annotated[str, _option("Names of the arms, A,B,C.")],
+    price: Annotated[str, _option('What one bonus costs, such as "0.50 EUR".')],
+    agents: Annotated[str, _option("A file with a name a line, or how many agents without names.")] = "0",
+    mode: Annotated[str, _option("free, or rounds: everybody acts once a round, as in the paper.")] = "free",
+    horizon: Annotated[int | None, _option("T, in steps; some rules and schedules need it.")] = None,
+    ends: Annotated[str | None, _option("When it stops, such as 2030-01-31T12:00+00:00.")] = None,
+    leavers: Annotated[str, _option("wait, independent or worst_case.")] = "wait",
+    offer_lasts: Annotated[str, _option("After this an offer expires.")] = "1 day",
+    cool_down: Annotated[str, _option("After an offer expired, its agent gets no other for so long.")] = "1 hour",
+    round_lasts: Annotated[str | None, _option("rounds: a round closes after this at the latest.")] = None,
+    late_joiners: Annotated[str, _option("observe, or count: the panel widens.")] = "observe",
+    withdrawal: Annotated[bool, _option("pairwise: arms may be withdrawn.")] = False,
+    remembers: Annotated[str, _option("How long event ids are remembered.")] = "30 days",
+    rule: options.RuleName = "certified",
+    delta: options.Delta = 0.05,
+    gap: options.Gap = None,
+    epsilon: options.Epsilon = None,
+    pulls: options.Pulls = None,
+    bound: options.Bound = None,
+    scale: options.Scale = None,
+    observe: options.Observe = "share:0.5",
+    protocol: options.Protocol = "take-or-ban",
+    offers: options.Offers = "each",
+    bonus: options.Bonus = 1.0,
+    budget: options.Budget = None,
+    by: By = "",
+    as_json: AsJson = False,
+) -> None:
+    """See NEW."""
+    from freepull.live import Campaign
+
+    principal = options.build_principal(
+        rule=rule,
+        delta=delta,
+        gap=gap,
+        epsilon=epsilon,
+        pulls=pulls,
+        bound=bound,
+        scale=scale,
+        observe=observe,
+        protocol=protocol,
+        offers=offers,
+        bonus=bonus,
+        budget=budget,
+    )
+    with Campaign.create(
+        url,
+        name=name,
+        arms=[arm.strip() for arm in arms.split(",")],
+        agents=read_agents(agents),
+        principal=principal,
+        price=price,
+        mode=mode,
+        horizon=horizon,
+        ends=ends,
+        leavers=leavers,
+        offer_lasts=offer_lasts,
+        cool_down=cool_down,
+        round_lasts=round_lasts,
+        late_joiners=late_joiners,
+        withdrawal=withdrawal,
+        remembers=remembers,
+        by=by,
+    ) as campaign:
+        status = campaign.status()
+        answer(status, as_json, f"{name} is made, with {status.agents:,} agents; start it when they have enrolled")
+
+
+def read_agents(given: str) -> list[str] | int:
+    """Read agents: how many, or a file with a name a line."""
+    if given.isascii() and given.isdigit():
+        return int(given) if int(given) else []
+    if not Path(given).is_file():
+        raise InvalidInput(f"--agents must be a number, or a file with a name a line that exists, got {given!r}.")
+    try:
+        return [line.strip() for line in Path(given).read_text(encoding="utf-8").splitlines() if line.strip()]
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidInput(f"--agents {given} cannot be read: {error}.") from None
+
+
+@app.command(help="Add agents.\n\nExample: freepull campaign enrol sqlite:///trial.db onboarding more-users.txt")
+@sentence_errors
+def enrol(
+    url: Url,
+    name: Name,
+    agents: Annotated[str, typer.Argument(help="A file with a name a line, or how many agents without names.")],
+    by: By = "",
+    as_json: AsJson = False,
+) -> None:
+    """See the help."""
+    with opened(url, name) as campaign:
+        numbers = campaign.add_agents(read_agents(agents), by=by)
+        answer({"agents": numbers}, as_json, f"{len(numbers):,} agents were added to {name}")
+
+
+@app.command(help="Close the panel and begin.\n\nExample: freepull campaign start sqlite:///trial.db onboarding")
+@sentence_errors
+def start(url: Url, name: Name, by: By = "", as_json: AsJson = False) -> None:
+    """See the help."""
+    with opened(url, name) as campaign:
+        campaign.start(by)
+        status = campaign.status()
+        answer(status, as_json, f"{name} has started, with {status.agents:,} agents")
+
+
+@app.command(help="Make no offers until it is resumed.\n\nExample: freepull campaign pause sqlite:///trial.db onboarding")
+@sentence_errors
+def pause(url: Url, name: Name, by: By = "", as_json: AsJson = False) -> None:
+    """See the help."""
+    with opened(url, name) as campaign:
+        campaign.pause(by)
+        answer(campaign.status(), as_json, f"{name} is paused; pulls are still told, and still count")
+
+
+@app.command(help="Make offers again.\n\nExample: freepull campaign resume sqlite:///trial.db onboarding")
+@sentence_errors
+def resume(url: Url, name: Name, by: By = "", as_json: AsJson = False) -> None:
+    """See the help."""
+    with opened(url, name) as campaign:
+        campaign.resume(by)
+        answer(campaign.status(), as_json, f"{name} goes on")
+
+
+@app.command(help='End it for good.\n\nExample: freepull campaign stop sqlite:///trial.db onboarding --why "season over"')
+@sentence_errors
+def stop(
+    url: Url,
+    name: Name,
+    why: Annotated[str, typer.Option(help="The reason, for the audit.")] = "",
+    by: By = "",
+    as_json: AsJson = False,
+) -> None:
+    """See the help."""
+    with opened(url, name) as campaign:
+        campaign.stop(why, by)
+        answer(campaign.status(), as_json, f"{name} has stopped")
+
+
+@app.command(help='Change the budget.\n\nExample: freepull campaign budget sqlite:///trial.db onboarding "500 EUR"')
+@sentence_errors
+def budget(
+    url: Url,
+    name: Name,
+    amount: Annotated[str, typer.Argument(help='Such as "500 EUR", or none.')],
+    by: By = "",
+    as_json: AsJson = False,
+) -> None:
+    """See the help."""
+    with opened(url, name) as campaign:
+        campaign.budget(None if amount == "none" else amount, by)
+        answer(campaign.status(), as_json, f"{name} may spend {'any amount' if amount == 'none' else amount}")
+
+
+@app.command(help="End a ban.\n\nExample: freepull campaign unban sqlite:///trial.db onboarding user-17")
+@sentence_errors
+def unban(url: Url, name: Name, agent: Agent, by: By = "", as_json: AsJson = False) -> None:
+    """See the help."""
+    with opened(url, name) as campaign:
+        campaign.unban(agent, by)
+        answer(campaign.status(), as_json, f"{agent} can get offers again")
+
+
+@app.command(help="Note that an agent has left.\n\nExample: freepull campaign leave sqlite:///trial.db onboarding user-17")
+@sentence_errors
+def leave(url: Url, name: Name, agent: Agent, by: By = "", as_json: AsJson = False) -> None:
+    """See the help."""
+    with opened(url, name) as campaign:
+        campaign.leave(agent, by)
+        answer(campaign.status(), as_json, f"{agent} has left")
+
+
+@app.command(help="Take an arm out.\n\nExample: freepull campaign withdraw sqlite:///trial.db onboarding B")
+@sentence_errors
+def withdraw(
+    url: Url, name: Name, arm: Annotated[str, typer.Argument(help="The arm.")], by: By = "", as_json: AsJson = False
+) -> None:
+    """See the help."""
+    with opened(url, name) as campaign:
+        campaign.withdraw(arm, by)
+        answer(campaign.status(), as_json, f"{arm} is withdrawn")
+
+
+@app.command(
+    help="Erase agents' names for good.\n\nExample: freepull campaign erase sqlite:///trial.db onboarding user-17"
+)
+@sentence_errors
+def erase(
+    url: Url,
+    name: Name,
+    agents: Annotated[list[str] | None, typer.Argument(help="The agents; all of them with --all.")] = None,
+    everybody: Annotated[bool, typer.Option("--all", help="Erase all names.")] = False,
+    by: By = "",
+    as_json: AsJson = False,
+) -> None:
+    """See the help."""
+    if bool(agents) == everybody:
+        raise InvalidInput("agents must be named, or all of them meant by --all, but not both.")
+    with opened(url, name) as campaign:
+        campaign.erase_names(None if everybody else agents, by)
+        answer({"erased": agents}, as_json, "the names are erased; the log knows agents by number")

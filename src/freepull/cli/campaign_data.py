@@ -1,0 +1,229 @@
+"""`freepull campaign`: ask, tell, look, and move data."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from freepull.cli.campaign import Agent
+from freepull.cli.campaign import app as app
+from freepull.cli.campaign_screen import AsJson, By, Name, Url, answer, opened, show_rows, show_status, show_verdict
+from freepull.cli.parts import build, build_game, choices
+from freepull.cli.screen import console, sentence_errors
+from freepull.simulation.progress import progress_bar
+
+Wait = Annotated[float, typer.Option(help="Seconds to wait for another process to let go of it.")]
+
+
+@app.command(
+    help="Is there an offer for an agent?\n\nExample: freepull campaign ask sqlite:///trial.db onboarding user-17"
+)
+@sentence_errors
+def ask(url: Url, name: Name, agent: Agent, as_json: AsJson = False) -> None:
+    """See the help."""
+    with opened(url, name) as campaign:
+        offer = campaign.ask(agent)
+    words = "no offer" if offer is None else f"{offer.bonus} for {offer.arm}, until {offer.expires:%Y-%m-%d %H:%M} UTC"
+    answer(offer, as_json, words)
+
+
+@app.command(help="Tell a pull.\n\nExample: freepull campaign tell sqlite:///trial.db onboarding user-17 B 0.8 --event v1")
+@sentence_errors
+def tell(
+    url: Url,
+    name: Name,
+    agent: Agent,
+    arm: Annotated[str, typer.Argument(help="The arm that was pulled.")],
+    reward: Annotated[float, typer.Argument(help="The reward, in [0, 1].")],
+    event: Annotated[str | None, typer.Option(help="An id that makes it safe to repeat.")] = None,
+    number: Annotated[int | None, typer.Option(help="Or the agent's own number of the event: 1, 2, 3 …")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """See the help."""
+    with opened(url, name) as campaign:
+        told = campaign.tell(agent, arm, reward, event if event is not None else number)
+    paid = f"; {told.paid} is paid" if told.paid else ""
+    answer(told, as_json, f"noted{paid}{'; the offer was refused' if told.outcome == 'refused' else ''}")
+
+
+@app.command(help="How it stands.\n\nExample: freepull campaign status sqlite:///trial.db onboarding")
+@sentence_errors
+def status(url: Url, name: Name, as_json: AsJson = False) -> None:
+    """See the help."""
+    with opened(url, name) as campaign:
+        found = campaign.status()
+    if as_json:
+        answer(found, True, "")
+    else:
+        show_status(found)
+
+
+@app.command(help="Which arm, and what that rests on.\n\nExample: freepull campaign verdict sqlite:///trial.db onboarding")
+@sentence_errors
+def verdict(url: Url, name: Name, as_json: AsJson = False) -> None:
+    """See the help."""
+    with opened(url, name) as campaign:
+        found = campaign.verdict()
+    if as_json:
+        answer(found, True, "")
+    else:
+        show_verdict(found)
+
+
+@app.command(help="What was paid.\n\nExample: freepull campaign ledger sqlite:///trial.db onboarding --json")
+@sentence_errors
+def ledger(url: Url, name: Name, as_json: AsJson = False) -> None:
+    """See the help."""
+    from freepull.live.replies import LedgerEntry
+
+    with opened(url, name) as campaign:
+        show_rows(campaign.ledger(), LedgerEntry, as_json)
+
+
+@app.command(help="Who did what when.\n\nExample: freepull campaign audit sqlite:///trial.db onboarding --json")
+@sentence_errors
+def audit(url: Url, name: Name, as_json: AsJson = False) -> None:
+    """See the help."""
+    from freepull.live.replies import AuditEntry
+
+    with opened(url, name) as campaign:
+        show_rows(campaign.audit(), AuditEntry, as_json)
+
+
+@app.command(help="Write a file.\n\nExample: freepull campaign export sqlite:///trial.db onboarding observations.parquet")
+@sentence_errors
+def export(
+    url: Url,
+    name: Name,
+    path: Annotated[Path, typer.Argument(help="A .parquet or .csv file.")],
+    what: Annotated[str, typer.Option(help="observations or ledger.")] = "observations",
+    as_json: AsJson = False,
+) -> None:
+    """See the help."""
+    with opened(url, name) as campaign:
+        rows = campaign.export(path, what)
+    answer({"rows": rows, "path": str(path)}, as_json, f"{rows:,} rows are in {path}")
+
+
+@app.command(
+    "import",
+    help="Tell the observations of a file: agent, arm, reward, perhaps event."
+    "\n\nExample: freepull campaign import sqlite:///trial.db onboarding yesterday.csv",
+)
+@sentence_errors
+def import_file(
+    url: Url,
+    name: Name,
+    path: Annotated[Path, typer.Argument(help="A .parquet or .csv file.")],
+    by: By = "",
+    as_json: AsJson = False,
+) -> None:
+    """See the help."""
+    with opened(url, name) as campaign:
+        rows = campaign.import_observations(path, by)
+    answer({"rows": rows}, as_json, f"{rows:,} observations were told, each once")
+
+
+@app.command(
+    help="Replay the log and compare it with everything.\n\nExample: freepull campaign verify sqlite:///trial.db x"
+)
+@sentence_errors
+def verify(url: Url, name: Name, wait: Wait = 0.0, as_json: AsJson = False) -> None:
+    """See the help."""
+    from freepull.live.verification import verify as check
+
+    found = check(url, name, wait)
+    words = f"{name} is right: {found.events:,} events, {found.entries:,} payments over {found.spent}"
+    answer(found, as_json, words)
+
+
+@app.command(
+    help="Copy it to another store, every bit."
+    "\n\nExample: freepull campaign copy sqlite:///trial.db onboarding postgresql://user@host/trials"
+)
+@sentence_errors
+def copy(
+    url: Url,
+    name: Name,
+    target: Annotated[str, typer.Argument(help="The other store.")],
+    wait: Wait = 0.0,
+    as_json: AsJson = False,
+) -> None:
+    """See the help."""
+    from freepull.live.copying import copy as copied
+
+    rows = copied(url, target, name, wait)
+    answer(rows, as_json, f"{name} is copied: {sum(rows.values()):,} rows, all of them compared")
+
+
+@app.command("list", help="Which campaigns there are.\n\nExample: freepull campaign list sqlite:///trial.db")
+@sentence_errors
+def names(url: Url, as_json: AsJson = False) -> None:
+    """See the help."""
+    from contextlib import closing
+
+    from freepull.live.stores import connect
+
+    with closing(connect(url)) as store:
+        found = store.campaigns()
+    answer(found, as_json, "\n".join(found) or "none")
+
+
+@app.command(help="Copy the SQLite file.\n\nExample: freepull campaign backup sqlite:///trial.db backup.db")
+@sentence_errors
+def backup(
+    url: Url, path: Annotated[Path, typer.Argument(help="A file that does not exist yet.")], as_json: AsJson = False
+) -> None:
+    """See the help."""
+    from contextlib import closing
+
+    from freepull.live.stores import connect
+
+    with closing(connect(url)) as store:
+        store.backup(path)
+    answer({"path": str(path)}, as_json, f"everything is in {path} as well")
+
+
+@app.command(
+    help="A rehearsal: simulated agents play the campaign."
+    "\n\nExample: freepull campaign play sqlite:///trial.db rehearsal --game toy --steps 500"
+)
+@sentence_errors
+def play(
+    url: Url,
+    name: Name,
+    game: Annotated[str, typer.Option(help="toy, or a CSV file of means, a row an agent.")] = "toy",
+    rewards: Annotated[str, typer.Option(help=f"Reward law: {choices('rewards')}.")] = "bernoulli",
+    agents: Annotated[str, typer.Option(help=f"{choices('agents')}.")] = "alpha-ucb:2",
+    answers: Annotated[str, typer.Option(help=f"{choices('answers')}.")] = "always",
+    steps: Annotated[int, typer.Option(help="How many steps.")] = 1000,
+    seed: Annotated[int, typer.Option(help="Same seed, same bits.")] = 0,
+    until: Annotated[str, typer.Option(help="horizon, or decided: stop there.")] = "horizon",
+    as_json: AsJson = False,
+) -> None:
+    """See the help."""
+    from freepull.live.play import play as rehearse
+
+    with opened(url, name) as campaign:
+        if campaign.status().status == "enrolling":
+            campaign.start()
+        with progress_bar("rehearsing", steps, False if as_json else None, "steps") as advance:
+            rehearse(
+                campaign,
+                build_game(game, rewards, None),
+                agents=build("agents", agents),
+                answers=build("answers", answers),
+                steps=steps,
+                seed=seed,
+                until=until,
+                each_step=lambda t: advance(1),
+            )
+        found = campaign.status()
+        said = campaign.verdict()
+    if as_json:
+        answer({"status": found, "verdict": said}, True, "")
+    else:
+        show_status(found)
+        console.print(str(said), markup=False)

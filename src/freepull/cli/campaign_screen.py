@@ -1,0 +1,116 @@
+"""What the campaign commands share: where a campaign is, and how answers are shown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import fields, is_dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Annotated, Any
+
+import msgspec
+import typer
+from rich.markup import escape
+from rich.table import Table
+
+from freepull.cli.screen import console, number
+
+if TYPE_CHECKING:
+    from freepull.live import Campaign, Status, Verdict
+
+Url = Annotated[str, typer.Argument(help="sqlite:///file.db or postgresql://…")]
+Name = Annotated[str, typer.Argument(help="The campaign's name.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")]
+By = Annotated[str, typer.Option(help="Who does it, for the audit.")]
+WAIT = 10.0
+"""Seconds to wait for a lease that has not run out; a file that is open elsewhere is refused at once."""
+
+
+@contextmanager
+def opened(url: str, name: str) -> Iterator[Campaign]:
+    """Open a campaign for one command."""
+    from freepull.live import Campaign
+
+    with Campaign.open(url, name, wait=0.0 if url.startswith("sqlite") else WAIT) as campaign:
+        yield campaign
+
+
+def plain(value: Any) -> Any:
+    """Return an answer as plain data: money and times as text."""
+    from freepull.live import Money
+
+    if isinstance(value, Money):
+        return str(value)
+    if isinstance(value, datetime):
+        return value.isoformat()
+    if hasattr(value, "_asdict"):
+        return plain(value._asdict())
+    if is_dataclass(value) and not isinstance(value, type):
+        return {field.name: plain(getattr(value, field.name)) for field in fields(value)}
+    if isinstance(value, dict):
+        return {name: plain(item) for name, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(item) for item in value]
+    return None if isinstance(value, float) and not -1e308 < value < 1e308 else value
+
+
+def answer(value: Any, as_json: bool, words: str) -> None:
+    """Print an answer: JSON, or words for people."""
+    if as_json:
+        typer.echo(msgspec.json.encode(plain(value)).decode())
+    else:
+        console.print(escape(words))
+
+
+def show_rows(rows: Iterable[Any], kind: type, as_json: bool) -> None:
+    """Print rows: JSON, one a line, or a table."""
+    if as_json:
+        for row in rows:
+            typer.echo(msgspec.json.encode(plain(row)).decode())
+        return
+    names = [field.name for field in fields(kind)]
+    table = Table(*names)
+    for row in rows:
+        table.add_row(*(escape(_cell(plain(getattr(row, name)))) for name in names))
+    console.print(table)
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, dict):
+        return msgspec.json.encode(value).decode()[:80]
+    return "–" if value is None else str(value)
+
+
+def show_status(status: Status) -> None:
+    """Print how a campaign stands."""
+    phase = f", {status.phase}" if status.phase else ""
+    console.print(f"[bold]{escape(status.name)}[/bold]: {status.status}{phase}{escape(_because(status.why))}")
+    step = f"step {status.step:,}" + (f" of {status.horizon:,}" if status.horizon else "")
+    console.print(f"{step}, {status.observations:,} observations of {status.agents:,} agents, {status.mode} mode")
+    budget = f" of {status.budget}" if status.budget is not None else ""
+    console.print(f"spent {status.spent}{budget}, reserved {status.reserved}")
+    console.print(
+        f"offers: {status.offered:,} made, {status.open_offers:,} open, {status.paid:,} paid, "
+        f"{status.refused:,} refused, {status.expired:,} expired, {status.cancelled:,} cancelled; {status.banned:,} agents banned, "
+        f"{status.absent:,} absent"
+    )
+    if status.awaited:
+        console.print(f"waiting for {escape(', '.join(status.awaited))}")
+    table = Table("arm", "in", "mean", "bound", "pulls", "paid")
+    for arm in status.arms:
+        mean, bound = (float("nan") if it is None else it for it in (arm.mean, arm.bound))
+        cells = number(mean), number(bound) if bound < 1e300 else "∞", f"{arm.pulls:,}", f"{arm.paid:,}"
+        table.add_row(escape(arm.name), "yes" if arm.active else "out", *cells)
+    console.print(table)
+    if status.threshold is not None:
+        console.print(f"an arm goes when its bound, the evidence against it, reaches {number(status.threshold)}")
+
+
+def show_verdict(verdict: Verdict) -> None:
+    """Print a verdict and what it rests on."""
+    console.print(escape(str(verdict)))
+    console.print(escape(str(verdict.rests_on)))
+
+
+def _because(why: str) -> str:
+    return f" ({why})" if why else ""
