@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import count
 from pathlib import Path
 
 import psycopg
 import pytest
 from postgres_server import PostgresServer
-from staging import Clock
-
-_NUMBERS = count()
+from staging import OPENED, Clock
 
 
 @pytest.fixture(scope="session")
@@ -22,11 +19,10 @@ def server() -> Iterator[PostgresServer]:
 
 @pytest.fixture
 def postgres(server: PostgresServer) -> str:
-    """A database of its own."""
-    name = f"trials_{next(_NUMBERS)}"
+    """An empty database."""
     with psycopg.connect(server.url, autocommit=True) as connection:
-        connection.execute(f"CREATE DATABASE {name}")
-    return server.url.replace("/postgres?", f"/{name}?")
+        connection.execute("DROP SCHEMA IF EXISTS freepull CASCADE")
+    return server.url
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
@@ -42,6 +38,13 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 def sqlite(tmp_path: Path) -> str:
     """A file."""
     return f"sqlite:///{tmp_path}/trial.db"
+
+
+@pytest.fixture(autouse=True)
+def _nothing_stays_open() -> Iterator[None]:
+    yield
+    while OPENED:
+        OPENED.pop().close()
 
 
 @pytest.fixture

@@ -11,6 +11,8 @@ import freepull as fp
 from freepull.live.rows import TABLES
 from freepull.live.stores import Store
 
+OPENED: list[fp.Campaign] = []
+"""Campaigns to be closed when a test is over, however it ends."""
 HOUR = 3600 * 10**6
 EACH = fp.Principal(fp.rules.Certified(0.05), observe=fp.observe.Steps(0), offers="each")
 
@@ -38,6 +40,7 @@ def create(url: str | Store, clock: Clock, *, started: bool = True, **settings: 
         "price": "0.50 EUR",
     }
     campaign = fp.Campaign.create(url, clock=clock, **chosen | settings)
+    OPENED.append(campaign)
     if started:
         campaign.start()
     return campaign
@@ -46,7 +49,8 @@ def create(url: str | Store, clock: Clock, *, started: bool = True, **settings: 
 def reopen(campaign: fp.Campaign, url: str | Store, clock: Clock) -> fp.Campaign:
     """Close a campaign and read it back from its store."""
     campaign.close()
-    return fp.Campaign.open(url, campaign.name, clock=clock)
+    OPENED.append(fp.Campaign.open(url, campaign.name, clock=clock))
+    return OPENED[-1]
 
 
 def contents(campaign: fp.Campaign) -> dict[str, list[Any]]:

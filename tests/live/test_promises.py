@@ -169,7 +169,7 @@ def test_spending_never_exceeds_the_budget_and_offers_reserve(url: str, clock: C
         assert offer is not None
         campaign.tell(offer.agent, offer.arm, 0.5)
     assert (campaign.status().spent.minor, campaign.status().reserved.minor) == (100, 0)
-    with pytest.raises(errors.BudgetTooSmall, match="budget must be at least 1.00 EUR, which is spent or reserved"):
+    with pytest.raises(errors.BudgetTooSmall, match=r"budget must be at least 1\.00 EUR, which is spent or reserved"):
         campaign.budget("0.99 EUR")
     with pytest.raises(errors.InvalidInput, match="budget must be in EUR"):
         campaign.budget("5 USD")
@@ -181,7 +181,7 @@ def test_spending_never_exceeds_the_budget_and_offers_reserve(url: str, clock: C
     assert len(given) == 1
     campaign.budget(None)
     assert campaign.status().budget is None
-    assert len([offer for agent in ("ann", "bob", "cy") if (offer := campaign.ask(agent))]) == 3
+    assert None not in [campaign.ask(agent) for agent in ("ann", "bob", "cy")]
     assert [entry.amount.minor for entry in campaign.ledger()] == [50, 50]
     assert len({entry.offer for entry in campaign.ledger()}) == 2
     campaign.close()
@@ -261,8 +261,8 @@ def test_campaigns_are_known_by_name_and_open_once(url: str, clock: Clock) -> No
     campaign = create(url, clock)
     with pytest.raises(errors.CampaignBusy, match="open in this process already"):
         fp.Campaign.open(url, "onboarding")
+    campaign.close()
     with pytest.raises(errors.CampaignExists, match="has a campaign 'onboarding' already"):
-        campaign.close()
         create(url, clock)
     with pytest.raises(errors.UnknownCampaign, match="has no campaign 'other'; it has onboarding"):
         fp.Campaign.open(url, "other")

@@ -140,7 +140,9 @@ def start(url: Url, name: Name, by: By = "", as_json: AsJson = False) -> None:
         answer(status, as_json, f"{name} has started, with {status.agents:,} agents")
 
 
-@app.command(help="Make no offers until it is resumed.\n\nExample: freepull campaign pause sqlite:///trial.db onboarding")
+@app.command(
+    help="Make no offers until it is resumed.\n\nExample: freepull campaign pause sqlite:///trial.db onboarding"
+)
 @sentence_errors
 def pause(url: Url, name: Name, by: By = "", as_json: AsJson = False) -> None:
     """See the help."""
@@ -158,7 +160,9 @@ def resume(url: Url, name: Name, by: By = "", as_json: AsJson = False) -> None:
         answer(campaign.status(), as_json, f"{name} goes on")
 
 
-@app.command(help='End it for good.\n\nExample: freepull campaign stop sqlite:///trial.db onboarding --why "season over"')
+@app.command(
+    help='End it for good.\n\nExample: freepull campaign stop sqlite:///trial.db onboarding --why "season over"'
+)
 @sentence_errors
 def stop(
     url: Url,
@@ -197,7 +201,9 @@ def unban(url: Url, name: Name, agent: Agent, by: By = "", as_json: AsJson = Fal
         answer(campaign.status(), as_json, f"{agent} can get offers again")
 
 
-@app.command(help="Note that an agent has left.\n\nExample: freepull campaign leave sqlite:///trial.db onboarding user-17")
+@app.command(
+    help="Note that an agent has left.\n\nExample: freepull campaign leave sqlite:///trial.db onboarding user-17"
+)
 @sentence_errors
 def leave(url: Url, name: Name, agent: Agent, by: By = "", as_json: AsJson = False) -> None:
     """See the help."""

@@ -29,7 +29,9 @@ def ask(url: Url, name: Name, agent: Agent, as_json: AsJson = False) -> None:
     answer(offer, as_json, words)
 
 
-@app.command(help="Tell a pull.\n\nExample: freepull campaign tell sqlite:///trial.db onboarding user-17 B 0.8 --event v1")
+@app.command(
+    help="Tell a pull.\n\nExample: freepull campaign tell sqlite:///trial.db onboarding user-17 B 0.8 --event v1"
+)
 @sentence_errors
 def tell(
     url: Url,
@@ -60,7 +62,9 @@ def status(url: Url, name: Name, as_json: AsJson = False) -> None:
         show_status(found)
 
 
-@app.command(help="Which arm, and what that rests on.\n\nExample: freepull campaign verdict sqlite:///trial.db onboarding")
+@app.command(
+    help="Which arm, and what that rests on.\n\nExample: freepull campaign verdict sqlite:///trial.db onboarding"
+)
 @sentence_errors
 def verdict(url: Url, name: Name, as_json: AsJson = False) -> None:
     """See the help."""
@@ -92,7 +96,9 @@ def audit(url: Url, name: Name, as_json: AsJson = False) -> None:
         show_rows(campaign.audit(), AuditEntry, as_json)
 
 
-@app.command(help="Write a file.\n\nExample: freepull campaign export sqlite:///trial.db onboarding observations.parquet")
+@app.command(
+    help="Write a file.\n\nExample: freepull campaign export sqlite:///trial.db onboarding observations.parquet"
+)
 @sentence_errors
 def export(
     url: Url,

@@ -154,8 +154,8 @@ class State:
 
     def _expired(self, event: Event, fresh: bool) -> None:
         self.trial.cancel(event.agent)
-        self.offers.end(event.agent, "expired", event.at, self.rows)
-        self.people.expire(event.agent, event.at + self.settings.cool_down)
+        standing = self.offers.end(event.agent, "expired", event.at, self.rows)
+        self.people.expire(event.agent, standing.deadline + self.settings.cool_down)
         self.trial.resting.add(event.agent)
 
     def _recalled(self, event: Event, fresh: bool) -> None:
