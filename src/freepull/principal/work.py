@@ -29,3 +29,14 @@ def pieces(total: int, size: int) -> Iterator[tuple[int, int]]:
     """
     step = max(1, size)
     return ((first, min(first + step, total)) for first in range(0, total, step))
+
+
+def tiles(arms: int, agents: int, size: int) -> Iterator[tuple[int, int, int, int]]:
+    """Cut arms × agents into ranges of arms and agents: whole arms, or one arm's agents, in their order.
+
+    >>> list(tiles(3, 2, 4)), list(tiles(2, 3, 2))
+    ([(0, 2, 0, 2), (2, 3, 0, 2)], [(0, 1, 0, 2), (0, 1, 2, 3), (1, 2, 0, 2), (1, 2, 2, 3)])
+    """
+    if agents <= size:
+        return ((*some, 0, agents) for some in pieces(arms, size // agents))
+    return ((k, k + 1, *some) for k in range(arms) for some in pieces(agents, size))

@@ -40,16 +40,15 @@ def fill_spreads(used: Any, constants: Any, spreads: Any) -> None:
     K, M = used.pulls.shape
     for k in range(K):
         spreads[k] = 0.0
-    add_spreads(used, constants, spreads, 0, K * M)
+    add_spreads(used, constants, spreads, (0, K, 0, M))
 
 
 @jit
-def add_spreads(used: Any, constants: Any, spreads: Any, first: int, last: int) -> None:
-    """Add the terms of a range of streams k·M + m."""
-    M = used.pulls.shape[1]
-    for k in range(first // M, (last + M - 1) // M):
+def add_spreads(used: Any, constants: Any, spreads: Any, tile: Any) -> None:
+    """Add the terms of a tile of streams (first arm, last, first agent, last)."""
+    for k in range(tile[0], tile[1]):
         total = spreads[k]
-        for m in range(max(first - k * M, 0), min(last - k * M, M)):
+        for m in range(tile[2], tile[3]):
             total += constants.weights[m] * constants.weights[m] * noise(used, k, m)
         spreads[k] = total
 

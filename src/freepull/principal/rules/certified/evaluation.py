@@ -36,19 +36,21 @@ PULLS, ERRORS, AGENTS, WEIGHTED, WEIGHTED_NOISE, OWN, NOISES, NOISES_OF_MEANS, S
 def evaluate(used: Any, coming: Any, fill: Any, measure: Any, constants: Any) -> None:
     """Multiply every account by what the round's samples paid, and enter the samples into the used ones.
 
-    All of it at once. Whoever does it in slices calls the same functions in the same order, for ranges of streams
-    k·M + m or of arms; sums go on where they were, so the result is the same to the bit.
+    All of it at once. Whoever does it in slices calls the same functions in the same order for tiles, which are ranges
+    of arms and agents (first arm, last, first agent, last); sums over agents go on where they were, so the result is
+    the same to the bit. A `Fill` has only the streams of the tile.
     """
-    K, streams = used.active.shape[0], used.active.shape[0] * used.pulls.shape[1]
+    K, M = used.pulls.shape
+    everything = (0, K, 0, M)
     clear(measure)
-    measure_streams(used, coming, fill, measure, constants, 0, streams)
+    measure_streams(used, coming, fill, measure, constants, everything)
     pay_out(used, coming, measure, constants, 0, K)
     note_round(used, coming, measure)
-    absorb(used, coming, fill, measure, 0, streams)
+    absorb(used, coming, fill, measure, everything)
     note_errors(used, measure)
-    describe(used, coming, measure, constants, 0, streams)
+    describe(used, coming, measure, constants, everything)
     if constants.shrink:
-        spread(used, coming, measure, 0, streams)
+        spread(used, coming, measure, everything)
     note_description(used, measure, constants)
 
 
@@ -65,19 +67,18 @@ def clear(measure: Any) -> None:
 
 
 @jit
-def measure_streams(used: Any, coming: Any, fill: Any, measure: Any, constants: Any, first: int, last: int) -> None:
+def measure_streams(used: Any, coming: Any, fill: Any, measure: Any, constants: Any, tile: Any) -> None:
     """Y_k, V_k, the largest u_km and the power sums Σ_m B_km·u_km^q, with u_km = p_m/b_km."""
-    M = used.pulls.shape[1]
-    for k in range(first // M, (last + M - 1) // M):
+    for k in range(tile[0], tile[1]):
         if used.active[k] == 1:
-            for m in range(max(first - k * M, 0), min(last - k * M, M)):
+            for m in range(tile[2], tile[3]):
                 if coming.blocks[k, m] > 0:
                     b = float(coming.blocks[k, m])
                     u = constants.weights[m] / b
-                    measure.values[k, Y] += u * fill.sums[k, m]
+                    measure.values[k, Y] += u * fill.sums[k - tile[0], m - tile[2]]
                     measure.values[k, V] += u * u * b * noise(used, k, m)
                     measure.values[k, LARGEST] = max(measure.values[k, LARGEST], u)
-                    power = u * fill.errors[k, m]
+                    power = u * fill.errors[k - tile[0], m - tile[2]]
                     for q in range(2, 10):
                         power *= u
                         measure.powers[k, q] += power
@@ -168,17 +169,16 @@ def note_round(used: Any, coming: Any, measure: Any) -> None:
 
 
 @jit
-def absorb(used: Any, coming: Any, fill: Any, measure: Any, first: int, last: int) -> None:
+def absorb(used: Any, coming: Any, fill: Any, measure: Any, tile: Any) -> None:
     """Enter the round's samples into the used ones."""
-    M = used.pulls.shape[1]
-    for k in range(first // M, (last + M - 1) // M):
+    for k in range(tile[0], tile[1]):
         if used.active[k] == 1:
             pulls, errors, agents = measure.agents[k, PULLS], measure.agents[k, ERRORS], measure.agents[k, AGENTS]
-            for m in range(max(first - k * M, 0), min(last - k * M, M)):
+            for m in range(tile[2], tile[3]):
                 if coming.blocks[k, m] > 0:
                     used.pulls[k, m] += coming.blocks[k, m]
-                    used.sums[k, m] += fill.sums[k, m]
-                    used.errors[k, m] += fill.errors[k, m]
+                    used.sums[k, m] += fill.sums[k - tile[0], m - tile[2]]
+                    used.errors[k, m] += fill.errors[k - tile[0], m - tile[2]]
                     pulls += float(used.pulls[k, m])
                     errors += used.errors[k, m]
                     agents += 1.0
@@ -194,16 +194,15 @@ def note_errors(used: Any, measure: Any) -> None:
 
 
 @jit
-def describe(used: Any, coming: Any, measure: Any, constants: Any, first: int, last: int) -> None:
+def describe(used: Any, coming: Any, measure: Any, constants: Any, tile: Any) -> None:
     """Add up over agents what m_k, tv_k and ν_k need."""
-    M = used.pulls.shape[1]
-    for k in range(first // M, (last + M - 1) // M):
+    for k in range(tile[0], tile[1]):
         if used.active[k] == 1:
             mean, variance = measure.agents[k, WEIGHTED], measure.agents[k, WEIGHTED_NOISE]
             own, noises, errors = (
                 measure.agents[k, OWN], measure.agents[k, NOISES], measure.agents[k, NOISES_OF_MEANS]
             )  # fmt: skip
-            for m in range(max(first - k * M, 0), min(last - k * M, M)):
+            for m in range(tile[2], tile[3]):
                 if coming.blocks[k, m] > 0:
                     p, n, sigma2 = constants.weights[m], float(used.pulls[k, m]), noise(used, k, m)
                     mean += p * used.sums[k, m] / n
@@ -216,13 +215,12 @@ def describe(used: Any, coming: Any, measure: Any, constants: Any, first: int, l
 
 
 @jit
-def spread(used: Any, coming: Any, measure: Any, first: int, last: int) -> None:
+def spread(used: Any, coming: Any, measure: Any, tile: Any) -> None:
     """Add up over agents how far their means lie from the mean of them."""
-    M = used.pulls.shape[1]
-    for k in range(first // M, (last + M - 1) // M):
+    for k in range(tile[0], tile[1]):
         if used.active[k] == 1:
             centre, squares = measure.agents[k, OWN] / measure.agents[k, AGENTS], measure.agents[k, SQUARES]
-            for m in range(max(first - k * M, 0), min(last - k * M, M)):
+            for m in range(tile[2], tile[3]):
                 if coming.blocks[k, m] > 0:
                     away = used.sums[k, m] / float(used.pulls[k, m]) - centre
                     squares += away * away

@@ -1,6 +1,6 @@
 """The certified rule at work: samples fill the round or wait for a later one, and full rounds are evaluated.
 
-A stream takes 44 bytes here, and a sample that waits 8. A round is closed in slices, whose sizes change nothing.
+A stream takes 36 bytes here, and a sample that waits 8. A round is closed in slices, whose sizes change nothing.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from freepull.principal.rules.certified import evaluation as steps
 from freepull.principal.rules.certified.books import ROUNDS, Fill, Floats, blank, fresh
 from freepull.principal.rules.certified.capital import rebalance
 from freepull.principal.rules.certified.design import add_spreads, set_worth, size
-from freepull.principal.rules.certified.entering import Stage, refill, see, take
+from freepull.principal.rules.certified.entering import Stage, fill_sums, refill, see, take
 from freepull.principal.rules.certified.waiting import OWING, Queues, Waiting
 from freepull.principal.rules.need import fill_needed
 from freepull.principal.rules.owing import Ints, OwingState
 from freepull.principal.rules.window import smallest_gap
 from freepull.principal.setting import Setting
-from freepull.principal.work import STREAMS, Work, finish, pieces
+from freepull.principal.work import STREAMS, Work, finish, pieces, tiles
 
 if TYPE_CHECKING:
     from freepull.principal.rules.certified.rule import Certified
@@ -47,7 +47,8 @@ class CertifiedState(OwingState):
         self.title = f"the certified rule at δ = {rule.delta:g} (proven)"
         self.constants, prior = rule.constants(setting, MARGINS)
         self.used, self.coming = fresh(K, M, self.constants, prior, counts=np.uint32)
-        self.fill = Fill(np.zeros((K, M)), np.zeros((K, M)))
+        self.errors: Floats = np.zeros((K, M))
+        """Σ(X − x̂)² of the samples of the coming round that are there."""
         self.measure = blank(K, self.constants)
         self._waiting = Waiting(K, M)
         self._shown: tuple[list[float], list[float]] | None = None
@@ -72,19 +73,20 @@ class CertifiedState(OwingState):
     def observe(self, agent: int, arm: int, reward: int) -> None:
         """Put a sample into the coming round, or let it wait."""
         self._waiting.make_room()
-        see(self.record.pulls, self._stage, agent, arm, reward)
+        see(self._stage, agent, arm, reward)
 
     @property
     def _stage(self) -> Stage:
-        used = self.used
-        return Stage(used.pulls, used.sums, used.arms, self.coming.blocks, self.fill, self._waiting.queues)
+        used, record = self.used, self.record
+        books = used.pulls, used.sums, used.arms, self.coming.blocks, self.errors
+        return Stage(*books, self._waiting.queues, record.pulls, record.sums)
 
     def take(self, streams: Words, rewards: Words) -> None:
         """Enter pulls into the record and see them, in their order."""
         record, done = self.record, 0
         while done < len(streams):
             batch = slice(done, done + BATCH)
-            done += take(record.pulls, record.sums, record.changes, self._stage, streams[batch], rewards[batch])
+            done += take(self._stage, record.changes, streams[batch], rewards[batch])
             record.note(0, record.arms)
             self._waiting.make_room()
 
@@ -99,8 +101,8 @@ class CertifiedState(OwingState):
         for first, last in pieces(M, STREAMS // K):
             size(used, coming, constants, first, last)
             yield
-        for first, last in pieces(K * M, STREAMS):
-            refill(self._stage, first, last)
+        for tile in tiles(K, M, STREAMS):
+            refill(self._stage, tile)
             yield
 
     def _some_arms(self) -> Any:
@@ -127,27 +129,34 @@ class CertifiedState(OwingState):
 
     def _evaluate_round(self) -> Work[None]:
         """Do what `evaluation.evaluate` does."""
-        used, coming, fill, measure, constants = self.used, self.coming, self.fill, self.measure, self.constants
-        streams = self.setting.arms * self.setting.agents
+        used, coming, measure, constants = self.used, self.coming, self.measure, self.constants
+        size = self.setting.arms, self.setting.agents, STREAMS
         steps.clear(measure)
-        for first, last in pieces(streams, STREAMS):
-            steps.measure_streams(used, coming, fill, measure, constants, first, last)
+        for tile in tiles(*size):
+            steps.measure_streams(used, coming, self._filled(tile), measure, constants, tile)
             yield
         for first, last in self._some_arms():
             steps.pay_out(used, coming, measure, constants, first, last)
             yield
         steps.note_round(used, coming, measure)
-        for first, last in pieces(streams, STREAMS):
-            steps.absorb(used, coming, fill, measure, first, last)
+        for tile in tiles(*size):
+            steps.absorb(used, coming, self._filled(tile), measure, tile)
             yield
         steps.note_errors(used, measure)
-        for first, last in pieces(streams, STREAMS):
-            steps.describe(used, coming, measure, constants, first, last)
+        for tile in tiles(*size):
+            steps.describe(used, coming, measure, constants, tile)
             yield
-        for first, last in pieces(streams, STREAMS) if constants.shrink else ():
-            steps.spread(used, coming, measure, first, last)
+        for tile in tiles(*size) if constants.shrink else ():
+            steps.spread(used, coming, measure, tile)
             yield
         steps.note_description(used, measure, constants)
+
+    def _filled(self, tile: tuple[int, int, int, int]) -> Fill:
+        """Return the fresh samples of a tile of streams."""
+        first, last, left, right = tile
+        sums = np.zeros((last - first, right - left))
+        fill_sums(sums, self._stage, tile)
+        return Fill(sums, self.errors[first:last, left:right])
 
     def _end(self) -> None:
         """One arm is left: nobody owes anything, and nothing waits."""
@@ -167,7 +176,7 @@ class CertifiedState(OwingState):
         return {f"{book}.{name}": part for book, kept in self._books().items() for name, part in kept.items()}
 
     def _books(self) -> dict[str, dict[str, Any]]:
-        books = {"used": self.used._asdict(), "coming": self.coming._asdict(), "fill": self.fill._asdict()}
+        books = {"used": self.used._asdict(), "coming": self.coming._asdict(), "fill": {"errors": self.errors}}
         return books | {"waiting": self._waiting.queues._asdict()}
 
     def restore(self, parts: dict[str, Any]) -> None:
@@ -182,8 +191,8 @@ class CertifiedState(OwingState):
         """n_k from the sample means so far (`fill_needed`) with β = log(1/δ) + 3."""
         K, M = self.setting.arms, self.setting.agents
         spreads, needed = np.zeros(K), np.zeros(K)
-        for first, last in pieces(K * M, STREAMS):
-            add_spreads(self.used, self.constants, spreads, first, last)
+        for tile in tiles(K, M, STREAMS):
+            add_spreads(self.used, self.constants, spreads, tile)
             yield
         means = yield from self.means()
         smallest = smallest_gap(self.setting, self.delta)

@@ -1,6 +1,7 @@
-"""Samples that wait for their round, unread: one queue a stream, all in one pool of 8 bytes a sample.
+"""Samples that wait for their round, unread: one queue a stream, all in one pool of 8 bytes a node.
 
-A queue is a ring of links: its tail points to its head. Node 0 is nobody's, so that 0 means no node.
+A queue is a ring of nodes: its tail links to its head. First comes, in one or two nodes that are marked, the sum of the
+block that is full; then the samples, in their order. Node 0 is nobody's, so that 0 means no node.
 """
 
 from __future__ import annotations
@@ -18,8 +19,12 @@ Ints = NDArray[np.int64]
 OWING, FREE, TOP = range(3)
 """Entries of ``Queues.tally``: streams that owe something to the coming round, the first node that was given back, and
 the first that was never used."""
+RESERVE = 3
+"""Nodes that one sample may take: its own, and two for the sum before it."""
 LEAST, MOST = 1 << 10, 1 << 20
 """Nodes that are added at once: an eighth of what there is, within these limits."""
+MARK, DIGIT = 1 << 31, (1 << 31) - 1
+"""Of a word that is part of a sum: its mark, and its 31 bits. A reward is at most 2³⁰, so it has no mark."""
 
 
 class Queues(NamedTuple):
@@ -27,8 +32,8 @@ class Queues(NamedTuple):
 
     tails: Words
     """The last node of every stream's queue, by arm and agent."""
-    rewards: Words
-    """In units of 2⁻³⁰."""
+    words: Words
+    """Rewards in units of 2⁻³⁰, or parts of a sum."""
     links: Words
     tally: Ints
 
@@ -39,26 +44,26 @@ class Waiting:
     def __init__(self, arms: int, agents: int) -> None:
         self.tails: Words = np.zeros((arms, agents), np.uint32)
         self.tally: Ints = np.array([0, 0, 1], np.int64)
-        self.rewards, self.links = array("I", bytes(4 * LEAST)), array("I", bytes(4 * LEAST))
+        self.words, self.links = array("I", bytes(4 * LEAST)), array("I", bytes(4 * LEAST))
 
     @property
     def queues(self) -> Queues:
         """The pool as it is now; make a new one after it has grown."""
         return Queues(
-            self.tails, np.frombuffer(self.rewards, np.uint32), np.frombuffer(self.links, np.uint32), self.tally
+            self.tails, np.frombuffer(self.words, np.uint32), np.frombuffer(self.links, np.uint32), self.tally
         )
 
     def make_room(self) -> None:
-        """Add nodes if none is left."""
-        if self.tally[FREE] or self.tally[TOP] < len(self.links):
+        """Add nodes if few are left."""
+        if self.tally[TOP] + RESERVE <= len(self.links):
             return
         more = bytes(4 * min(max(LEAST, len(self.links) // 8), MOST))
-        self.rewards.frombytes(more)
+        self.words.frombytes(more)
         self.links.frombytes(more)
 
-    def restore(self, tails: Words, rewards: Words, links: Words, tally: Ints) -> None:
+    def restore(self, tails: Words, words: Words, links: Words, tally: Ints) -> None:
         """Go on from queues that were saved."""
-        self.rewards, self.links = array("I", rewards.tobytes()), array("I", links.tobytes())
+        self.words, self.links = array("I", words.tobytes()), array("I", links.tobytes())
         np.copyto(self.tails, tails)
         np.copyto(self.tally, tally)
 
@@ -66,34 +71,39 @@ class Waiting:
         """Return what waits by arm and agent, in its order."""
         found = {}
         for k, m in np.argwhere(self.tails).tolist():
-            tail, rewards = int(self.tails[k, m]), array("I")
-            node = self.links[tail]
-            while True:
-                rewards.append(self.rewards[node])
-                if node == tail:
-                    break
-                node = self.links[node]
-            found[k, m] = rewards
+            tail, words = int(self.tails[k, m]), array("I")
+            node = 0
+            while node != tail:
+                node = self.links[node or tail]
+                if self.words[node] < MARK:
+                    words.append(self.words[node])
+            found[k, m] = words
         return found
 
 
 @jit
 def is_full(queues: Any) -> Any:
-    """Whether there is no node left."""
-    return queues.tally[FREE] == 0 and queues.tally[TOP] >= queues.links.shape[0]
+    """Whether the next sample might find no node."""
+    return queues.tally[TOP] + RESERVE > queues.links.shape[0]
 
 
 @jit
-def push(queues: Any, k: int, m: int, reward: Any) -> None:
-    """Let a sample wait behind all others of its stream; there must be a node."""
+def _node(queues: Any, word: Any) -> Any:
+    """Take a node for a word."""
     node = queues.tally[FREE]
     if node > 0:
         queues.tally[FREE] = np.int64(queues.links[node])
     else:
         node = queues.tally[TOP]
         queues.tally[TOP] += 1
-    queues.rewards[node] = reward
-    tail = np.int64(queues.tails[k, m])
+    queues.words[node] = word
+    return node
+
+
+@jit
+def push(queues: Any, k: int, m: int, word: Any) -> None:
+    """Put a word behind all others of its stream."""
+    node, tail = _node(queues, word), np.int64(queues.tails[k, m])
     if tail == 0:
         queues.links[node] = node
     else:
@@ -102,8 +112,17 @@ def push(queues: Any, k: int, m: int, reward: Any) -> None:
 
 
 @jit
+def _push_first(queues: Any, k: int, m: int, word: Any) -> None:
+    """Put a word before all others of its stream."""
+    tail = np.int64(queues.tails[k, m])
+    push(queues, k, m, word)
+    if tail > 0:
+        queues.tails[k, m] = tail
+
+
+@jit
 def pop(queues: Any, k: int, m: int) -> Any:
-    """Take the sample that has waited longest; the queue must not be empty."""
+    """Take a stream's first word; there must be one."""
     tail = np.int64(queues.tails[k, m])
     head = np.int64(queues.links[tail])
     if head == tail:
@@ -112,14 +131,40 @@ def pop(queues: Any, k: int, m: int) -> Any:
         queues.links[tail] = queues.links[head]
     queues.links[head] = queues.tally[FREE]
     queues.tally[FREE] = head
-    return queues.rewards[head]
+    return np.int64(queues.words[head])
 
 
 @jit
 def drop(queues: Any, k: int, m: int) -> None:
-    """Let a whole queue go; it must not be empty."""
+    """Let a whole queue go; there must be one."""
     tail = np.int64(queues.tails[k, m])
     head = np.int64(queues.links[tail])
     queues.links[tail] = queues.tally[FREE]
     queues.tally[FREE] = head
     queues.tails[k, m] = 0
+
+
+@jit
+def put_sum(queues: Any, k: int, m: int, total: Any) -> None:
+    """Put the sum of a full block, below 2⁶², before all samples of its stream."""
+    if total > DIGIT:
+        _push_first(queues, k, m, MARK | (total >> 31))
+    _push_first(queues, k, m, MARK | (total & DIGIT))
+
+
+@jit
+def sum_before(queues: Any, k: int, m: int) -> Any:
+    """The sum of the full block of a stream whose samples wait."""
+    head = np.int64(queues.links[queues.tails[k, m]])
+    second = np.int64(queues.links[head])
+    total = np.int64(queues.words[head]) & DIGIT
+    if queues.words[second] >= MARK and second != head:
+        total |= (np.int64(queues.words[second]) & DIGIT) << 31
+    return total
+
+
+@jit
+def take_sum(queues: Any, k: int, m: int) -> None:
+    """Take the sum away that stands before the samples of a stream."""
+    while queues.tails[k, m] > 0 and queues.words[queues.links[queues.tails[k, m]]] >= MARK:
+        pop(queues, k, m)
