@@ -41,7 +41,7 @@ def test_wanting_changes_nothing() -> None:
     before = copy.deepcopy(trial)
     wanted = [trial.wanted(m) for m in (2, 0, 1, 0)]
     assert wanted == [None, 0, 0, 0]
-    assert (trial._plan, trial._open, trial.offered) == (before._plan, before._open, before.offered)
+    assert trial.state() == before.state()
     assert [trial.ask(m) for m in range(3)] == [before.ask(m) for m in range(3)]
 
 

@@ -42,7 +42,9 @@ def test_the_toys_bounds_after_6000_pulls_each() -> None:
     for _ in range(6000):
         for k in range(3):
             for m in range(2):
-                state.observe(m, k, UNITS if rng.random() < means[m][k] else 0)
+                reward = UNITS if rng.random() < means[m][k] else 0
+                state.record.add(m, k, reward)
+                state.observe(m, k, reward)
     state.evaluate(False)
     found = [state.lower(1, 0), state.lower(1, 2), state.lower(0, 1)]
     assert found == pytest.approx([0.0011494045896, 0.0007871879511, -0.0419485466212], abs=1e-11)

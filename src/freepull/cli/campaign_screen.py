@@ -91,8 +91,8 @@ def show_status(status: Status) -> None:
     console.print(f"spent {status.spent}{budget}, reserved {status.reserved}")
     console.print(
         f"offers: {status.offered:,} made, {status.open_offers:,} open, {status.paid:,} paid, "
-        f"{status.refused:,} refused, {status.expired:,} expired, {status.cancelled:,} cancelled; {status.banned:,} agents banned, "
-        f"{status.absent:,} absent"
+        f"{status.refused:,} refused, {status.expired:,} expired, {status.cancelled:,} cancelled; "
+        f"{status.banned:,} agents banned, {status.absent:,} absent"
     )
     if status.awaited:
         console.print(f"waiting for {escape(', '.join(status.awaited))}")

@@ -85,6 +85,7 @@ class Desk:
         """End the campaign for good; pulls of offered arms that are on their way are still paid."""
         if self.state.status == "stopped":
             raise WrongMoment(f"campaign {self.name} has stopped already.")
+        self.close_step(at)
         self.write(Kind.STOPPED, at, more={"by": by, "why": why})
         self._recall(at, list(self.state.offers.open))
 
@@ -98,12 +99,14 @@ class Desk:
             if budget.minor < bound:
                 least = Money(bound, budget.currency)
                 raise BudgetTooSmall(f"budget must be at least {least}, which is spent or reserved, got {budget}.")
+        self.close_step(at)
         self.write(Kind.BUDGET, at, more={"budget": None if budget is None else budget.minor, "by": by})
 
     def unban(self, agent: int, at: int, by: str) -> None:
         """End an agent's ban."""
         state = self.state
-        if agent >= state.panel or state.trial.banned_until[agent] <= state.trial.steps:
+        self.close_step(at)
+        if agent >= state.panel or state.trial.bans.until[agent] <= state.trial.steps:
             raise WrongMoment(f"agent #{agent} is not banned.")
         self.write(Kind.UNBANNED, at, agent=agent, more={"by": by})
 
@@ -114,6 +117,7 @@ class Desk:
             raise WrongMoment(f"agent #{agent} is not on the panel of a campaign that is going on, so it cannot leave.")
         if agent in state.people.left:
             return
+        self.close_step(at)
         self.write(Kind.LEFT, at, agent=agent, more={"by": by})
         if agent in state.offers.open:
             self.write(Kind.CANCELLED, at, agent=agent, offer=state.offers.open[agent].offer)
@@ -123,6 +127,7 @@ class Desk:
         """Take an arm out, if that was provided for."""
         if self.state.status not in GOING:
             raise WrongMoment(f"campaign {self.name} is {self.state.status}, so no arm can be withdrawn.")
+        self.close_step(at)
         self.write(Kind.WITHDRAWN, at, arm=arm, more={"by": by})
         self._recall(at, [agent for agent, it in self.state.offers.open.items() if it.arm == arm])
 
@@ -162,16 +167,34 @@ class Desk:
             self.end_step(at)
 
     def end_step(self, at: int) -> None:
-        """End the step, and take back offers for arms that it eliminated."""
+        """End the step."""
+        self.close_step(at)
+        self.write(Kind.STEP_ENDED, at, value=self.state.trial.steps + 1)
+        self._closed(at)
+
+    def close_step(self, at: int, seconds: float | None = None) -> None:
+        """Go on with a step that has ended and takes a while, for some seconds or to its end."""
+        if self.busy and self.state.trial.work(seconds):
+            self.write(Kind.STEP_CLOSED, at, value=self.state.trial.steps)
+            self._closed(at)
+
+    @property
+    def busy(self) -> bool:
+        """Whether a step that has ended is still being worked on."""
+        return self.state.ending is not None
+
+    def _closed(self, at: int) -> None:
+        """Take back offers for arms that a step eliminated, all of them if it decided the trial."""
         state = self.state
-        self.write(Kind.STEP_ENDED, at, value=state.trial.steps + 1)
-        active = set(state.trial.active)
-        over = state.decision is not None
+        if self.busy:
+            return
+        active, over = set(state.trial.active), state.decision is not None
         self._recall(at, [agent for agent, it in state.offers.open.items() if over or it.arm not in active])
 
     def tick(self, at: int) -> None:
         """Do what is due: the campaign's end, offers that expire, a round that closes."""
         state = self.state
+        self.close_step(at, state.patience)
         if state.settings.ends is not None and at >= state.settings.ends and state.status != "stopped":
             self.stop(at, "", "its time was over")
         while self._deadlines and self._deadlines[0][0] <= at:
@@ -185,6 +208,8 @@ class Desk:
     def due(self) -> int | None:
         """Return when `tick` has something to do next."""
         state = self.state
+        if self.busy:
+            return 0
         times = [self._deadlines[0][0]] if self._deadlines else []
         times += [state.settings.ends] if state.settings.ends is not None and state.status != "stopped" else []
         times += [state.round_closes] if state.round_closes is not None else []
@@ -195,6 +220,7 @@ class Desk:
         kind = Kind.CANCELLED if standing.recalled else Kind.EXPIRED
         self.write(kind, at, agent=agent, arm=standing.arm, offer=standing.offer)
         if people.silent.get(agent, 0) >= PARKED_AFTER:
+            self.close_step(at)
             self.write(Kind.PARKED, at, agent=agent)
             self.end_step_if_due(at)
 

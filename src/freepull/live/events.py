@@ -50,6 +50,7 @@ class Kind(IntEnum):
     STOPPED = 17  # more: why
     NOTED = 18  # something for the audit alone
     JOINED = 19  # the panel is wider than before, and everything is looked at anew; value: its size
+    STEP_CLOSED = 20  # the end of a step that took a while; value and more as for STEP_ENDED
 
 
 OUTCOME = 0b11
@@ -61,6 +62,8 @@ NUMBERED = 0b100
 """The agent numbered this event; the number is one more than its last."""
 OBSERVED = 0b1000
 """A pull of an agent who joined late: it is kept, and does not count."""
+UNFINISHED = 0b1
+"""A step has ended, and is still being worked on; STEP_CLOSED says when that was done, and what came of it."""
 
 
 class Event(NamedTuple):

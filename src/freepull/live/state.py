@@ -14,13 +14,18 @@ from numpy.typing import NDArray
 
 from freepull.errors import InvalidInput, ReplayDiffers, WrongMoment
 from freepull.live.audit import audit_row
-from freepull.live.events import DROPPED, ENDINGS, OUTCOME, PAID, REFUSED, Event, Kind, Records, event_of
+from freepull.live.events import DROPPED, ENDINGS, OUTCOME, PAID, REFUSED, UNFINISHED, Event, Kind, Records, event_of
 from freepull.live.offers import Offers, Standing
 from freepull.live.people import People
 from freepull.live.rows import Rows, put
 from freepull.live.settings import Settings
 from freepull.live.trials import changes, essence, start, tell_many
 from freepull.principal import Trial
+
+SMALL = 100_000
+"""Streams up to which the end of a step is worked on at once."""
+SLICE = 0.005
+"""Seconds that it may take otherwise before others are served; the rest is done in slices."""
 
 
 class State:
@@ -54,6 +59,8 @@ class State:
         self.round_closes: int | None = None
         self.refused: list[tuple[int, int]] = []
         """Refusals of this step: agent and offer."""
+        self.ending: tuple[list[int], list[tuple[int, int]]] | None = None
+        """A step that has ended and is being worked on: the arms that were in, and its refusals."""
         self.decision: dict[str, Any] | None = None
         """The verdict, once the trial is decided."""
         self.stopped_why = ""
@@ -64,6 +71,11 @@ class State:
         if self.started is None:
             raise WrongMoment(f"campaign {self.settings.name!r} has not started; start it first.")
         return self.started
+
+    @property
+    def patience(self) -> float | None:
+        """How long the end of a step may take at a time; None: as long as it does."""
+        return None if self.panel * len(self.settings.arms) <= SMALL else SLICE
 
     def apply_many(self, records: Records, more: dict[int, dict[str, Any]]) -> None:
         """Apply events from the log, runs of pulls at once."""
@@ -167,20 +179,35 @@ class State:
         self.offers.end(event.agent, "cancelled", event.at, self.rows)
 
     def _step_ended(self, event: Event, fresh: bool) -> Event | None:
-        trial, active = self.trial, self.trial.active
+        """End a step; a fresh one is worked on for a moment only, and `_step_closed` is for the rest."""
+        trial = self.trial
+        self.ending, self.refused = (trial.active, self.refused), []
         trial.resting = self.people.rested(event.at)
-        trial.end_step()
-        facts = changes(trial, active, self.refused, decided=self.decision is not None)
-        if not fresh and (essence(event.more) != essence(facts) or event.value != trial.steps):
+        trial.end_step(at_once=False)
+        self.acted[:] = False
+        self.in_step = 0
+        self._open_round(event.at)
+        if trial.steps != event.value:
+            raise self._differs(f"it is step {trial.steps} that ends, not {event.value}")
+        unfinished = not trial.work(self.patience) if fresh else bool(event.flags & UNFINISHED)
+        if unfinished:
+            return event._replace(flags=UNFINISHED)
+        return self._step_closed(event, fresh)
+
+    def _step_closed(self, event: Event, fresh: bool) -> Event | None:
+        trial = self.trial
+        if self.ending is None:
+            raise self._differs("no step is being worked on")
+        active, refused = self.ending
+        trial.work()
+        self.ending = None
+        facts = changes(trial, active, refused, decided=self.decision is not None)
+        if not fresh and essence(event.more) != essence(facts):
             raise self._differs(f"step {trial.steps} ended with {essence(facts)} and not {essence(event.more)}")
         told = facts if fresh else event.more or {}
         self.decision = told.get("decided", self.decision)
         for agent, offer, until in facts.get("bans", ()):
             put(self.rows, "bans", *self.people.ban(agent, offer, trial.steps, until, event.at))
-        self.refused.clear()
-        self.acted[:] = False
-        self.in_step = 0
-        self._open_round(event.at)
         return event._replace(more=facts or None) if fresh else None
 
     def _parked(self, event: Event, fresh: bool) -> None:
@@ -246,6 +273,7 @@ _APPLY: dict[Kind, Callable[[State, Event, bool], Event | None]] = {
     Kind.RECALLED: State._recalled,
     Kind.CANCELLED: State._cancelled,
     Kind.STEP_ENDED: State._step_ended,
+    Kind.STEP_CLOSED: State._step_closed,
     Kind.PARKED: State._parked,
     Kind.LEFT: State._left,
     Kind.UNBANNED: State._unbanned,

@@ -15,6 +15,8 @@ from freepull.principal import Grounds
 
 NAMED = 10
 """So many agents are named."""
+LOOKED_AT = 1000
+"""So many absent agents are looked at to find them."""
 
 
 def status_of(state: State, register: Register) -> Status:
@@ -48,7 +50,7 @@ def status_of(state: State, register: Register) -> Status:
         refused=endings["refused"],
         expired=endings["expired"],
         cancelled=endings["cancelled"],
-        banned=0 if trial is None else sum(trial.banned_until[m] > trial.steps for m in state.people.banned),
+        banned=0 if trial is None else sum(bool(trial.bans.until[m] > trial.steps) for m in state.people.banned),
         absent=state.people.absent,
         awaited=[register.shown(agent) for agent in awaited(state)],
         spent=Money(offers.spent, currency),
@@ -81,8 +83,8 @@ def awaited(state: State) -> list[int]:
     if trial is None or state.decision is not None or state.status == "stopped":
         return []
     people = state.people
-    absent = sorted(people.parked | people.left | {m for m in people.banned if trial.banned_until[m] > trial.steps})
-    found = list(islice((agent for agent in absent if trial.rule.awaits(agent)), NAMED))
+    absent = sorted(people.parked | people.left | {m for m in people.banned if trial.bans.until[m] > trial.steps})
+    found = trial.rule.awaited(np.array(absent[:LOOKED_AT], np.int64))[:NAMED]
     if state.settings.mode == "rounds" and state.in_step > 0:
         gone = people.parked | people.left
         silent = (int(m) for m in np.flatnonzero(~state.acted) if int(m) not in gone and int(m) not in found)

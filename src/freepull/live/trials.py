@@ -15,7 +15,7 @@ from freepull.principal import Principal, Trial
 from freepull.principal.record import UNITS
 
 Facts = dict[str, Any]
-OUTCOMES = {None: 0, "paid": PAID, "refused": REFUSED}
+OUTCOMES = {"paid": PAID, "refused": REFUSED}
 
 
 def start(settings: Settings, agents: int, weights: list[float] | None, panels: int = 1) -> Trial:
@@ -49,10 +49,11 @@ def at_delta(principal: Principal, share: int) -> Principal:
 
 def tell_many(trial: Trial, agents: NDArray[Any], arms: NDArray[Any], values: NDArray[Any]) -> NDArray[np.uint8]:
     """Tell pulls in their order, rewards in units of 2⁻³⁰; return the outcomes as in `events`."""
-    rewards = values / UNITS
-    tell = trial.tell
-    told = [OUTCOMES[tell(*pull)] for pull in zip(agents.tolist(), arms.tolist(), rewards.tolist(), strict=True)]
-    return np.array(told, np.uint8)
+    outcomes = np.zeros(len(agents), np.uint8)
+    for i, end in enumerate(trial.tell_many(agents, arms, values / UNITS)):
+        if end is not None:
+            outcomes[i] = OUTCOMES[end]
+    return outcomes
 
 
 def changes(trial: Trial, active: list[int], refused: list[tuple[int, int]], decided: bool) -> Facts:
@@ -63,7 +64,7 @@ def changes(trial: Trial, active: list[int], refused: list[tuple[int, int]], dec
         facts["eliminated"] = sorted(out)
     if back:
         facts["returned"] = sorted(back)
-    until = trial.banned_until
+    until = trial.bans.until
     bans = [[agent, offer, int(until[agent])] for agent, offer in refused if until[agent] > trial.steps]
     if bans:
         facts["bans"] = bans

@@ -1,9 +1,10 @@
 """The principal: settings (`Principal`), the running state (`Trial`), and the parts she is made of."""
 
 from freepull.principal import protocols, rules, schedules
+from freepull.principal.offers import Offer
 from freepull.principal.principal import OFFERS, Principal
 from freepull.principal.targets import personal_weights, personalised
-from freepull.principal.trial import Offer, Trial
+from freepull.principal.trial import Trial
 from freepull.principal.verdict import Grounds, Verdict
 
 __all__ = [

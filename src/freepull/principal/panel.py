@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from array import array
 from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from freepull.errors import InvalidInput
-from freepull.principal.record import Record
+from freepull.principal.record import Record, Words
 from freepull.principal.rules.base import Rule, RuleState
 from freepull.principal.setting import Setting
-from freepull.principal.verdict import Grounds
-
-SHOWN = 10
-"""So many agents are named, the others counted."""
+from freepull.principal.verdict import Grounds, listed
+from freepull.principal.work import STREAMS, Work, pieces
 
 
 class Panel:
@@ -24,7 +26,8 @@ class Panel:
 
     def __init__(self, rule: Rule, setting: Setting, record: Record) -> None:
         self.setting, self.record = setting, record
-        self.left = [False] * setting.agents
+        self.absent: NDArray[np.bool_] = np.zeros(setting.agents, bool)
+        """Who has left."""
         self.withdrawn: list[int] = []
         """Arms that were taken out."""
         self.number = 1
@@ -32,9 +35,17 @@ class Panel:
         self._rule = rule
         self._leaving: list[int] = []
         """Agents who will be dropped at the end of the step."""
-        self._history: dict[tuple[int, int], array[int]] = {}
-        """Every reward in units of 2⁻³⁰ by (agent, arm), kept only where agents may be dropped."""
-        self.state = self._start()
+        self._staying = int(np.count_nonzero(setting.weights))
+        """Agents with a weight who have not left for good."""
+        self._streams, self._rewards = array("I"), array("I")
+        """Every pull in its order, kept only where agents may be dropped."""
+        self.state = self._start(record)
+
+    @property
+    def left(self) -> list[bool]:
+        """Who has left, by agent."""
+        left: list[bool] = self.absent.tolist()
+        return left
 
     def _rule_of(self, panel: int) -> Rule:
         """Return the rule for the i-th panel; a δ that has become too small is refused."""
@@ -42,57 +53,71 @@ class Panel:
             return self._rule
         return replace(self._rule, delta=self._rule.delta / (panel * (panel + 1)))  # type: ignore[type-var]
 
-    def _start(self) -> RuleState:
-        return self._rule_of(self.number).start(self.setting, self.record)
+    def _start(self, record: Record) -> RuleState:
+        return self._rule_of(self.number).start(self.setting, record)
+
+    def welcome(self, agents: Any) -> None:
+        """Let agents be told of: under "wait" that brings back those who had left, else it is refused."""
+        if self.setting.leavers != "wait" and self.absent[agents].any():
+            who = int(np.atleast_1d(agents)[np.atleast_1d(self.absent[agents])][0])
+            raise InvalidInput(f"agent {who} has left, so its pulls no longer count; do not tell them.")
+        self.absent[agents] = False
 
     def observe(self, agent: int, arm: int, reward: int) -> None:
-        """Pass a pull on to the rule; under "wait", it brings an agent back who had left."""
-        self.left[agent] = False
+        """Pass one pull on to the record and the rule."""
         if self.setting.leavers == "independent":
-            self._history.setdefault((agent, arm), array("I")).append(reward)
+            self._streams.append(agent * self.setting.arms + arm)
+            self._rewards.append(reward)
+        self.record.add(agent, arm, reward)
         self.state.observe(agent, arm, reward)
 
-    def refuse_the_absent(self, agent: int) -> None:
-        """Say that an agent who has left for good cannot be told of."""
-        if self.left[agent] and self.setting.leavers != "wait":
-            raise InvalidInput(f"agent {agent} has left, so its pulls no longer count; do not tell them.")
+    def take(self, streams: Words, rewards: Words) -> None:
+        """Pass pulls on to the record and the rule, in their order."""
+        if self.setting.leavers == "independent":
+            self._streams.frombytes(streams.tobytes())
+            self._rewards.frombytes(rewards.tobytes())
+        self.state.take(streams, rewards)
 
     def leave(self, agent: int, decided: bool) -> None:
         """Note that an agent has left; once the trial is decided, that changes nothing."""
-        if self.left[agent]:
+        if self.absent[agent]:
             return
         decided = decided or self.state.finished
         if not decided and self.setting.leavers == "independent" and self.setting.weights[agent] > 0:
-            self.setting.without([*self._leaving, agent])
+            if self._staying == 1:
+                raise InvalidInput(f"agent {agent} cannot leave, because nobody with a weight would be left.")
             self._rule_of(self.number + 1)
             self._leaving.append(agent)
+            self._staying -= 1
         elif not decided and self.setting.leavers == "worst_case":
             self.state.leave(agent)
-        self.left[agent] = True
+        self.absent[agent] = True
 
     def withdraw(self, arm: int) -> None:
         """Take an arm out."""
         self.state.withdraw(arm)
         self.withdrawn.append(arm)
 
-    def end_step(self) -> None:
-        """Drop those who have left, and begin the statistics anew from the first pull of everybody else."""
+    def renewal(self) -> Work[None]:
+        """Drop those who have left, and begin the statistics anew from the first pull of everybody else, in slices."""
         if not self._leaving:
             return
         self.setting = self.setting.without(self._leaving)
         self._leaving.clear()
         self.number += 1
-        self.state = self._start()
-        for (m, k), rewards in self._history.items():
-            for reward in rewards if self.setting.weights[m] > 0 else ():
-                self.state.observe(m, k, reward)
+        state = self._start(Record(self.setting.agents, self.setting.arms))
+        streams, rewards = np.frombuffer(self._streams, np.uint32), np.frombuffer(self._rewards, np.uint32)
+        for first, last in pieces(len(streams), STREAMS):
+            state.take(streams[first:last], rewards[first:last])
+            yield
         for arm in self.withdrawn:
-            self.state.withdraw(arm)
+            state.withdraw(arm)
+        state.record = self.record
+        self.state = state
 
     def grounds(self) -> Grounds:
         """Say what a verdict rests on: rule, δ, target, policy, assumptions."""
-        gone = [f"agent {m}" for m, left in enumerate(self.left) if left]
-        who = ", ".join(gone[:SHOWN]) + (f" and {len(gone) - SHOWN} others" if len(gone) > SHOWN else "")
+        who = listed(np.flatnonzero(self.absent).tolist())
         policy = f"{self.setting.leavers.replace('_', ' ')}; {who or 'nobody'} left"
         target = self.state.target
         if self.withdrawn:
@@ -102,3 +127,29 @@ class Panel:
             policy += f"; panel {self.number}, tested at δ/{self.number * (self.number + 1)}"
             assumptions += ("leaving has nothing to do with rewards",)
         return Grounds(self.state.title, self._rule.delta, target, policy, assumptions)
+
+    def parts(self) -> dict[str, Any]:
+        """Return all that changes, the rule's own included."""
+        kept: dict[str, Any] = {
+            "weights": self.setting.weights,
+            "weighted": self.setting.weighted,
+            "absent": self.absent,
+            "withdrawn": self.withdrawn,
+            "number": self.number,
+            "leaving": self._leaving,
+            "streams": np.frombuffer(self._streams, np.uint32),
+            "rewards": np.frombuffer(self._rewards, np.uint32),
+        }
+        return kept | {f"rule.{name}": part for name, part in self.state.parts().items()}
+
+    def restore(self, parts: dict[str, Any]) -> None:
+        """Go on from what `parts` returned; the record is restored already."""
+        self.setting = replace(self.setting, weights=parts["weights"].copy(), weighted=parts["weighted"])
+        np.copyto(self.absent, parts["absent"])
+        self.withdrawn, self.number, self._leaving = parts["withdrawn"], parts["number"], parts["leaving"]
+        self._staying = int(np.count_nonzero(self.setting.weights)) - len(self._leaving)
+        self._streams = array("I", parts["streams"].tobytes())
+        self._rewards = array("I", parts["rewards"].tobytes())
+        if self.number > 1:
+            self.state = self._start(self.record)
+        self.state.restore({name[5:]: part for name, part in parts.items() if name.startswith("rule.")})

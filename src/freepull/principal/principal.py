@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from freepull import checks
 from freepull.errors import InvalidInput
 from freepull.game import TIE, normalised
+from freepull.principal import saving
 from freepull.principal.protocols import BanProtocol, TakeOrBan
 from freepull.principal.rules import Certified, Rule
 from freepull.principal.schedules import Schedule, Share
@@ -110,3 +111,24 @@ class Principal:
             raise InvalidInput(f"withdrawal must be False with rules.{name}; only rules.Pairwise provides for it.")
         setting = Setting(arms, agents, horizon, p, weighted, self.offers, leavers=leavers, withdrawal=bool(withdrawal))
         return Trial(self, setting)
+
+    def restore(self, state: saving.Bytes) -> Trial:
+        """Return the trial that gave this `Trial.state`, to go on with bit for bit.
+
+        The principal must be the one that started it. ``state`` may also be a memoryview or a mapped file.
+
+        >>> principal = Principal(Certified(0.05), Share())
+        >>> trial = principal.start(arms=2, agents=3, horizon=10)
+        >>> trial.tell(1, arm=0, reward=0.5)
+        >>> principal.restore(trial.state()).record.pulls.tolist()
+        [[0, 0], [1, 0], [0, 0]]
+        """
+        from freepull.principal.trial import Trial
+
+        parts = saving.unpack(state)
+        if parts["principal"] != saving.shown(self):
+            raise InvalidInput(f"state must be of a trial of {saving.shown(self)}, got one of {parts['principal']}.")
+        frame, panel = saving.part_of(parts, "setting"), saving.part_of(parts, "panel")
+        trial = Trial(self, Setting(weights=panel["weights"].copy(), weighted=panel["weighted"], **frame))
+        trial.restore(parts)
+        return trial

@@ -101,13 +101,22 @@ class Adaptive(Schedule):
         return t == T or (t % max(1, T // 1000) == 0 and t >= setting.arms and 10 * t >= T)
 
     def starts(self, t: int, missing: list[list[float]], setting: Setting) -> bool:
+        """Say whether to start at the end of step t, from the pulls that are missing by agent and arm."""
+        return self.due(t, *in_all(missing), setting)
+
+    def due(self, t: int, total: float, most: float, setting: Setting) -> bool:
         """T − t ≤ slack · w: w is all that is missing ("one"), or the most that one agent misses ("each")."""
-        total = most = 0.0
-        for row in missing:
-            own = 0.0
-            for pulls in row:
-                own += pulls
-            total += own
-            most = max(most, own)
         w = total if setting.offers == "one" else most
         return setting.horizon_for("observe.Adaptive") - t <= self.slack * w
+
+
+def in_all(missing: list[list[float]]) -> tuple[float, float]:
+    """Return how many pulls are missing in all, and of the agent who misses most; added up in their order."""
+    total = most = 0.0
+    for row in missing:
+        own = 0.0
+        for pulls in row:
+            own += pulls
+        total += own
+        most = max(most, own)
+    return total, most

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+import time
+from array import array
+from collections.abc import Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,25 +14,26 @@ from numpy.typing import NDArray
 
 from freepull import checks
 from freepull.errors import InvalidInput
-from freepull.principal.budget import affordable, cost
+from freepull.numerics import jit
+from freepull.principal import saving
+from freepull.principal.bans import Bans
+from freepull.principal.budget import cost
+from freepull.principal.offers import PAID, REFUSED, Offer, Offers
 from freepull.principal.panel import Panel
+from freepull.principal.pulls import packed
 from freepull.principal.record import Record, units
-from freepull.principal.rules.base import RuleState
+from freepull.principal.rules.base import Plan, RuleState
 from freepull.principal.schedules import Adaptive
 from freepull.principal.setting import Setting
-from freepull.principal.verdict import Verdict
+from freepull.principal.verdict import Verdict, listed
+from freepull.principal.work import STREAMS, Work, finish, pieces
 
 if TYPE_CHECKING:
     from freepull.principal.principal import Principal
 
-
-@dataclass(frozen=True)
-class Offer:
-    """A bonus on one arm, to one agent, on top of the reward."""
-
-    agent: int
-    arm: int
-    bonus: float
+ENDS = {PAID: "paid", REFUSED: "refused"}
+View = tuple[RuleState, list[bool]]
+Payable = NDArray[np.bool_]
 
 
 class Trial:
@@ -52,31 +56,28 @@ class Trial:
 
     def __init__(self, principal: Principal, setting: Setting) -> None:
         kappa = _within(principal.observe.kappa(setting, principal.rule), setting.horizon)
+        one = setting.offers == "one"
         self.principal = principal
         self.record = Record(setting.agents, setting.arms)
         self.panel = Panel(principal.rule, replace(setting, kappa=kappa), self.record)
+        self.offers = Offers(setting.agents, setting.arms, principal.bonus, principal.budget, one)
+        self.bans = Bans(principal.protocol, setting.agents)
         self.kappa = kappa
         """κ, the last step of the observing phase; None while an adaptive schedule has not found it."""
         self.steps = 0
         """Steps that have ended."""
         self.decided_at: int | None = None
-        self.paid: NDArray[np.int64] = np.zeros((setting.agents, setting.arms), np.int64)
-        self.offered = self.refused = self.paid_total = 0
-        self.refusals = [0] * setting.agents
-        self.banned_until = [0] * setting.agents
-        """The last step of each agent's ban; 0 if it was never banned."""
         self.regular = True
         """Whether no agent was told of twice in one step, as the paper's clock has it; its proofs need that."""
-        self._told = [0] * setting.agents
-        self._open: dict[int, Offer] = {}
-        self._refusing: list[int] = []
-        self._released: set[int] = set()
-        """Agents whose open offer was recalled: still paid if taken, no refusal if not, and not shown again."""
         self.resting: set[int] = set()
-        """Agents who get no new offers for now, whatever the rule wants; looked at when steps end."""
-        self._affordable = affordable(principal.budget, principal.bonus)
-        self._plan: dict[int, int] = {}
-        self._make_plan()
+        """Agents who get no new offers for now, whatever the rule wants; looked at when a plan is made."""
+        self._told: NDArray[np.int64] = np.zeros(setting.agents, np.int64)
+        self._closing: Work[None] | None = None
+        self._later = array("I"), array("I")
+        """Pulls that were told while a step is being closed: streams and rewards."""
+        self._views: tuple[View, View] | None = None
+        """The rule as it is shown while a step is being closed, and as it is worked on."""
+        self.offers.replace(finish(self._planning(*self._payable(), self.kappa)), self.panel.absent)
 
     @property
     def setting(self) -> Setting:
@@ -98,9 +99,38 @@ class Trial:
         """The phase: observing, incentivizing, decided, or over (undecided at the horizon)."""
         if self.decided_at is not None:
             return "decided"
-        if self.setting.horizon is not None and self.steps >= self.setting.horizon:
+        if self._over:
             return "over"
         return "incentivizing" if self.kappa is not None and self.steps >= self.kappa else "observing"
+
+    @property
+    def _over(self) -> bool:
+        return self.setting.horizon is not None and self.steps >= self.setting.horizon
+
+    @property
+    def closing(self) -> bool:
+        """Whether a step has ended and is still being worked on."""
+        return self._closing is not None
+
+    @property
+    def offered(self) -> int:
+        """How many offers were made."""
+        return self.offers.offered
+
+    @property
+    def refused(self) -> int:
+        """How many offers were refused."""
+        return self.offers.refused
+
+    @property
+    def paid_total(self) -> int:
+        """How many bonuses were paid."""
+        return self.offers.paid_total
+
+    @property
+    def paid(self) -> NDArray[np.int64]:
+        """How many bonuses were paid, by agent and arm."""
+        return self.offers.payments().table()
 
     @property
     def spent(self) -> float:
@@ -108,86 +138,103 @@ class Trial:
         return cost(self.paid_total, self.principal.bonus)
 
     @property
+    def banned_until(self) -> list[int]:
+        """The last step of each agent's ban; 0 if it was never banned."""
+        until: list[int] = self.bans.until.tolist()
+        return until
+
+    @property
     def banned(self) -> int:
         """How many agents were banned at least once."""
-        return sum(until > 0 for until in self.banned_until)
+        return int(np.count_nonzero(self.bans.until))
+
+    @property
+    def awaited(self) -> list[int]:
+        """Agents who have left or are banned, and without whom the rule cannot go on."""
+        if self.decided_at is not None:
+            return []
+        return self.rule.awaited(np.flatnonzero(self.panel.absent | (self.bans.until > self.steps)))
 
     def wanted(self, agent: int) -> int | None:
         """Return the arm we would pay this agent for now, or None; changes nothing."""
         self._check_agent(agent)
-        if agent in self._open:
-            return None if agent in self._released else self._open[agent].arm
-        if self._taken_up:
-            return None
-        if self._affordable is not None and self.paid_total + len(self._open) + 1 > self._affordable:
-            return None
-        return self._plan.get(agent)
+        arm = self.offers.wanted(agent)
+        return arm if arm >= 0 else None
 
     def ask(self, agent: int) -> Offer | None:
         """Issue the offer for this agent, if there is one; asking again returns the same offer."""
-        arm = self.wanted(agent)
-        if arm is None:
-            return None
-        if agent in self._open:
-            return self._open[agent]
-        del self._plan[agent]
-        self._open[agent] = Offer(agent, arm, self.principal.bonus)
-        self.offered += 1
-        return self._open[agent]
+        self._check_agent(agent)
+        return self.offers.ask(int(agent))
 
     def tell(self, agent: int, arm: int, reward: float) -> str | None:
         """Record one pull; return what became of the agent's open offer: "paid", "refused", or None without one."""
         self._check_agent(agent)
         self._check_arm(arm)
-        x = checks.real("reward", reward, 0.0, 1.0)
-        self.panel.refuse_the_absent(agent)
-        self.regular = self.regular and self._told[agent] <= self.steps
+        x = units(checks.real("reward", reward, 0.0, 1.0))
+        agent, arm = int(agent), int(arm)
+        self.panel.welcome(agent)
+        self.regular = self.regular and bool(self._told[agent] <= self.steps)
         self._told[agent] = self.steps + 1
-        self.record.add(agent, arm, units(x))
-        self.panel.observe(agent, arm, units(x))
-        offer = self._open.pop(agent, None)
-        if offer is None:
-            return None
-        released = agent in self._released
-        self._released.discard(agent)
-        if offer.arm == arm:
-            self.paid[agent, arm] += 1
-            self.paid_total += 1
-            return "paid"
-        if released:
-            return None
-        self.refused += 1
-        self._refusing.append(agent)
-        return "refused"
+        if self._closing is None:
+            self.panel.observe(agent, arm, x)
+        else:
+            self._later[0].append(agent * self.setting.arms + arm)
+            self._later[1].append(x)
+        return self._settle(agent, arm)
+
+    def tell_many(self, agents: Any, arms: Any, rewards: Any) -> list[str | None]:
+        """Record pulls in their order, all or none of them; return for each what `tell` returns.
+
+        >>> from freepull.principal import Principal, rules, schedules
+        >>> trial = Principal(rules.Certified(0.05), observe=schedules.Steps(0), offers="each").start(arms=2, agents=3)
+        >>> trial.ask(0).arm
+        0
+        >>> trial.tell_many([0, 2, 0], [0, 1, 1], [0.5, 1.0, 0.0])
+        ['paid', None, None]
+        """
+        streams, units_ = packed(agents, arms, rewards, (self.setting.agents, self.setting.arms))
+        pullers = streams // np.uint32(self.setting.arms)
+        self.panel.welcome(pullers)
+        self.regular = self.regular and bool(mark(self._told, pullers, self.steps))
+        if self._closing is None:
+            self.panel.take(streams, units_)
+        else:
+            self._later[0].frombytes(streams.tobytes())
+            self._later[1].frombytes(units_.tobytes())
+        settled: list[str | None] = [None] * len(streams)
+        for at in np.flatnonzero(self.offers.open[pullers] >= 0).tolist() if self.offers.opened else ():
+            settled[at] = self._settle(*divmod(int(streams[at]), self.setting.arms))
+        return settled
+
+    def _settle(self, agent: int, arm: int) -> str | None:
+        """End the agent's open offer, if there is one."""
+        end = self.offers.settle(agent, arm)
+        if end == REFUSED:
+            self.bans.refusing.append(agent)
+        return ENDS.get(end)
 
     def cancel(self, agent: int) -> Offer | None:
         """Withdraw an agent's open offer, which is neither taken nor refused then; return it, or None without one."""
         self._check_agent(agent)
-        self._released.discard(agent)
-        return self._open.pop(agent, None)
+        return self.offers.cancel(int(agent))
 
     def recall(self, agent: int) -> None:
         """Take back an open offer that the agent may be acting on: still paid if taken, no refusal if not."""
         self._check_agent(agent)
-        if agent in self._open:
-            self._released.add(agent)
+        self.offers.recall(int(agent))
 
     def unban(self, agent: int) -> None:
         """End an agent's ban and forget its refusals."""
         self._check_agent(agent)
-        self.refusals[agent] = 0
-        self.banned_until[agent] = min(self.banned_until[agent], self.steps)
-        self._refusing = [other for other in self._refusing if other != agent]
+        self.work()
+        self.bans.lift(int(agent), self.steps)
 
     def afford(self, bonuses: int | None) -> None:
         """Change the budget: how many bonuses may be paid in all, None for any number."""
-        self._affordable = bonuses
-        self._make_plan()
-
-    @property
-    def _taken_up(self) -> bool:
-        """Whether the one offer of a step is open, recalled ones aside."""
-        return self.setting.offers == "one" and len(self._open) > len(self._released)
+        self.work()
+        self.offers.affordable = bonuses
+        plan = None if self.decided_at is not None else finish(self._planning(*self._payable(), self.kappa))
+        self.offers.replace(plan, self.panel.absent)
 
     def leave(self, agent: int) -> None:
         """Note that an agent has left: it gets no more offers, and the policy for leavers decides about its pulls.
@@ -198,18 +245,11 @@ class Trial:
         claim.
         """
         self._check_agent(agent)
-        self.panel.leave(agent, decided=self.decided_at is not None)
-        self._open.pop(agent, None)
-        self._released.discard(agent)
-        self._plan.pop(agent, None)
-
-    @property
-    def awaited(self) -> list[int]:
-        """Agents who have left or are banned, and without whom the rule cannot go on."""
-        if self.decided_at is not None:
-            return []
-        gone = [left or until > self.steps for left, until in zip(self.panel.left, self.banned_until, strict=True)]
-        return [m for m, absent in enumerate(gone) if absent and self.rule.awaits(m)]
+        if self.setting.leavers != "wait":
+            self.work()
+        self.panel.leave(int(agent), decided=self.decided_at is not None)
+        self.offers.cancel(int(agent))
+        self.offers.forget(int(agent))
 
     def withdraw(self, arm: int) -> None:
         """Take an arm out of the trial, if that was provided for; what fell only to this arm returns.
@@ -221,30 +261,89 @@ class Trial:
                 "withdrawing an arm must be provided for: start with rules.Pairwise and withdrawal=True."
             )
         self._check_arm(arm)
+        self.work()
         if self.decided_at is not None:
             raise InvalidInput(f"arm {arm} cannot be withdrawn, because the trial is decided.")
         self.panel.withdraw(int(arm))
-        self._released |= {agent for agent, offer in self._open.items() if offer.arm == arm}
-        self._plan = {agent: planned for agent, planned in self._plan.items() if planned != arm}
+        self.offers.release(int(arm))
 
-    def end_step(self) -> None:
-        """Close a step: refusals become bans, then the rule is evaluated, then the schedule."""
+    def end_step(self, at_once: bool = True) -> None:
+        """Close a step: refusals become bans, then the rule is evaluated, then the schedule.
+
+        With ``at_once=False`` the closing only begins, and `work` goes on with it. Meanwhile asks are answered as
+        before it, and pulls that are told settle their offers but are looked at in the next step. What is found does
+        not depend on the slices, only on what was asked and told before the closing began and before it was done.
+        """
+        self.work()
         self.steps += 1
-        t = self.steps
-        for agent in self._refusing:
-            self.refusals[agent] += 1
-            until = self.principal.protocol.banned_until(t, self.refusals[agent])
-            if until > t:
-                self.banned_until[agent] = until
-        self._refusing.clear()
-        if self.decided_at is not None or (self.setting.horizon is not None and t > self.setting.horizon):
+        banning = self.bans.enact(self.steps)
+        if self.decided_at is not None or (self.setting.horizon is not None and self.steps > self.setting.horizon):
+            finish(banning)
             return
-        self.panel.end_step()
-        self.rule.evaluate(incentivizing=self.kappa is not None and t >= self.kappa)
-        self._find_kappa(t)
-        if self.rule.decided:
-            self.decided_at = t
-        self._make_plan()
+        if self._over:
+            self.offers.replace(None, self.panel.absent)
+        self._closing, self._views = self._close(banning, *self._payable()), (self._view(), self._view())
+        if at_once:
+            self.work()
+
+    def work(self, seconds: float | None = None) -> bool:
+        """Go on closing a step for about so many seconds, or to its end; return whether nothing is left to do.
+
+        One slice more or less takes a few milliseconds. Nothing happens if no step is being closed.
+        """
+        if self._closing is None or self._views is None:
+            return True
+        until = math.inf if seconds is None else time.perf_counter() + seconds
+        shown, worked_on = self._views
+        self._show(worked_on)
+        for _ in self._closing:
+            if time.perf_counter() >= until:
+                self._views = shown, self._view()
+                self._show(shown)
+                return False
+        self._closing = self._views = None
+        return True
+
+    def _close(self, banning: Work[None], payable: Payable, room: int) -> Work[None]:
+        """The end of a step; nothing that agents see changes before its last moment."""
+        t, kappa = self.steps, self.kappa
+        yield from banning
+        yield from self.panel.renewal()
+        yield from self.rule.evaluation(incentivizing=kappa is not None and t >= kappa)
+        schedule = self.principal.observe
+        if kappa is None and isinstance(schedule, Adaptive) and schedule.looks(t, self.setting):
+            total, most = yield from self.rule.lacking()
+            if schedule.due(t, total, most, self.setting):
+                kappa = t
+                yield from self.rule.evaluation(incentivizing=True)
+        decided = self.rule.decided
+        plan = None if decided else (yield from self._planning(payable, room, kappa))
+        while self._later[0]:
+            streams, rewards = (np.array(kept, np.uint32) for kept in self._later)
+            self._later = array("I"), array("I")
+            for first, last in pieces(len(streams), STREAMS):
+                self.panel.take(streams[first:last], rewards[first:last])
+                yield
+        self.kappa, self.decided_at = kappa, t if decided else None
+        self.offers.replace(plan, self.panel.absent)
+
+    def _payable(self) -> tuple[Payable, int]:
+        """Say who could get an offer, bans aside, and how many; none where one is open that must be the only one."""
+        payable = ~self.panel.absent & (self.offers.open < 0)
+        payable[list(self.resting)] = False
+        return payable, 0 if self.offers.taken_up else self.offers.room
+
+    def _planning(self, payable: Payable, room: int, kappa: int | None) -> Work[Plan | None]:
+        """Find who is wanted for what in the coming step; short of money, the neediest come first."""
+        if self._over or kappa is None or self.steps < kappa or room < 1:
+            return None
+        return (yield from self.rule.planning(payable & (self.bans.until <= self.steps), room))
+
+    def _view(self) -> View:
+        return self.panel.state, self.panel.state.active
+
+    def _show(self, view: View) -> None:
+        self.panel.state, self.panel.state.active = view
 
     def verdict(self) -> Verdict:
         """Say which arm, whether that is decided and certified, why, when, and what it cost."""
@@ -253,8 +352,8 @@ class Trial:
         certified = decided and self.rule.proven and (self.regular or not self.rule.stepwise)
         if decided and self.rule.proven and not certified:
             why += "; not certified, because an agent acted twice in one step, which its proof does not allow"
-        if self.awaited:
-            why += f"; awaited: {', '.join(f'agent {m}' for m in self.awaited)}"
+        if awaited := self.awaited:
+            why += f"; awaited: {listed(awaited)}"
         return Verdict(
             arm=self.rule.leader(),
             decided=decided,
@@ -262,34 +361,36 @@ class Trial:
             why=why,
             at=self.decided_at,
             spent=self.spent,
-            paid=self.paid.copy(),
+            payments=self.offers.payments(),
             rests_on=self.panel.grounds(),
         )
 
-    def _find_kappa(self, t: int) -> None:
-        """Let an adaptive schedule look; the step at whose end it starts is κ, and the rule looks there too."""
-        schedule = self.principal.observe
-        if self.kappa is not None or not isinstance(schedule, Adaptive) or not schedule.looks(t, self.setting):
-            return
-        if schedule.starts(t, self.rule.missing(), self.setting):
-            self.kappa = t
-            self.rule.evaluate(incentivizing=True)
+    def state(self) -> bytes:
+        """Return all that `Principal.restore` needs to go on with the same trial, bit for bit."""
+        return b"".join(self.state_pieces())
 
-    def _make_plan(self) -> None:
-        """Fix who is wanted for what in the coming step; short of money, the neediest come first."""
-        self._plan = {}
-        if self.phase != "incentivizing" or self._taken_up:
-            return
-        room = math.inf if self._affordable is None else self._affordable - self.paid_total - len(self._open)
-        if room < 1:
-            return
-        coming = self.steps + 1
-        payable = [
-            until < coming and m not in self._open and m not in self.resting and not self.panel.left[m]
-            for m, until in enumerate(self.banned_until)
-        ]
-        wants = self.rule.wants(payable)
-        self._plan = {want.agent: want.arm for want in wants[: int(min(room, len(wants)))]}
+    def state_pieces(self) -> Iterator[bytes | memoryview]:
+        """Return the state in pieces, without a copy of it in memory; let nothing change until they are written."""
+        if self.closing:
+            raise InvalidInput("a step is being closed, so there is no state to save; go on with trial.work() first.")
+        names = ("steps", "kappa", "decided_at", "regular")
+        frame = ("arms", "agents", "horizon", "offers", "leavers", "withdrawal")
+        own: dict[str, Any] = {name: getattr(self, name) for name in names} | {"told": self._told}
+        setting = {name: getattr(self.setting, name) for name in frame}
+        things = {"trial": own, "setting": setting, "record": self.record.parts(), "offers": self.offers.parts()}
+        things |= {"bans": self.bans.parts(), "panel": self.panel.parts()}
+        return saving.pack({"principal": saving.shown(self.principal)} | saving.named(things))
+
+    def restore(self, parts: dict[str, Any]) -> None:
+        """Go on from a state that was unpacked; see `Principal.restore`."""
+        own = saving.part_of(parts, "trial")
+        np.copyto(self._told, own.pop("told"))
+        for name, value in own.items():
+            setattr(self, name, value)
+        self.record.restore(saving.part_of(parts, "record"))
+        self.offers.restore(saving.part_of(parts, "offers"))
+        self.bans.restore(saving.part_of(parts, "bans"))
+        self.panel.restore(saving.part_of(parts, "panel"))
 
     def _check_arm(self, arm: Any) -> None:
         if not checks.is_index(arm, self.setting.arms):
@@ -302,6 +403,16 @@ class Trial:
             raise InvalidInput(
                 f"agent must be a whole number from 0 to {self.setting.agents - 1}, got {checks.shown(agent)}."
             )
+
+
+@jit
+def mark(told: Any, agents: Any, steps: int) -> bool:
+    """Note who is told of in this step; say whether nobody was so before."""
+    regular = True
+    for i in range(agents.shape[0]):
+        regular = regular and told[agents[i]] <= steps
+        told[agents[i]] = steps + 1
+    return regular
 
 
 def _within(kappa: int | None, horizon: int | None) -> int | None:

@@ -2,10 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+
+from freepull.principal.payments import Payments
+
+SHOWN = 10
+"""So many agents are named, the others counted."""
+
+
+def listed(agents: Sequence[int]) -> str:
+    """Name agents, the first ten at most."""
+    others = f" and {len(agents) - SHOWN} others" if len(agents) > SHOWN else ""
+    return ", ".join(f"agent {m}" for m in agents[:SHOWN]) + others
 
 
 @dataclass(frozen=True)
@@ -41,9 +53,13 @@ class Verdict:
     """The step whose end decided it, None if undecided."""
     spent: float
     """In units of reward."""
-    paid: NDArray[np.int64]
-    """Bonuses paid per agent and arm."""
+    payments: Payments
     rests_on: Grounds
+
+    @property
+    def paid(self) -> NDArray[np.int64]:
+        """Bonuses paid per agent and arm."""
+        return self.payments.table()
 
     def __str__(self) -> str:
         standing = "certified" if self.certified else "decided, not certified" if self.decided else "undecided"

@@ -8,6 +8,8 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable
 
+import numpy as np
+
 from freepull import checks
 from freepull.agents import Agent
 from freepull.answers import Situation
@@ -98,7 +100,7 @@ def play(experiment: Experiment, run: int, watch: Watch | None = None) -> Outcom
         offered=trial.offered,
         refused=trial.refused,
         banned=trial.banned,
-        pulls=trial.record.pulls,
+        pulls=trial.record.pulls.astype(np.int64),
         sums=trial.record.sums,
         paid=trial.paid,
         trace=trace,

@@ -4,13 +4,21 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
+from freepull.errors import InvalidInput
 from freepull.game import TIE
-from freepull.principal.record import Record
+from freepull.principal.record import Record, Words
+from freepull.principal.schedules import in_all
 from freepull.principal.setting import Setting
+from freepull.principal.work import Work, finish
+
+Floats = NDArray[np.float64]
+Plan = NDArray[np.int32]
+"""The arm that every agent would be paid for, −1 for none."""
 
 STACKS = (
     "rewards lie in [0, 1], independent and of one law within a stream (arm, agent); streams are independent",
@@ -45,7 +53,12 @@ class Rule(ABC):
 
 
 class RuleState(ABC):
-    """A rule at work. It is evaluated at the end of steps and nowhere else."""
+    """A rule at work. It is evaluated at the end of steps and nowhere else.
+
+    A rule has to give `evaluate`, `wants`, `missing` and `bounds`, and `observe` if the record is not all it needs.
+    What else there is serves large trials, whose steps are closed in slices, and trials that are saved: `take`,
+    `evaluation`, `planning`, `lacking`, `parts`.
+    """
 
     proven: bool
     """Whether a decision of this rule is proven in this setting."""
@@ -74,6 +87,16 @@ class RuleState(ABC):
         """See one pull, its reward in units of 2⁻³⁰, in the order of the stream; the record has it already."""
         return
 
+    def take(self, streams: Words, rewards: Words) -> None:
+        """Enter pulls into the record and see them, in their order; a stream is agent·K + arm."""
+        if type(self).observe is RuleState.observe:
+            self.record.add_many(streams, rewards)
+            return
+        for stream, reward in zip(streams.tolist(), rewards.tolist(), strict=True):
+            agent, arm = divmod(stream, self.setting.arms)
+            self.record.add(agent, arm, reward)
+            self.observe(agent, arm, reward)
+
     @property
     def target(self) -> str:
         """Whom the rule speaks of, in words."""
@@ -94,6 +117,10 @@ class RuleState(ABC):
         """Say whether the rule cannot go on without a pull of this agent."""
         return False
 
+    def awaited(self, agents: NDArray[np.int64]) -> list[int]:
+        """Return those of some agents without whom the rule cannot go on."""
+        return [agent for agent in agents.tolist() if self.awaits(agent)]
+
     def leave(self, agent: int) -> None:
         """Count an agent who left by the worst case; only for rules with that policy."""
         raise NotImplementedError
@@ -106,13 +133,31 @@ class RuleState(ABC):
     def evaluate(self, incentivizing: bool) -> None:
         """Look at the record at the end of a step; ``incentivizing`` from the end of step κ on."""
 
+    def evaluation(self, incentivizing: bool) -> Work[None]:
+        """Evaluate in slices."""
+        self.evaluate(incentivizing)
+        yield
+
     @abstractmethod
     def wants(self, payable: Sequence[bool]) -> list[Want]:
         """Return the pulls to pay for in the next step, at most one an agent, neediest first."""
 
+    def planning(self, payable: NDArray[np.bool_], room: int) -> Work[Plan]:
+        """Find the wants in slices, at most ``room`` of them."""
+        plan = np.full(self.setting.agents, -1, np.int32)
+        for want in self.wants(payable.tolist())[:room]:
+            plan[want.agent] = want.arm
+        yield
+        return plan
+
     @abstractmethod
     def missing(self) -> list[list[float]]:
         """Return an estimate, per agent and arm, of the pulls still missing for a decision."""
+
+    def lacking(self) -> Work[tuple[float, float]]:
+        """Find in slices how many pulls are missing in all, and of the agent who misses most."""
+        yield
+        return in_all(self.missing())
 
     @abstractmethod
     def bounds(self) -> list[float]:
@@ -123,12 +168,28 @@ class RuleState(ABC):
         """The evidence (`bounds`) at which an arm is eliminated; None where bounds are something else."""
         return None
 
+    def parts(self) -> dict[str, Any]:
+        """Return all that changes in a trial, by name: arrays, which `restore` is given back, and plain values."""
+        name = type(self).__name__
+        raise InvalidInput(f"the state of a trial under {name} cannot be saved; give it the methods parts and restore.")
+
+    def restore(self, parts: dict[str, Any]) -> None:
+        """Go on from what `parts` returned; the record is restored already."""
+        raise NotImplementedError
+
     def mean(self, arm: int) -> float:
         """Return the global sample mean."""
         if self.setting.weighted:
             return self.record.weighted_mean(arm, self.setting.weights)
         return self.record.global_mean(arm)
 
+    def means(self) -> Work[Floats]:
+        """Find the global sample means of all arms in slices."""
+        if self.setting.weighted:
+            return (yield from self.record.weighted_means(self.setting.weights))
+        return np.array([self.record.global_mean(k) for k in range(self.setting.arms)])
+
     def leader(self) -> int:
         """Return the active arm with the largest global sample mean; of several, the lowest."""
-        return max((k for k in range(self.setting.arms) if self.active[k]), key=lambda k: (self.mean(k), -k))
+        means = finish(self.means())
+        return max((k for k in range(self.setting.arms) if self.active[k]), key=lambda k: (means[k], -k))

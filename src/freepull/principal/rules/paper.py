@@ -5,14 +5,21 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from freepull import checks
 from freepull.errors import InvalidInput
 from freepull.principal.record import ONE, Record
 from freepull.principal.rules import bounds
-from freepull.principal.rules.base import Rule, RuleState, Want
+from freepull.principal.rules.base import Floats, Plan, Rule, Want
+from freepull.principal.rules.need import NeedingState
+from freepull.principal.rules.owing import Ints, neediest
 from freepull.principal.rules.window import gap_window
 from freepull.principal.setting import Setting
+from freepull.principal.work import STREAMS, Work, finish, pieces
 
 BOUNDS = ("equation", "simplified", "finite_time")
 
@@ -70,7 +77,7 @@ class Paper(Rule):
         return PaperState(self, setting, record)
 
 
-class PaperState(RuleState):
+class PaperState(NeedingState):
     """S(t), the active arms; everything else is in the record."""
 
     def __init__(self, rule: Paper, setting: Setting, record: Record) -> None:
@@ -103,34 +110,62 @@ class PaperState(RuleState):
 
     def wants(self, payable: Sequence[bool]) -> list[Want]:
         """One: (argmax CB among active, argmin N among payable). Each: everybody's least pulled active arm."""
-        agents = [m for m in range(self.setting.agents) if payable[m]]
-        arms = [k for k in range(self.setting.arms) if self.active[k]]
-        pulls = self.record.pulls
         if self.setting.offers == "each":
-            least = sorted(min((int(pulls[m, k]), k, m) for k in arms) for m in agents)
-            return [Want(m, k, -n) for n, k, m in least]
-        for arm in sorted(arms, key=self._widest_first):
-            fewest, agent = min(((int(pulls[m, arm]), m) for m in agents), default=(0, -1))
-            if agent >= 0 and (fewest == 0 or not self.record.unpulled[arm]):
-                return [Want(agent, arm, -fewest)]
-        return []
+            fewest, arms = finish(self._fewest())
+            agents = np.flatnonzero(payable)
+            order = agents[np.lexsort((arms[agents], fewest[agents]))]
+            return [Want(m, int(arms[m]), -int(fewest[m])) for m in order.tolist()]
+        plan = finish(self.planning(np.asarray(payable, bool), 1))
+        return [Want(m, int(plan[m]), -int(self.record.pulls[m, plan[m]])) for m in np.flatnonzero(plan >= 0).tolist()]
+
+    def planning(self, payable: NDArray[np.bool_], room: int) -> Work[Plan]:
+        """Find the wants in slices, at most ``room`` of them."""
+        if self.setting.offers == "each":
+            fewest, arms = yield from self._fewest()
+            arms[~payable] = -1
+            return (yield from neediest(fewest, arms, room))
+        plan, agents = np.full(self.setting.agents, -1, np.int32), np.flatnonzero(payable)
+        for arm in sorted((k for k in range(self.setting.arms) if self.active[k]), key=self._widest_first):
+            if len(agents):
+                pulls = self.record.pulls[agents, arm]
+                at = int(pulls.argmin())
+                if pulls[at] == 0 or not self.record.unpulled[arm]:
+                    plan[agents[at]] = arm
+                    break
+            yield
+        return plan
+
+    def _fewest(self) -> Work[tuple[Ints, Plan]]:
+        """Find of every agent how often it pulled the active arm that it pulled least, and that arm (the lowest)."""
+        M, arms = self.setting.agents, np.flatnonzero(self.active)
+        fewest, least = np.zeros(M, np.int64), np.zeros(M, np.int32)
+        for first, last in pieces(M, STREAMS // self.setting.arms):
+            pulls = self.record.pulls[first:last, arms]
+            least[first:last] = arms[pulls.argmin(axis=1)]
+            fewest[first:last] = pulls.min(axis=1)
+            yield
+        return fewest, least
 
     def _widest_first(self, arm: int) -> tuple[int, int, int]:
         """Order arms by falling CB_k, infinite ones first, ties by number; Σ1/N decides it, in exact integers."""
         return (0, 0, arm) if self.record.unpulled[arm] else (1, -self.record.inverse_sums[arm], arm)
 
-    def missing(self) -> list[list[float]]:
-        """(n_k − N_km)⁺ with n_k = 4θ/(M·Δ̂_k²), Δ̂ at least the window's lo; 0 for eliminated arms."""
+    def needed(self) -> Work[Floats]:
+        """n_k = 4θ/(M·Δ̂_k²), Δ̂ at least the window's lo; 0 for eliminated arms."""
         setting, K = self.setting, self.setting.arms
         T = setting.horizon_for("rules.Paper")
         lo, _ = gap_window(K, setting.agents, T, T // 2, self.delta, setting.offers)
-        mean = [self.mean(k) for k in range(K)]
+        mean = (yield from self.means()).tolist()
         leader = self.leader()
         rivals = [mean[leader] - mean[k] for k in range(K) if k != leader and self.active[k]]
         gaps = [min(rivals, default=1.0) if k == leader else mean[leader] - mean[k] for k in range(K)]
         gaps = [max(gap, lo) for gap in gaps]
-        needed = [4 * self.theta / (setting.agents * (gap * gap)) for gap in gaps]
-        return [
-            [max(needed[k] - int(self.record.pulls[m, k]), 0.0) if self.active[k] else 0.0 for k in range(K)]
-            for m in range(setting.agents)
-        ]
+        return np.array([4 * self.theta / (setting.agents * (gap * gap)) for gap in gaps]) * self.active
+
+    def parts(self) -> dict[str, Any]:
+        """Return the active arms; the rest is in the record."""
+        return {"active": self.active}
+
+    def restore(self, parts: dict[str, Any]) -> None:
+        """Go on from what `parts` returned."""
+        self.active = parts["active"]

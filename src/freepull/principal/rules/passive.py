@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from freepull.principal.record import Record
 from freepull.principal.rules.base import Rule, RuleState, Want
 from freepull.principal.setting import Setting
+from freepull.principal.work import Work
 
 
 @dataclass(frozen=True)
@@ -37,6 +39,18 @@ class PassiveState(RuleState):
     def missing(self) -> list[list[float]]:
         """Nothing is missing to somebody who decides nothing."""
         return [[0.0] * self.setting.arms for _ in range(self.setting.agents)]
+
+    def lacking(self) -> Work[tuple[float, float]]:
+        """Nothing."""
+        yield
+        return 0.0, 0.0
+
+    def parts(self) -> dict[str, Any]:
+        """Nothing changes but the record."""
+        return {}
+
+    def restore(self, parts: dict[str, Any]) -> None:
+        """Do nothing."""
 
     def bounds(self) -> list[float]:
         """No bound is used."""

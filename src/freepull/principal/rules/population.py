@@ -16,10 +16,11 @@ from freepull import checks
 from freepull.errors import InvalidInput
 from freepull.game import TIE
 from freepull.numerics import jit
-from freepull.principal.record import Record
-from freepull.principal.rules.base import STACKS, Rule
-from freepull.principal.rules.owing import OwingState
+from freepull.principal.record import BATCH, Record, Words, enter
+from freepull.principal.rules.base import STACKS, Floats, Rule
+from freepull.principal.rules.owing import Ints, OwingState
 from freepull.principal.setting import Setting
+from freepull.principal.work import STREAMS, Work, finish, pieces
 
 BETS = np.array([0.99, 0.8, 0.5, 0.25, 0.12])
 """λ_i."""
@@ -78,12 +79,57 @@ def fill_evidence(evidence: Any, sums: Any, weights: Any, pulls: int) -> None:
         for k in range(K):
             total = 0.0
             for i in range(BETS.shape[0]):
-                log = math.log(SHARES[i])
-                for m in range(M):
-                    if weights[m] > 0.0:
-                        log += math.log1p(BETS[i] * (float(sums[j, m] - sums[k, m]) * 2.0**-30 / float(pulls)))
-                total += math.exp(min(log, 700.0))
-            evidence[j, k] = math.log(total)
+                log = add_logs(log_share(i), sums, weights, pulls, j, k, i, 0, M)
+                total = add_exp(total, log)
+            evidence[j, k] = log_of(total)
+
+
+@jit
+def log_share(i: int) -> float:
+    """log π_i."""
+    return math.log(SHARES[i])
+
+
+@jit
+def add_logs(log: float, sums: Any, weights: Any, pulls: int, j: int, k: int, i: int, first: int, last: int) -> float:
+    """Add Σ_m log(1 + λ_i·D_m) over a range of agents."""
+    for m in range(first, last):
+        if weights[m] > 0.0:
+            log += math.log1p(BETS[i] * (float(sums[j, m] - sums[k, m]) * 2.0**-30 / float(pulls)))
+    return log
+
+
+@jit
+def add_exp(total: float, log: float) -> float:
+    """Add what a bet holds to what all hold, without overflow."""
+    return total + math.exp(min(log, 700.0))
+
+
+@jit
+def log_of(total: float) -> float:
+    """Return the logarithm."""
+    return math.log(total)
+
+
+@jit
+def take(
+    pulls: Any, totals: Any, changes: Any, sums: Any, owing: Any, weights: Any, most: int, streams: Any, rewards: Any
+) -> None:
+    """Enter pulls into the record and see them, in their order."""
+    K = pulls.shape[1]
+    for i in range(streams.shape[0]):
+        m, k = streams[i] // K, streams[i] % K
+        enter(pulls, totals, changes, m, k, rewards[i])
+        see(pulls, sums, owing, weights, most, m, k, rewards[i])
+
+
+@jit
+def see(pulls: Any, sums: Any, owing: Any, weights: Any, most: int, m: int, k: int, reward: Any) -> None:
+    """Add up first rewards; later ones do not count. The record has this pull already."""
+    n = np.int64(pulls[m, k])
+    if weights[m] > 0.0 and n <= most:
+        sums[k, m] += np.int64(reward)
+        owing[0] -= n == most
 
 
 @jit
@@ -123,13 +169,12 @@ class PopulationState(OwingState):
         K, M = setting.arms, setting.agents
         self.pulls, self.threshold = int(rule.pulls), rule.threshold(K)
         self.title = f"the population rule at δ = {rule.delta:g} after {rule.pulls} pulls a stream (proven)"
-        self.seen = np.zeros((K, M), np.int64)
-        self.sums = np.zeros((K, M), np.int64)
-        """Sums of the first rewards, in units of 2⁻³⁰."""
+        self.sums: Ints = np.zeros((K, M), np.int64)
+        """Sums of the first rewards, in units of 2⁻³⁰, by arm and agent."""
         self.claims = np.full((K, K), -np.inf)
         """log evidence for every arm (row) above every other (column)."""
-        self.owing = K * int((setting.weights > 0).sum())
-        """Streams that have not given their first rewards."""
+        self.owing: Ints = np.array([K * int((setting.weights > 0).sum())])
+        """Streams that have not given their first rewards (one entry)."""
         self.looked = False
 
     @property
@@ -155,28 +200,62 @@ class PopulationState(OwingState):
 
     def observe(self, agent: int, arm: int, reward: int) -> None:
         """Add up first rewards; later ones do not count."""
-        if self.setting.weights[agent] > 0 and self.seen[arm, agent] < self.pulls:
-            self.seen[arm, agent] += 1
-            self.sums[arm, agent] += reward
-            self.owing -= int(self.seen[arm, agent] == self.pulls)
+        see(self.record.pulls, self.sums, self.owing, self.setting.weights, self.pulls, agent, arm, reward)
+
+    def take(self, streams: Words, rewards: Words) -> None:
+        """Enter pulls into the record and see them, in their order."""
+        record = self.record
+        for first, last in pieces(len(streams), BATCH):
+            take(
+                record.pulls, record.sums, record.changes, self.sums, self.owing, self.setting.weights, self.pulls,
+                streams[first:last], rewards[first:last],
+            )  # fmt: skip
+            record.note(0, record.arms)
 
     def evaluate(self, incentivizing: bool) -> None:
         """Look, once, when every stream has given its first rewards."""
-        if self.owing == 0 and not self.looked:
-            self.looked = True
-            fill_evidence(self.claims, self.sums, self.setting.weights, self.pulls)
-            found = winner(self.claims, self.threshold)
-            if found >= 0:
-                self.active = [k == found for k in range(self.setting.arms)]
+        finish(self.evaluation(incentivizing))
 
-    def owed(self, agent: int, arm: int) -> int:
-        """Return how far a stream is below n."""
-        return self.pulls - int(self.seen[arm, agent]) if self.setting.weights[agent] > 0 else 0
+    def evaluation(self, incentivizing: bool) -> Work[None]:
+        """Look in slices, as `fill_evidence` does."""
+        if self.owing[0] > 0 or self.looked:
+            return
+        self.looked = True
+        K, M, weights = self.setting.arms, self.setting.agents, self.setting.weights
+        for j in range(K):
+            for k in range(K):
+                total = 0.0
+                for i in range(len(BETS)):
+                    log = log_share(i)
+                    for first, last in pieces(M, STREAMS):
+                        log = add_logs(log, self.sums, weights, self.pulls, j, k, i, first, last)
+                        yield
+                    total = add_exp(total, log)
+                self.claims[j, k] = log_of(total)
+        found = winner(self.claims, self.threshold)
+        if found >= 0:
+            self.active = [k == found for k in range(K)]
 
-    def missing(self) -> list[list[float]]:
-        """(n − N_km)⁺."""
-        arms = range(self.setting.arms)
-        return [[float(self.owed(m, k)) for k in arms] for m in range(self.setting.agents)]
+    def owed_by(self, agents: Any) -> Ints:
+        """Return how far streams are below n."""
+        below = np.maximum(self.pulls - self.record.pulls[agents].astype(np.int64), 0)
+        return np.asarray(below * (self.setting.weights[agents] > 0)[:, None])
+
+    def needed(self) -> Work[Floats]:
+        """n."""
+        yield
+        return np.full(self.setting.arms, float(self.pulls))
+
+    def parts(self) -> dict[str, Any]:
+        """Return the sums, the look if there was one, and what it claimed."""
+        kept = {"sums": self.sums, "owing": self.owing, "claims": self.claims}
+        return kept | {"looked": self.looked, "active": self.active}
+
+    def restore(self, parts: dict[str, Any]) -> None:
+        """Go on from what `parts` returned."""
+        for mine, kept in ((self.sums, "sums"), (self.owing, "owing"), (self.claims, "claims")):
+            np.copyto(mine, parts[kept])
+        self.looked, self.active = parts["looked"], parts["active"]
 
     @property
     def goes_at(self) -> float:

@@ -16,12 +16,16 @@ from freepull.numerics import jit
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+Counts = NDArray[np.integer[Any]]
+"""What is counted per stream: 64 bits in simulations, which is faster, 32 in a trial, which is smaller."""
 
 MEAN, VARIANCE, NOISE, STRENGTH, INFORMATION = range(5)
 """Columns of ``Used.arms``: the arm's mean m_k and its variance tv_k, Q̄_k (pooled squared prediction errors a sample),
 ν_k (how strongly predictions are drawn to m_k), I_k (information against the leader)."""
 LEVEL, ROUNDS = range(2)
 """Entries of ``Used.course``: R, the level reached, and how many rounds were evaluated."""
+SUMS = 9
+"""Columns of ``Measure.agents``."""
 
 
 class Constants(NamedTuple):
@@ -62,7 +66,7 @@ class Constants(NamedTuple):
 class Used(NamedTuple):
     """G_c: all samples used in the rounds so far, per arm and agent, and what follows from them."""
 
-    pulls: Ints
+    pulls: Counts
     sums: Floats
     errors: Floats
     """Q_km, squared prediction errors summed."""
@@ -74,7 +78,7 @@ class Used(NamedTuple):
 class Round(NamedTuple):
     """The coming round: fixed before its first sample."""
 
-    blocks: Ints
+    blocks: Counts
     """b_km, 0 for eliminated arms and for agents without weight."""
     worth: Floats
     """r, the levels that it counts for (one entry)."""
@@ -107,19 +111,26 @@ class Measure(NamedTuple):
     """Σ_m B_km·u_km^q for q = 0…9."""
     totals: Floats
     """What the account at hand held before the round, by margin."""
+    agents: Floats
+    """Sums over agents from which the next design is drawn, see `evaluation`."""
 
 
 def blank(arms: int, constants: Constants) -> Measure:
     """Return a measure to be written to."""
-    return Measure(np.zeros((arms, 3)), np.zeros((arms, 10)), np.zeros(len(constants.margins)))
+    return Measure(np.zeros((arms, 3)), np.zeros((arms, 10)), np.zeros(len(constants.margins)), np.zeros((arms, SUMS)))
 
 
-def fresh(arms: int, agents: int, constants: Constants, prior: Floats, runs: int | None = None) -> tuple[Used, Round]:
-    """Return empty books, for one trial or for several side by side, before the first round is designed."""
+def fresh(
+    arms: int, agents: int, constants: Constants, prior: Floats, runs: int | None = None, counts: Any = np.int64
+) -> tuple[Used, Round]:
+    """Return empty books, for one trial or for several side by side, before the first round is designed.
+
+    ``counts`` is the type of what is counted per stream.
+    """
     lead = () if runs is None else (runs,)
     K, M, X = arms, agents, len(constants.margins)
     used = Used(
-        pulls=np.zeros((*lead, K, M), np.int64),
+        pulls=np.zeros((*lead, K, M), counts),
         sums=np.zeros((*lead, K, M)),
         errors=np.zeros((*lead, K, M)),
         arms=np.zeros((*lead, K, 5)),
@@ -131,7 +142,7 @@ def fresh(arms: int, agents: int, constants: Constants, prior: Floats, runs: int
     cash = constants.held_back
     capital[...] = np.where(np.eye(K, dtype=bool)[:, :, None], cash * prior, (1.0 - cash) * prior / (K - 1))
     coming = Round(
-        blocks=np.zeros((*lead, K, M), np.int64),
+        blocks=np.zeros((*lead, K, M), counts),
         worth=np.zeros((*lead, 1)),
         capital=capital,
         peaks=np.ones((*lead, X, K)),

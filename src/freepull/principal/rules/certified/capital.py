@@ -16,19 +16,18 @@ CLEAR = 2.0
 
 
 @jit
-def rebalance(used: Any, coming: Any, constants: Any) -> None:
-    """Move capital towards the bets that look best, each account's total unchanged.
+def rebalance(used: Any, coming: Any, constants: Any, first_arm: int, last_arm: int) -> None:
+    """Move capital towards the bets that look best, each account's total unchanged, for a range of arms.
 
     Capital on eliminated rivals and a share s(η) = 1 − (R/(R+r))^η of the rest, gap by gap, goes to the rivals that
     may be best, P_j; then a share goes to P×Q, Q_i the gaps that fit what was seen.
     """
-    K = used.active.shape[0]
     X = constants.margins.shape[0]
     shrunk = used.course[LEVEL] / (used.course[LEVEL] + coming.worth[0])
     from_rivals = 1.0 - math.pow(shrunk, constants.rival_memory)
     from_gaps = 1.0 - math.pow(shrunk, constants.gap_memory)
     first, second = leaders(used)
-    for k in range(K):
+    for k in range(first_arm, last_arm):
         if used.active[k] == 0:
             continue
         best = second if k == first else first

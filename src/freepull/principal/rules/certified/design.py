@@ -16,6 +16,8 @@ from freepull.principal.rules.certified.capital import rebalance
 
 PULLED_TO_THE_ARM = 25.0
 """Samples that the arm's mean counts for where an agent's natural pulls are forecast."""
+LARGEST_BLOCK = 2**31 - 1
+"""No block is larger, so that 32 bits can count it."""
 
 
 @jit
@@ -35,9 +37,18 @@ def prediction(used: Any, k: int, m: int) -> Any:
 @jit
 def fill_spreads(used: Any, constants: Any, spreads: Any) -> None:
     """s_k = Σ_m p_m²·σ̂²_km, for estimates of what is still missing."""
-    for k in range(used.active.shape[0]):
-        total = 0.0
-        for m in range(used.pulls.shape[1]):
+    K, M = used.pulls.shape
+    for k in range(K):
+        spreads[k] = 0.0
+    add_spreads(used, constants, spreads, (0, K, 0, M))
+
+
+@jit
+def add_spreads(used: Any, constants: Any, spreads: Any, tile: Any) -> None:
+    """Add the terms of a tile of streams (first arm, last, first agent, last)."""
+    for k in range(tile[0], tile[1]):
+        total = spreads[k]
+        for m in range(tile[2], tile[3]):
             total += constants.weights[m] * constants.weights[m] * noise(used, k, m)
         spreads[k] = total
 
@@ -45,18 +56,26 @@ def fill_spreads(used: Any, constants: Any, spreads: Any) -> None:
 @jit
 def design(used: Any, coming: Any, constants: Any) -> None:
     """Fix the coming round: its levels, its blocks, and the capital on every bet."""
+    K, M = used.pulls.shape
+    set_worth(used, coming, constants)
+    if used.course[ROUNDS] > 0.0:
+        rebalance(used, coming, constants, 0, K)
+    size(used, coming, constants, 0, M)
+
+
+@jit
+def set_worth(used: Any, coming: Any, constants: Any) -> None:
+    """r: the levels that the coming round counts for."""
     if used.course[ROUNDS] == 0.0:
         coming.worth[0] = constants.first_level
     else:
         coming.worth[0] = max(1.0, math.ceil(constants.growth * used.course[LEVEL]))
-        rebalance(used, coming, constants)
-    size(used, coming, constants)
 
 
 @jit
-def size(used: Any, coming: Any, constants: Any) -> None:
-    """b_km: ⌈r·f⌉, more for the leader, and more where the agent is expected to pull the arm anyway."""
-    K, M = used.pulls.shape
+def size(used: Any, coming: Any, constants: Any, first: int, last: int) -> None:
+    """b_km of a range of agents: ⌈r·f⌉, more for the leader, and more where the agent is expected to pull anyway."""
+    K = used.pulls.shape[0]
     r, rounds = coming.worth[0], used.course[ROUNDS]
     leader, second = leaders(used)
     rivals = -1.0
@@ -66,7 +85,7 @@ def size(used: Any, coming: Any, constants: Any) -> None:
     forecast = rounds > 0.0 and constants.kappa >= 2.0 * float(K)
     for k in range(K):
         coming.lengths[k] = _stretch_to_come(used, constants, k, leader, second)
-    for m in range(M):
+    for m in range(first, last):
         if constants.weights[m] <= 0.0:
             for k in range(K):
                 coming.blocks[k, m] = 0
@@ -92,7 +111,7 @@ def size(used: Any, coming: Any, constants: Any) -> None:
                 spare = constants.phi * _forecast(used, constants, k, m, level) - float(used.pulls[k, m])
                 levels = (coming.lengths[k] - 1.0) * used.course[LEVEL] + r
                 b = max(b, math.floor(min(constants.cap * x, spare * r / levels)))
-            coming.blocks[k, m] = int(b)
+            coming.blocks[k, m] = int(min(b, LARGEST_BLOCK))
 
 
 @jit

@@ -16,6 +16,7 @@ from freepull.principal.rules.certified.books import (
     NOISE,
     ROUNDS,
     STRENGTH,
+    SUMS,
     VARIANCE,
     leaders,
 )
@@ -27,39 +28,68 @@ NEGLIGIBLE = 1e-12
 """A bet that holds less than this share of its account is given up, which can only weaken the evidence."""
 Y, V, LARGEST = range(3)
 """Columns of ``Measure.values``."""
+PULLS, ERRORS, AGENTS, WEIGHTED, WEIGHTED_NOISE, OWN, NOISES, NOISES_OF_MEANS, SQUARES = range(9)
+"""Columns of ``Measure.agents``: Σ U, Σ Q, how many, Σ p·S/U, Σ p²·σ̂²/U, Σ S/U, Σ σ̂², Σ σ̂²/U, Σ (S/U − their mean)²."""
 
 
 @jit
 def evaluate(used: Any, coming: Any, fill: Any, measure: Any, constants: Any) -> None:
-    """Multiply every account by what the round's samples paid, and enter the samples into the used ones."""
-    for k in range(used.active.shape[0]):
-        if used.active[k] == 1:
-            _measure(used, coming, fill, measure, constants, k)
-    for k in range(used.active.shape[0]):
-        if used.active[k] == 1:
-            _pay_out(used, coming, measure, constants, k)
-    _note_information(used, measure)
-    _absorb(used, coming, fill, constants)
+    """Multiply every account by what the round's samples paid, and enter the samples into the used ones.
+
+    All of it at once. Whoever does it in slices calls the same functions in the same order for tiles, which are ranges
+    of arms and agents (first arm, last, first agent, last); sums over agents go on where they were, so the result is
+    the same to the bit. A `Fill` has only the streams of the tile.
+    """
+    K, M = used.pulls.shape
+    everything = (0, K, 0, M)
+    clear(measure)
+    measure_streams(used, coming, fill, measure, constants, everything)
+    pay_out(used, coming, measure, constants, 0, K)
+    note_round(used, coming, measure)
+    absorb(used, coming, fill, measure, everything)
+    note_errors(used, measure)
+    describe(used, coming, measure, constants, everything)
+    if constants.shrink:
+        spread(used, coming, measure, everything)
+    note_description(used, measure, constants)
 
 
 @jit
-def _measure(used: Any, coming: Any, fill: Any, measure: Any, constants: Any, k: int) -> None:
+def clear(measure: Any) -> None:
+    """Begin all sums at 0."""
+    for k in range(measure.values.shape[0]):
+        for q in range(10):
+            measure.powers[k, q] = 0.0
+        for column in range(3):
+            measure.values[k, column] = 0.0
+        for column in range(SUMS):
+            measure.agents[k, column] = 0.0
+
+
+@jit
+def measure_streams(used: Any, coming: Any, fill: Any, measure: Any, constants: Any, tile: Any) -> None:
     """Y_k, V_k, the largest u_km and the power sums Σ_m B_km·u_km^q, with u_km = p_m/b_km."""
-    for q in range(10):
-        measure.powers[k, q] = 0.0
-    for column in range(3):
-        measure.values[k, column] = 0.0
-    for m in range(used.pulls.shape[1]):
-        if coming.blocks[k, m] > 0:
-            b = float(coming.blocks[k, m])
-            u = constants.weights[m] / b
-            measure.values[k, Y] += u * fill.sums[k, m]
-            measure.values[k, V] += u * u * b * noise(used, k, m)
-            measure.values[k, LARGEST] = max(measure.values[k, LARGEST], u)
-            power = u * fill.errors[k, m]
-            for q in range(2, 10):
-                power *= u
-                measure.powers[k, q] += power
+    for k in range(tile[0], tile[1]):
+        if used.active[k] == 1:
+            for m in range(tile[2], tile[3]):
+                if coming.blocks[k, m] > 0:
+                    b = float(coming.blocks[k, m])
+                    u = constants.weights[m] / b
+                    measure.values[k, Y] += u * fill.sums[k - tile[0], m - tile[2]]
+                    measure.values[k, V] += u * u * b * noise(used, k, m)
+                    measure.values[k, LARGEST] = max(measure.values[k, LARGEST], u)
+                    power = u * fill.errors[k - tile[0], m - tile[2]]
+                    for q in range(2, 10):
+                        power *= u
+                        measure.powers[k, q] += power
+
+
+@jit
+def pay_out(used: Any, coming: Any, measure: Any, constants: Any, first: int, last: int) -> None:
+    """Multiply the accounts against a range of arms by what the round paid."""
+    for k in range(first, last):
+        if used.active[k] == 1:
+            _pay_out(used, coming, measure, constants, k)
 
 
 @jit
@@ -127,57 +157,86 @@ def eliminate(used: Any, coming: Any, constants: Any) -> int:
 
 
 @jit
-def _note_information(used: Any, measure: Any) -> None:
-    """I_k grows by 1/(V_l + V_k), l the leader, and for l itself with its best rival."""
+def note_round(used: Any, coming: Any, measure: Any) -> None:
+    """I_k grows by 1/(V_l + V_k), l the leader, and for l itself with its best rival; R grows by r."""
     first, second = leaders(used)
     for k in range(used.active.shape[0]):
         if used.active[k] == 1:
             rival = second if k == first else first
             used.arms[k, INFORMATION] += 1.0 / (measure.values[rival, V] + measure.values[k, V])
+    used.course[LEVEL] += coming.worth[0]
+    used.course[ROUNDS] += 1.0
 
 
 @jit
-def _absorb(used: Any, coming: Any, fill: Any, constants: Any) -> None:
-    """Enter the round's samples into the used ones, and draw from those what the next design may know."""
-    used.course[LEVEL] += coming.worth[0]
-    used.course[ROUNDS] += 1.0
-    for k in range(used.active.shape[0]):
+def absorb(used: Any, coming: Any, fill: Any, measure: Any, tile: Any) -> None:
+    """Enter the round's samples into the used ones."""
+    for k in range(tile[0], tile[1]):
         if used.active[k] == 1:
-            pulls, errors, agents = 0.0, 0.0, 0.0
-            for m in range(used.pulls.shape[1]):
+            pulls, errors, agents = measure.agents[k, PULLS], measure.agents[k, ERRORS], measure.agents[k, AGENTS]
+            for m in range(tile[2], tile[3]):
                 if coming.blocks[k, m] > 0:
                     used.pulls[k, m] += coming.blocks[k, m]
-                    used.sums[k, m] += fill.sums[k, m]
-                    used.errors[k, m] += fill.errors[k, m]
+                    used.sums[k, m] += fill.sums[k - tile[0], m - tile[2]]
+                    used.errors[k, m] += fill.errors[k - tile[0], m - tile[2]]
                     pulls += float(used.pulls[k, m])
                     errors += used.errors[k, m]
                     agents += 1.0
-            used.arms[k, NOISE] = errors / pulls
-            _describe(used, coming, constants, k, agents)
+            measure.agents[k, PULLS], measure.agents[k, ERRORS], measure.agents[k, AGENTS] = pulls, errors, agents
 
 
 @jit
-def _describe(used: Any, coming: Any, constants: Any, k: int, agents: float) -> None:
+def note_errors(used: Any, measure: Any) -> None:
+    """Q̄_k."""
+    for k in range(used.active.shape[0]):
+        if used.active[k] == 1:
+            used.arms[k, NOISE] = measure.agents[k, ERRORS] / measure.agents[k, PULLS]
+
+
+@jit
+def describe(used: Any, coming: Any, measure: Any, constants: Any, tile: Any) -> None:
+    """Add up over agents what m_k, tv_k and ν_k need."""
+    for k in range(tile[0], tile[1]):
+        if used.active[k] == 1:
+            mean, variance = measure.agents[k, WEIGHTED], measure.agents[k, WEIGHTED_NOISE]
+            own, noises, errors = (
+                measure.agents[k, OWN], measure.agents[k, NOISES], measure.agents[k, NOISES_OF_MEANS]
+            )  # fmt: skip
+            for m in range(tile[2], tile[3]):
+                if coming.blocks[k, m] > 0:
+                    p, n, sigma2 = constants.weights[m], float(used.pulls[k, m]), noise(used, k, m)
+                    mean += p * used.sums[k, m] / n
+                    variance += p * p * sigma2 / n
+                    own += used.sums[k, m] / n
+                    noises += sigma2
+                    errors += sigma2 / n
+            measure.agents[k, WEIGHTED], measure.agents[k, WEIGHTED_NOISE] = mean, variance
+            measure.agents[k, OWN], measure.agents[k, NOISES], measure.agents[k, NOISES_OF_MEANS] = own, noises, errors
+
+
+@jit
+def spread(used: Any, coming: Any, measure: Any, tile: Any) -> None:
+    """Add up over agents how far their means lie from the mean of them."""
+    for k in range(tile[0], tile[1]):
+        if used.active[k] == 1:
+            centre, squares = measure.agents[k, OWN] / measure.agents[k, AGENTS], measure.agents[k, SQUARES]
+            for m in range(tile[2], tile[3]):
+                if coming.blocks[k, m] > 0:
+                    away = used.sums[k, m] / float(used.pulls[k, m]) - centre
+                    squares += away * away
+            measure.agents[k, SQUARES] = squares
+
+
+@jit
+def note_description(used: Any, measure: Any, constants: Any) -> None:
     """m_k, tv_k and ν_k = clip(mean σ̂²/τ̂²_k, 1, 100), τ̂² the variance between agents."""
-    mean, variance, own, noises, errors = 0.0, 0.0, 0.0, 0.0, 0.0
-    for m in range(used.pulls.shape[1]):
-        if coming.blocks[k, m] > 0:
-            p, n, sigma2 = constants.weights[m], float(used.pulls[k, m]), noise(used, k, m)
-            mean += p * used.sums[k, m] / n
-            variance += p * p * sigma2 / n
-            own += used.sums[k, m] / n
-            noises += sigma2
-            errors += sigma2 / n
-    used.arms[k, MEAN] = min(max(mean, 0.02), 0.98)
-    used.arms[k, VARIANCE] = variance
-    if not constants.shrink:
-        return
-    between = 1.0
-    if agents > 1.0:
-        centre, squares = own / agents, 0.0
-        for m in range(used.pulls.shape[1]):
-            if coming.blocks[k, m] > 0:
-                away = used.sums[k, m] / float(used.pulls[k, m]) - centre
-                squares += away * away
-        between = max(squares / (agents - 1.0) - errors / agents, 1e-4)
-    used.arms[k, STRENGTH] = min(max(noises / agents / between, 1.0), 100.0)
+    for k in range(used.active.shape[0]):
+        if used.active[k] == 1:
+            used.arms[k, MEAN] = min(max(measure.agents[k, WEIGHTED], 0.02), 0.98)
+            used.arms[k, VARIANCE] = measure.agents[k, WEIGHTED_NOISE]
+            if constants.shrink:
+                agents, between = measure.agents[k, AGENTS], 1.0
+                if agents > 1.0:
+                    between = measure.agents[k, SQUARES] / (agents - 1.0) - measure.agents[k, NOISES_OF_MEANS] / agents
+                    between = max(between, 1e-4)
+                used.arms[k, STRENGTH] = min(max(measure.agents[k, NOISES] / agents / between, 1.0), 100.0)

@@ -1,27 +1,36 @@
-"""The certified rule at work: samples fill the round or wait for a later one, and full rounds are evaluated."""
+"""The certified rule at work: samples fill the round or wait for a later one, and full rounds are evaluated.
+
+A stream takes 36 bytes here, and a sample that waits 8. A round is closed in slices, whose sizes change nothing.
+"""
 
 from __future__ import annotations
 
 from array import array
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from freepull.principal.record import UNITS, Record
+from freepull.principal.record import BATCH, Record, Words
 from freepull.principal.rules.base import STACKS
-from freepull.principal.rules.certified.books import Fill, blank, fresh
-from freepull.principal.rules.certified.design import design, fill_spreads, prediction
-from freepull.principal.rules.certified.evaluation import eliminate, evaluate, evidence
+from freepull.principal.rules.certified import evaluation as steps
+from freepull.principal.rules.certified.books import ROUNDS, Fill, Floats, blank, fresh
+from freepull.principal.rules.certified.capital import rebalance
+from freepull.principal.rules.certified.design import add_spreads, set_worth, size
+from freepull.principal.rules.certified.entering import Stage, fill_sums, refill, see, take
+from freepull.principal.rules.certified.waiting import OWING, Queues, Waiting
 from freepull.principal.rules.need import fill_needed
-from freepull.principal.rules.owing import OwingState
+from freepull.principal.rules.owing import Ints, OwingState
 from freepull.principal.rules.window import smallest_gap
 from freepull.principal.setting import Setting
+from freepull.principal.work import STREAMS, Work, finish, pieces, tiles
 
 if TYPE_CHECKING:
     from freepull.principal.rules.certified.rule import Certified
 
 MARGINS = np.concatenate([[0.0], np.round(0.4 * 1.25 ** -np.arange(24.0), 5)[::-1]])
 """The x for which W_k(x) is kept."""
+BETS = 1 << 18
+"""Bets that one slice looks at."""
 
 
 class CertifiedState(OwingState):
@@ -37,85 +46,172 @@ class CertifiedState(OwingState):
         self.delta = rule.delta
         self.title = f"the certified rule at δ = {rule.delta:g} (proven)"
         self.constants, prior = rule.constants(setting, MARGINS)
-        self.used, self.coming = fresh(K, M, self.constants, prior)
-        self.fill = Fill(np.zeros((K, M)), np.zeros((K, M)))
+        self.used, self.coming = fresh(K, M, self.constants, prior, counts=np.uint32)
+        self.errors: Floats = np.zeros((K, M))
+        """Σ(X − x̂)² of the samples of the coming round that are there."""
         self.measure = blank(K, self.constants)
-        self.have = np.zeros((K, M), np.int64)
-        """Samples of the coming round that are there."""
-        self.waiting: dict[tuple[int, int], array[int]] = {}
-        """Samples beyond the coming round, in units of 2⁻³⁰, unread."""
-        self._begin_round()
+        self._waiting = Waiting(K, M)
+        self._shown: tuple[list[float], list[float]] | None = None
+        """What the evidence proved before the rounds that are being closed."""
+        finish(self._begin_round())
+
+    @property
+    def owing(self) -> int:
+        """Streams that have not given all that the coming round needs."""
+        return int(self._waiting.tally[OWING])
+
+    @property
+    def have(self) -> Ints:
+        """Samples of the coming round that are there, by arm and agent."""
+        return np.asarray(self.coming.blocks.astype(np.int64) - self.owed_by(slice(None)).T)
+
+    @property
+    def waiting(self) -> dict[tuple[int, int], array[int]]:
+        """Samples beyond the coming round by arm and agent, in units of 2⁻³⁰, unread."""
+        return self._waiting.streams()
 
     def observe(self, agent: int, arm: int, reward: int) -> None:
         """Put a sample into the coming round, or let it wait."""
-        if self.have[arm, agent] < self.coming.blocks[arm, agent]:
-            self._enter(arm, agent, reward)
-        elif self.coming.blocks[arm, agent] > 0 and not self.decided:
-            self.waiting.setdefault((arm, agent), array("I")).append(reward)
+        self._waiting.make_room()
+        see(self._stage, agent, arm, reward)
 
-    def _enter(self, arm: int, agent: int, reward: int) -> None:
-        x = reward / UNITS
-        error = x - prediction(self.used, arm, agent)
-        self.have[arm, agent] += 1
-        self.fill.sums[arm, agent] += x
-        self.fill.errors[arm, agent] += error * error
-        if self.have[arm, agent] == self.coming.blocks[arm, agent]:
-            self.owing -= 1
+    @property
+    def _stage(self) -> Stage:
+        used, record = self.used, self.record
+        books = used.pulls, used.sums, used.arms, self.coming.blocks, self.errors
+        return Stage(*books, self._waiting.queues, record.pulls, record.sums)
 
-    def _begin_round(self) -> None:
+    def take(self, streams: Words, rewards: Words) -> None:
+        """Enter pulls into the record and see them, in their order."""
+        record, done = self.record, 0
+        while done < len(streams):
+            batch = slice(done, done + BATCH)
+            done += take(self._stage, record.changes, streams[batch], rewards[batch])
+            record.note(0, record.arms)
+            self._waiting.make_room()
+
+    def _begin_round(self) -> Work[None]:
         """Design the coming round, and let the samples enter that have waited for it."""
-        design(self.used, self.coming, self.constants)
-        for book in (self.have, self.fill.sums, self.fill.errors):
-            book[...] = 0
-        self.owing = int((self.coming.blocks > 0).sum())
-        """Streams that have not given all that the coming round needs."""
-        for (k, m), rewards in list(self.waiting.items()):
-            entering = min(len(rewards), int(self.coming.blocks[k, m]))
-            for reward in rewards[:entering]:
-                self._enter(k, m, reward)
-            self.waiting[k, m] = rewards[entering:]
-            if entering == len(rewards) or not self.used.active[k]:
-                del self.waiting[k, m]
+        used, coming, constants, K, M = self.used, self.coming, self.constants, self.setting.arms, self.setting.agents
+        set_worth(used, coming, constants)
+        if used.course[ROUNDS] > 0:
+            for first, last in self._some_arms():
+                rebalance(used, coming, constants, first, last)
+                yield
+        for first, last in pieces(M, STREAMS // K):
+            size(used, coming, constants, first, last)
+            yield
+        for tile in tiles(K, M, STREAMS):
+            refill(self._stage, tile)
+            yield
+
+    def _some_arms(self) -> Any:
+        K, bets = self.setting.arms, self.coming.capital[:, 0].size
+        return pieces(K, BETS // bets)
 
     def evaluate(self, incentivizing: bool) -> None:
         """Evaluate every round that is full."""
+        finish(self.evaluation(incentivizing))
+
+    def evaluation(self, incentivizing: bool) -> Work[None]:
+        """Evaluate every round that is full, in slices."""
+        if self.owing == 0 and not self.decided:
+            self._shown = self.evidence(), self.worse_by()
         while self.owing == 0 and not self.decided:
-            evaluate(self.used, self.coming, self.fill, self.measure, self.constants)
-            eliminate(self.used, self.coming, self.constants)
-            self.active = [alive == 1 for alive in self.used.active]
+            yield from self._evaluate_round()
+            steps.eliminate(self.used, self.coming, self.constants)
+            self.active = (self.used.active == 1).tolist()
             if self.decided:
-                self.waiting.clear()
+                self._end()
             else:
-                self._begin_round()
+                yield from self._begin_round()
+        self._shown = None
 
-    def owed(self, agent: int, arm: int) -> int:
-        """Return what a stream still owes to the coming round."""
-        return int(self.coming.blocks[arm, agent] - self.have[arm, agent]) if self.active[arm] else 0
+    def _evaluate_round(self) -> Work[None]:
+        """Do what `evaluation.evaluate` does."""
+        used, coming, measure, constants = self.used, self.coming, self.measure, self.constants
+        size = self.setting.arms, self.setting.agents, STREAMS
+        steps.clear(measure)
+        for tile in tiles(*size):
+            steps.measure_streams(used, coming, self._filled(tile), measure, constants, tile)
+            yield
+        for first, last in self._some_arms():
+            steps.pay_out(used, coming, measure, constants, first, last)
+            yield
+        steps.note_round(used, coming, measure)
+        for tile in tiles(*size):
+            steps.absorb(used, coming, self._filled(tile), measure, tile)
+            yield
+        steps.note_errors(used, measure)
+        for tile in tiles(*size):
+            steps.describe(used, coming, measure, constants, tile)
+            yield
+        for tile in tiles(*size) if constants.shrink else ():
+            steps.spread(used, coming, measure, tile)
+            yield
+        steps.note_description(used, measure, constants)
 
-    def missing(self) -> list[list[float]]:
-        """(n_k − N_km)⁺, n_k from the sample means so far (`fill_needed`) with β = log(1/δ) + 3."""
-        K, spreads, needed = self.setting.arms, np.zeros(self.setting.arms), np.zeros(self.setting.arms)
-        fill_spreads(self.used, self.constants, spreads)
-        means = np.array([self.mean(k) for k in range(K)])
+    def _filled(self, tile: tuple[int, int, int, int]) -> Fill:
+        """Return the fresh samples of a tile of streams."""
+        first, last, left, right = tile
+        sums = np.zeros((last - first, right - left))
+        fill_sums(sums, self._stage, tile)
+        return Fill(sums, self.errors[first:last, left:right])
+
+    def _end(self) -> None:
+        """One arm is left: nobody owes anything, and nothing waits."""
+        self._waiting = Waiting(*self.coming.blocks.shape)
+        self.coming = self.coming._replace(blocks=np.zeros_like(self.coming.blocks))
+
+    def owed_by(self, agents: Any) -> Ints:
+        """Return what streams still owe to the coming round; nothing while that is being evaluated."""
+        blocks = self.coming.blocks[:, agents].T.astype(np.int64)
+        if self._shown is not None:
+            return np.zeros_like(blocks)
+        have = self.record.pulls[agents].astype(np.int64) - self.used.pulls[:, agents].T
+        return np.asarray(np.maximum(blocks - have, 0) * (blocks > 0))
+
+    def parts(self) -> dict[str, Any]:
+        """Return the books and the pool of waiting samples."""
+        return {f"{book}.{name}": part for book, kept in self._books().items() for name, part in kept.items()}
+
+    def _books(self) -> dict[str, dict[str, Any]]:
+        books = {"used": self.used._asdict(), "coming": self.coming._asdict(), "fill": {"errors": self.errors}}
+        return books | {"waiting": self._waiting.queues._asdict()}
+
+    def restore(self, parts: dict[str, Any]) -> None:
+        """Go on from what `parts` returned."""
+        self._waiting.restore(*(parts[f"waiting.{name}"] for name in Queues._fields))
+        for book, kept in self._books().items():
+            for name, part in kept.items():
+                np.copyto(part, parts[f"{book}.{name}"])
+        self.active = (self.used.active == 1).tolist()
+
+    def needed(self) -> Work[Floats]:
+        """n_k from the sample means so far (`fill_needed`) with β = log(1/δ) + 3."""
+        K, M = self.setting.arms, self.setting.agents
+        spreads, needed = np.zeros(K), np.zeros(K)
+        for tile in tiles(K, M, STREAMS):
+            add_spreads(self.used, self.constants, spreads, tile)
+            yield
+        means = yield from self.means()
         smallest = smallest_gap(self.setting, self.delta)
         fill_needed(needed, means, self.used.active, spreads, self.constants.confidence + 3.0, smallest)
-        return [
-            [
-                max(needed[k] - int(self.record.pulls[m, k]), 0.0) if self.setting.weights[m] > 0 else 0.0
-                for k in range(K)
-            ]
-            for m in range(self.setting.agents)
-        ]
+        return needed
 
     def evidence(self) -> list[float]:
         """ΣC_k against every arm: an arm goes when it reaches 1/δ, and stays as it was then."""
-        return [float(evidence(self.coming, 0, k)) for k in range(self.setting.arms)]
+        if self._shown is not None:
+            return list(self._shown[0])
+        return [float(steps.evidence(self.coming, 0, k)) for k in range(self.setting.arms)]
 
     def worse_by(self) -> list[float]:
         """Return for every arm the largest x for which max_j μ_j − μ_k > x is proven, 0 if none is.
 
         Each holds at all times with probability 1 − δ; not all of them together.
         """
+        if self._shown is not None:
+            return list(self._shown[1])
         proven = self.coming.peaks >= self.constants.threshold
         return [float(MARGINS[proven[:, k]].max(initial=0.0)) for k in range(self.setting.arms)]
 

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from freepull import checks
 from freepull.errors import InvalidInput
-from freepull.principal.record import Record
-from freepull.principal.rules.base import STACKS, RuleState, Want
+from freepull.principal.record import Record, Words
+from freepull.principal.rules.base import STACKS
 from freepull.principal.rules.need import fill_needed
+from freepull.principal.rules.owing import Ints, OwingState
 from freepull.principal.rules.pairwise.books import Books, Floats
 from freepull.principal.rules.pairwise.evidence import against, compare, eliminate, fill_spreads, lower, nearly_best
 from freepull.principal.rules.pairwise.streams import Streams
 from freepull.principal.rules.window import smallest_gap
 from freepull.principal.setting import Setting
+from freepull.principal.work import Work
 
 if TYPE_CHECKING:
     from freepull.principal.rules.pairwise.rule import Pairwise
@@ -26,7 +28,7 @@ MOST = 700.0
 """Evidence is shown up to e⁷⁰⁰, which is a finite number."""
 
 
-class PairwiseState(RuleState):
+class PairwiseState(OwingState):
     """Streams, their books, and what the looks have concluded."""
 
     proven = True
@@ -69,7 +71,11 @@ class PairwiseState(RuleState):
 
     def observe(self, agent: int, arm: int, reward: int) -> None:
         """Put a sample into its block."""
-        self.streams.observe(agent, arm, reward)
+        self.streams.see(self.record, agent, arm, reward)
+
+    def take(self, streams: Words, rewards: Words) -> None:
+        """Enter pulls into the record and put them into their blocks, in their order."""
+        self.streams.take(self.record, streams, rewards)
 
     def leave(self, agent: int) -> None:
         """Count what an agent has not given by the worst case."""
@@ -130,38 +136,36 @@ class PairwiseState(RuleState):
         rivals = [self.lower(arm, j) for j in range(self.setting.arms) if self.active[j] and j != arm]
         return max(0.0, -min(rivals, default=0.0))
 
-    def owed(self, agent: int) -> list[tuple[int, int]]:
-        """Return (how many, arm) that an agent lacks of the lowest round that some active arm has not completed."""
-        streams, arms = self.streams, [k for k in range(self.setting.arms) if self.active[k]]
-        if not streams.stays(agent):
-            return []
-        lowest = min(int(self.books.rounds[k]) for k in arms)
-        return [(int(streams.missing[k, agent]), k) for k in arms if streams.index[k, agent] <= lowest]
+    def owed_by(self, agents: Any) -> Ints:
+        """Return what streams lack of the lowest round that some active arm has not completed."""
+        blocks, active = self.streams.blocks, np.array(self.active)
+        lowest = self.books.rounds[active].min()
+        lacks = (blocks.number[:, agents] <= lowest) & active[:, None] & self.streams.stay[agents]
+        return np.asarray((blocks.missing[:, agents] * lacks).T.astype(np.int64))
 
-    def wants(self, payable: Sequence[bool]) -> list[Want]:
-        """One: the payable stream that lacks most of the lowest round. Each: the same, agent by agent."""
-        most: list[tuple[int, int, int]] = []
-        for m in range(self.setting.agents):
-            owed = [(-lacks, k, m) for lacks, k in self.owed(m)] if payable[m] else []
-            most += [min(owed)] if owed else []
-        most.sort()
-        return [Want(m, k, -owed) for owed, k, m in (most if self.setting.offers == "each" else most[:1])]
+    @property
+    def counted(self) -> NDArray[np.bool_]:
+        """Agents who are part of the panel and have not left."""
+        return self.streams.stay
 
-    def awaits(self, agent: int) -> bool:
-        """Say whether the lowest round lacks a sample of this agent."""
-        return bool(self.owed(agent))
-
-    def missing(self) -> list[list[float]]:
-        """(n_k − N_km)⁺, n_k from the sample means so far (`fill_needed`) with β = the log of the threshold + 2."""
-        K, spreads, needed = self.setting.arms, np.zeros(self.setting.arms), np.zeros(self.setting.arms)
+    def needed(self) -> Work[Floats]:
+        """n_k from the sample means so far (`fill_needed`) with β = the log of the threshold + 2."""
+        spreads, needed = np.zeros(self.setting.arms), np.zeros(self.setting.arms)
         fill_spreads(self.books, self.constants, spreads)
-        means = np.array([self.mean(k) for k in range(K)])
+        means = yield from self.means()
         smallest = smallest_gap(self.setting, self.delta)
         fill_needed(needed, means, self.books.active, spreads, self.constants.threshold + 2.0, smallest)
-        return [
-            [max(needed[k] - int(self.record.pulls[m, k]), 0.0) if self.streams.stays(m) else 0.0 for k in range(K)]
-            for m in range(self.setting.agents)
-        ]
+        return needed
+
+    def parts(self) -> dict[str, Any]:
+        """Return the streams, their books, and what was declared."""
+        return self.streams.parts() | {"declared": self.declared}
+
+    def restore(self, parts: dict[str, Any]) -> None:
+        """Go on from what `parts` returned."""
+        self.streams.restore(parts)
+        self.declared = parts["declared"]
+        self._note_active()
 
     @property
     def goes_at(self) -> float:

@@ -1,0 +1,158 @@
+"""Offers: who is wanted for what, whose offers are open, and what was paid; a few numbers an agent."""
+
+from __future__ import annotations
+
+from array import array
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from freepull.principal.budget import affordable
+from freepull.principal.payments import Payments
+from freepull.principal.rules.base import Plan
+
+NOBODY = -1
+PAID, REFUSED = 1, 2
+"""What became of an offer; 0 where there was none."""
+
+
+@dataclass(frozen=True)
+class Offer:
+    """A bonus on one arm, to one agent, on top of the reward."""
+
+    agent: int
+    arm: int
+    bonus: float
+
+
+@lru_cache(maxsize=1 << 12)
+def offer_of(agent: int, arm: int, bonus: float) -> Offer:
+    """Return the offer, the same object if it was asked for lately."""
+    return Offer(agent, arm, bonus)
+
+
+class Offers:
+    """The offers of one trial. A plan says who is wanted; an offer that is asked for is taken out of it and open."""
+
+    def __init__(self, agents: int, arms: int, bonus: float, budget: float | None, one: bool) -> None:
+        self.agents, self.arms, self.bonus, self.one = agents, arms, bonus, one
+        self.plan: Plan = np.full(agents, NOBODY, np.int32)
+        self.open: Plan = np.full(agents, NOBODY, np.int32)
+        """The arm of every agent's open offer."""
+        self.opened = self.offered = self.refused = 0
+        """How many are open now, and how many were ever made and refused."""
+        self.released: set[int] = set()
+        """Agents whose open offer was recalled: still paid if taken, no refusal if not, and not shown again."""
+        self._paid = array("I")
+        self.affordable = affordable(budget, bonus)
+        """How many bonuses may be paid in all; None for any number."""
+
+    @property
+    def paid_total(self) -> int:
+        """How many bonuses were paid."""
+        return len(self._paid)
+
+    @property
+    def room(self) -> int:
+        """How many more offers the budget allows, at most one an agent."""
+        if self.affordable is None:
+            return self.agents
+        return min(self.agents, self.affordable - self.paid_total - self.opened)
+
+    @property
+    def taken_up(self) -> bool:
+        """Whether the one offer that may be open is, recalled ones aside."""
+        return self.one and self.opened > len(self.released)
+
+    def payments(self) -> Payments:
+        """Return what was paid up to now."""
+        return Payments(np.array(self._paid, np.uint32), self.agents, self.arms)
+
+    def standing(self) -> dict[int, Offer]:
+        """Return the open offers by agent."""
+        agents = np.flatnonzero(self.open >= 0).tolist()
+        return {agent: offer_of(agent, int(self.open[agent]), self.bonus) for agent in agents}
+
+    def wanted(self, agent: int) -> int:
+        """Return the arm of the agent's open offer, or else the one that it would be paid for now; −1 for none."""
+        arm = int(self.open[agent])
+        if arm >= 0:
+            return NOBODY if agent in self.released else arm
+        if self.taken_up or self.room < 1:
+            return NOBODY
+        return int(self.plan[agent])
+
+    def ask(self, agent: int) -> Offer | None:
+        """Open the offer for this agent, if there is one and it is not open already."""
+        arm = self.wanted(agent)
+        if arm < 0:
+            return None
+        if self.open[agent] < 0:
+            self.plan[agent], self.open[agent] = NOBODY, arm
+            self.opened += 1
+            self.offered += 1
+        return offer_of(agent, arm, self.bonus)
+
+    def cancel(self, agent: int) -> Offer | None:
+        """Take an open offer back."""
+        arm = int(self.open[agent])
+        if arm < 0:
+            return None
+        self.open[agent] = NOBODY
+        self.opened -= 1
+        self.released.discard(agent)
+        return offer_of(agent, arm, self.bonus)
+
+    def forget(self, agent: int) -> None:
+        """Want nothing more of an agent in this step."""
+        self.plan[agent] = NOBODY
+
+    def settle(self, agent: int, arm: int) -> int:
+        """End the agent's open offer by its pull of an arm; return what became of it."""
+        offered = self.open[agent]
+        if offered < 0:
+            return 0
+        self.open[agent] = NOBODY
+        self.opened -= 1
+        released = agent in self.released
+        self.released.discard(agent)
+        if offered == arm:
+            self._paid.append(agent * self.arms + arm)
+            return PAID
+        if released:
+            return 0
+        self.refused += 1
+        return REFUSED
+
+    def replace(self, plan: Plan | None, left: NDArray[np.bool_]) -> None:
+        """Begin a step with a new plan, without agents who left or have an open offer meanwhile."""
+        if plan is None or self.taken_up:
+            plan = np.full(self.agents, NOBODY, np.int32)
+        plan[left | (self.open >= 0)] = NOBODY
+        self.plan = plan
+
+    def recall(self, agent: int) -> None:
+        """Take an open offer back that the agent may be acting on."""
+        if self.open[agent] >= 0:
+            self.released.add(agent)
+
+    def release(self, arm: int) -> None:
+        """Note that an arm was withdrawn."""
+        self.released |= set(np.flatnonzero(self.open == arm).tolist())
+        self.plan[self.plan == arm] = NOBODY
+
+    def parts(self) -> dict[str, Any]:
+        """Return all that changes."""
+        kept: dict[str, Any] = {"plan": self.plan, "open": self.open, "paid": np.array(self._paid, np.uint32)}
+        return kept | {"offered": self.offered, "refused": self.refused, "released": sorted(self.released)}
+
+    def restore(self, parts: dict[str, Any]) -> None:
+        """Go on from what `parts` returned."""
+        np.copyto(self.plan, parts["plan"])
+        np.copyto(self.open, parts["open"])
+        self._paid = array("I", parts["paid"].tobytes())
+        self.opened = int(np.count_nonzero(self.open >= 0))
+        self.offered, self.refused, self.released = parts["offered"], parts["refused"], set(parts["released"])

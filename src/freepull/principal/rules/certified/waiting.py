@@ -1,0 +1,170 @@
+"""Samples that wait for their round, unread: one queue a stream, all in one pool of 8 bytes a node.
+
+A queue is a ring of nodes: its tail links to its head. First comes, in one or two nodes that are marked, the sum of the
+block that is full; then the samples, in their order. Node 0 is nobody's, so that 0 means no node.
+"""
+
+from __future__ import annotations
+
+from array import array
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from freepull.numerics import jit
+
+Words = NDArray[np.uint32]
+Ints = NDArray[np.int64]
+OWING, FREE, TOP = range(3)
+"""Entries of ``Queues.tally``: streams that owe something to the coming round, the first node that was given back, and
+the first that was never used."""
+RESERVE = 3
+"""Nodes that one sample may take: its own, and two for the sum before it."""
+LEAST, MOST = 1 << 10, 1 << 20
+"""Nodes that are added at once: an eighth of what there is, within these limits."""
+MARK, DIGIT = 1 << 31, (1 << 31) - 1
+"""Of a word that is part of a sum: its mark, and its 31 bits. A reward is at most 2³⁰, so it has no mark."""
+
+
+class Queues(NamedTuple):
+    """What compiled functions see."""
+
+    tails: Words
+    """The last node of every stream's queue, by arm and agent."""
+    words: Words
+    """Rewards in units of 2⁻³⁰, or parts of a sum."""
+    links: Words
+    tally: Ints
+
+
+class Waiting:
+    """The pool, which grows in place: a large array of this kind is moved by the system, not copied."""
+
+    def __init__(self, arms: int, agents: int) -> None:
+        self.tails: Words = np.zeros((arms, agents), np.uint32)
+        self.tally: Ints = np.array([0, 0, 1], np.int64)
+        self.words, self.links = array("I", bytes(4 * LEAST)), array("I", bytes(4 * LEAST))
+
+    @property
+    def queues(self) -> Queues:
+        """The pool as it is now; make a new one after it has grown."""
+        return Queues(
+            self.tails, np.frombuffer(self.words, np.uint32), np.frombuffer(self.links, np.uint32), self.tally
+        )
+
+    def make_room(self) -> None:
+        """Add nodes if few are left."""
+        if self.tally[TOP] + RESERVE <= len(self.links):
+            return
+        more = bytes(4 * min(max(LEAST, len(self.links) // 8), MOST))
+        self.words.frombytes(more)
+        self.links.frombytes(more)
+
+    def restore(self, tails: Words, words: Words, links: Words, tally: Ints) -> None:
+        """Go on from queues that were saved."""
+        self.words, self.links = array("I", words.tobytes()), array("I", links.tobytes())
+        np.copyto(self.tails, tails)
+        np.copyto(self.tally, tally)
+
+    def streams(self) -> dict[tuple[int, int], array[int]]:
+        """Return what waits by arm and agent, in its order."""
+        found = {}
+        for k, m in np.argwhere(self.tails).tolist():
+            tail, words = int(self.tails[k, m]), array("I")
+            node = 0
+            while node != tail:
+                node = self.links[node or tail]
+                if self.words[node] < MARK:
+                    words.append(self.words[node])
+            found[k, m] = words
+        return found
+
+
+@jit
+def is_full(queues: Any) -> Any:
+    """Whether the next sample might find no node."""
+    return queues.tally[TOP] + RESERVE > queues.links.shape[0]
+
+
+@jit
+def _node(queues: Any, word: Any) -> Any:
+    """Take a node for a word."""
+    node = queues.tally[FREE]
+    if node > 0:
+        queues.tally[FREE] = np.int64(queues.links[node])
+    else:
+        node = queues.tally[TOP]
+        queues.tally[TOP] += 1
+    queues.words[node] = word
+    return node
+
+
+@jit
+def push(queues: Any, k: int, m: int, word: Any) -> None:
+    """Put a word behind all others of its stream."""
+    node, tail = _node(queues, word), np.int64(queues.tails[k, m])
+    if tail == 0:
+        queues.links[node] = node
+    else:
+        queues.links[node], queues.links[tail] = queues.links[tail], node
+    queues.tails[k, m] = node
+
+
+@jit
+def _push_first(queues: Any, k: int, m: int, word: Any) -> None:
+    """Put a word before all others of its stream."""
+    tail = np.int64(queues.tails[k, m])
+    push(queues, k, m, word)
+    if tail > 0:
+        queues.tails[k, m] = tail
+
+
+@jit
+def pop(queues: Any, k: int, m: int) -> Any:
+    """Take a stream's first word; there must be one."""
+    tail = np.int64(queues.tails[k, m])
+    head = np.int64(queues.links[tail])
+    if head == tail:
+        queues.tails[k, m] = 0
+    else:
+        queues.links[tail] = queues.links[head]
+    queues.links[head] = queues.tally[FREE]
+    queues.tally[FREE] = head
+    return np.int64(queues.words[head])
+
+
+@jit
+def drop(queues: Any, k: int, m: int) -> None:
+    """Let a whole queue go; there must be one."""
+    tail = np.int64(queues.tails[k, m])
+    head = np.int64(queues.links[tail])
+    queues.links[tail] = queues.tally[FREE]
+    queues.tally[FREE] = head
+    queues.tails[k, m] = 0
+
+
+@jit
+def put_sum(queues: Any, k: int, m: int, total: Any) -> None:
+    """Put the sum of a full block, below 2⁶², before all samples of its stream."""
+    if total > DIGIT:
+        _push_first(queues, k, m, MARK | (total >> 31))
+    _push_first(queues, k, m, MARK | (total & DIGIT))
+
+
+@jit
+def sum_before(queues: Any, k: int, m: int) -> Any:
+    """The sum of the full block of a stream whose samples wait."""
+    head = np.int64(queues.links[queues.tails[k, m]])
+    second = np.int64(queues.links[head])
+    total = np.int64(queues.words[head]) & DIGIT
+    if queues.words[second] >= MARK and second != head:
+        total |= (np.int64(queues.words[second]) & DIGIT) << 31
+    return total
+
+
+@jit
+def take_sum(queues: Any, k: int, m: int) -> None:
+    """Take the sum away that stands before the samples of a stream."""
+    while queues.tails[k, m] > 0 and queues.words[queues.links[queues.tails[k, m]]] >= MARK:
+        pop(queues, k, m)

@@ -1,0 +1,64 @@
+"""The state of a trial as bytes: a line that says what it is, plain values as JSON, and the arrays as they are."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from mmap import mmap
+from typing import Any
+
+import numpy as np
+
+from freepull.errors import InvalidInput
+
+Bytes = bytes | bytearray | memoryview | mmap
+MAGIC = b"freepull trial 1\n"
+"""The number is that of the layout; it changes when old states can no longer be read."""
+
+
+def named(parts: dict[str, dict[str, Any]]) -> dict[str, Any]:
+    """Return the parts of several things under one roof, as thing.part."""
+    return {f"{thing}.{name}": part for thing, own in parts.items() for name, part in own.items()}
+
+
+def part_of(parts: dict[str, Any], thing: str) -> dict[str, Any]:
+    """Return the parts of one thing."""
+    return {name[len(thing) + 1 :]: part for name, part in parts.items() if name.startswith(f"{thing}.")}
+
+
+def pack(parts: dict[str, Any]) -> Iterator[bytes | memoryview]:
+    """Return arrays and plain values as pieces of bytes; nothing is copied, so write them before anything changes."""
+    arrays = {name: np.ascontiguousarray(part) for name, part in parts.items() if isinstance(part, np.ndarray)}
+    plain = {name: part for name, part in parts.items() if name not in arrays}
+    shapes = [[name, part.dtype.str, part.shape] for name, part in arrays.items()]
+    text = json.dumps({"plain": plain, "arrays": shapes}).encode()
+    yield MAGIC + len(text).to_bytes(8, "little") + text
+    for part in arrays.values():
+        if part.size:
+            yield part.reshape(-1).view(np.uint8).data
+
+
+def unpack(state: Bytes) -> dict[str, Any]:
+    """Return what was packed; arrays are views of the bytes."""
+    data, at = memoryview(state).cast("B"), len(MAGIC) + 8
+    if bytes(data[: len(MAGIC)]) != MAGIC:
+        raise InvalidInput("state must be what Trial.state returned in this version, got other bytes; replay the log.")
+    try:
+        end = at + int.from_bytes(data[len(MAGIC) : at], "little")
+        told = json.loads(bytes(data[at:end]))
+        parts: dict[str, Any] = told["plain"]
+        for name, kind, shape in told["arrays"]:
+            size = int(np.prod(shape, dtype=np.int64)) * np.dtype(kind).itemsize
+            parts[name] = np.frombuffer(data[end : end + size], kind).reshape(shape) if size else np.zeros(shape, kind)
+            end += size
+    except (ValueError, KeyError, TypeError):
+        end = -1
+    if end != len(data):
+        raise InvalidInput("state must be what Trial.state returned, whole, got bytes that end too early or too late.")
+    return parts
+
+
+def shown(principal: Any) -> str:
+    """Return a principal as text, without the addresses of parts that print with one."""
+    return re.sub(r" at 0x[0-9a-f]+", "", repr(principal))
