@@ -51,8 +51,7 @@ class Limits:
     """Requests that may wait."""
 
 
-OWNER = f"{socket.gethostname()}:{os.getpid()}:{uuid.uuid4().hex[:8]}"
-"""How this process is known to stores."""
+_TOKEN = uuid.uuid4().hex[:8]
 _HERE: set[tuple[str, str]] = set()
 _GUARD = threading.Lock()
 
@@ -102,7 +101,7 @@ class Core:
         rows["segments"] = [log.seal()]
         store = connect(url, new=True)
         with _Here(store, settings.name) as here:
-            return here.keep(cls(store, store.create(settings.name, OWNER, rows), state, log, clock, limits))
+            return here.keep(cls(store, store.create(settings.name, owner(), rows), state, log, clock, limits))
 
     @classmethod
     def open(
@@ -258,6 +257,11 @@ class Core:
         return self.do(lambda desk, at: verdict_of(desk.state, self.register))
 
 
+def owner() -> str:
+    """Return how this process is known to stores."""
+    return f"{socket.gethostname()}:{os.getpid()}:{_TOKEN}"
+
+
 class _Here:
     """Sees to it that a campaign is open once in this process, and that a store is closed if it cannot be opened."""
 
@@ -303,7 +307,7 @@ def _claim(store: Store, name: str, wait: float) -> Lease:
     limit = time.monotonic() + wait
     while True:
         try:
-            return store.claim(name, OWNER)
+            return store.claim(name, owner())
         except CampaignBusy:
             if time.monotonic() >= limit:
                 raise
