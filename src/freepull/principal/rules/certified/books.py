@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from freepull.numerics import jit
+from freepull.numerics import jit, zeros
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -130,9 +130,9 @@ def fresh(
     lead = () if runs is None else (runs,)
     K, M, X = arms, agents, len(constants.margins)
     used = Used(
-        pulls=np.zeros((*lead, K, M), counts),
-        sums=np.zeros((*lead, K, M)),
-        errors=np.zeros((*lead, K, M)),
+        pulls=zeros((*lead, K, M), counts),
+        sums=zeros((*lead, K, M), np.float64),
+        errors=zeros((*lead, K, M), np.float64),
         arms=np.zeros((*lead, K, 5)),
         active=np.ones((*lead, K), np.int64),
         course=np.zeros((*lead, 2)),
