@@ -52,6 +52,7 @@ class Limits:
 
 
 _TOKEN = uuid.uuid4().hex[:8]
+_ADDRESS = socket.gethostname()
 _HERE: set[tuple[str, str]] = set()
 _GUARD = threading.Lock()
 
@@ -257,9 +258,15 @@ class Core:
         return self.do(lambda desk, at: verdict_of(desk.state, self.register))
 
 
+def known_as(address: str) -> None:
+    """Be known to stores by an address, so that whoever finds a campaign taken learns where to ask."""
+    global _ADDRESS
+    _ADDRESS = address
+
+
 def owner() -> str:
-    """Return how this process is known to stores."""
-    return f"{socket.gethostname()}:{os.getpid()}:{_TOKEN}"
+    """Return how this process is known to stores: where it is, and something that no other process has."""
+    return f"{_ADDRESS} {_TOKEN}:{os.getpid()}"
 
 
 class _Here:
