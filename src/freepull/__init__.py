@@ -14,6 +14,7 @@ from freepull.version import __version__ as __version__
 if TYPE_CHECKING:
     from freepull import agents, answers, charts, errors, instances, rewards
     from freepull.game import Game
+    from freepull.planning import Plan, plan
     from freepull.principal import Grounds, Offer, Principal, Trial, Verdict, personalised, protocols, rules
     from freepull.principal import schedules as observe
     from freepull.simulation import Result, simulate
@@ -35,6 +36,8 @@ _HOME = {
     "Trial": "freepull.principal:Trial",
     "Verdict": "freepull.principal:Verdict",
     "personalised": "freepull.principal:personalised",
+    "Plan": "freepull.planning:Plan",
+    "plan": "freepull.planning:plan",
     "Result": "freepull.simulation:Result",
     "simulate": "freepull.simulation:simulate",
 }
@@ -43,6 +46,7 @@ __all__ = [
     "Game",
     "Grounds",
     "Offer",
+    "Plan",
     "Principal",
     "Result",
     "Trial",
@@ -54,6 +58,7 @@ __all__ = [
     "instances",
     "observe",
     "personalised",
+    "plan",
     "protocols",
     "rewards",
     "rules",

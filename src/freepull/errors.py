@@ -25,3 +25,7 @@ class ResultError(FreepullError):
 
 class ReadableEngine(UserWarning):
     """Says that the slower, readable engine is used, and why."""
+
+
+class UnusableRows(UserWarning):
+    """Says which rows of a log were left out, and why."""

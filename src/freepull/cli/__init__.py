@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import gc
+import importlib
 import sys
 import warnings
 from typing import Any, cast
 
 import typer
 
+COMMANDS = ("plan", "simulate")
+"""Only the one that is asked for is loaded."""
 app = typer.Typer(
     help="Incentivized exploration: watch first, pay for what is missing, name the best arm with confidence.",
     no_args_is_help=True,
@@ -36,7 +39,8 @@ def main() -> None:
     """Run the program. Starting makes many objects and no garbage, so it is looked for more seldom than usual."""
     gc.set_threshold(200_000)
     warnings.showwarning = cast(Any, _note)
-    from freepull.cli import simulate
-
-    app.command("simulate", help=simulate.EXAMPLE)(simulate.command)
+    named = sys.argv[1] if len(sys.argv) > 1 else ""
+    for name in (named,) if named in COMMANDS else COMMANDS:
+        module = importlib.import_module(f"freepull.cli.{name}")
+        app.command(name, help=module.EXAMPLE)(module.command)
     app()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 from typing import Annotated
 
@@ -12,6 +11,7 @@ import typer
 from freepull.cli.parts import build, build_game, choices
 from freepull.cli.rules import OWN, build_rule
 from freepull.cli.screen import console, sentence_errors, show_result
+from freepull.cli.target import check_target
 from freepull.errors import InvalidInput
 from freepull.principal import OFFERS, Principal
 from freepull.principal.rules.paper import BOUNDS
@@ -98,7 +98,7 @@ def command(
     from freepull import checks
 
     if save is not None:
-        _check_target(save)
+        check_target("--save", save, ".parquet")
     if save is None and (trace is not None or keep != "runs"):
         raise InvalidInput("--trace and --keep need --save, a file to write to; add it or leave them out.")
     checks.one_of("--offers", offers, OFFERS)
@@ -138,20 +138,6 @@ def command(
             console.print(f"saved to {save}")
     if result.interrupted:
         raise typer.Exit(130)
-
-
-def _check_target(save: Path) -> None:
-    """Find out before simulating whether the result can be saved."""
-    if save.suffix != ".parquet" or save.is_dir():
-        raise InvalidInput(f"--save must be a file that ends in .parquet, got {str(save)!r}.")
-    if not save.parent.is_dir():
-        raise InvalidInput(
-            f"--save cannot be written to {save}, because there is no folder {save.parent}; make it first."
-        )
-    if not os.access(save if save.exists() else save.parent, os.W_OK):
-        raise InvalidInput(
-            f"--save cannot be written to {save}, because you may not write there; choose another place."
-        )
 
 
 def as_dict(result: Result) -> dict[str, object]:

@@ -1,0 +1,79 @@
+"""What a reader of a plan must know first, in sentences."""
+
+from __future__ import annotations
+
+from freepull.planning import words
+from freepull.planning.beliefs import Guess, Logged
+from freepull.planning.curves import CHANCE
+from freepull.planning.first import First
+from freepull.planning.forecast import Case, Forecast
+from freepull.planning.words import Price
+
+HOPELESS = 0.05
+"""Below this chance of a certified answer a wish is called impossible."""
+SAME_LOG = (
+    "Do not import the log of this plan into the trial: whatever is planned from rewards may count only later ones, so "
+    "the trial must start with new observations."
+)
+
+
+def sentences(
+    case: Case, at_once: First, found: Forecast | None, needed: int | None, price: Price | None, interrupted: bool
+) -> tuple[str, ...]:
+    """Return them, most important first."""
+    told = []
+    if found is not None:
+        told.append(_headline(case, found, price))
+        if found.chance[0] < CHANCE:
+            told.append(_wish(case, found.chance[0], needed))
+    else:
+        told += _by_formula(case, at_once, price)
+    if not at_once.alpha_ucb and (found is None or at_once.lower_bound > 0):
+        told.append("The formulas take the agents for α-UCB learners, which they are not all; the simulation does not.")
+    if isinstance(case.beliefs, Logged):
+        told.append(SAME_LOG)
+    if interrupted:
+        told.append("The simulation was interrupted: what is missing was not simulated.")
+    return tuple(told)
+
+
+def _headline(case: Case, found: Forecast, price: Price | None) -> str:
+    low, high = found.range(0.9)
+    middle = found.decided(0.5)
+    when = "" if middle is None else f", half of these by step {middle:,.0f}"
+    return (
+        f"Expect to pay {words.spend(found.mean, price)} bonuses; 9 of 10 such trials pay {words.count(low)} to "
+        f"{words.spend(high, price)}. {words.percent(found.chance[0])} end with a certified answer within "
+        f"{case.horizon:,} steps{when}."
+    )
+
+
+def _wish(case: Case, chance: float, needed: int | None) -> str:
+    """Say what cannot be had, and with how many agents it could."""
+    whom = f"With {case.agents:,} agents acting {case.horizon:,} times, {_target(case)}"
+    at = f"at δ = {case.principal.rule.delta:g}"
+    if chance < HOPELESS:
+        cannot = f"{whom} cannot be certified {at}" + (f" ({words.percent(chance)} of trials)" if chance else "")
+        return cannot + (f"; {words.rounded(needed):,} agents could." if needed else ".")
+    rest = f"; {words.rounded(needed):,} agents would make it {100 * CHANCE:g} %." if needed else "."
+    return f"{whom} is certified {at} in {words.percent(chance)} of trials{rest}"
+
+
+def _by_formula(case: Case, at_once: First, price: Price | None) -> list[str]:
+    told = []
+    if at_once.possible < 0.5:
+        whom = f"With {case.agents:,} agents acting {case.horizon:,} times, {_target(case)}"
+        could = at_once.agents_needed
+        rest = f"; about {words.rounded(could):,} agents could" if could < 1e9 else ""
+        told.append(f"{whom} can hardly be certified at δ = {case.principal.rule.delta:g}, by the formulas{rest}.")
+    if at_once.spend is None:
+        told.append("The formulas put the spend close to zero, where they are unreliable: simulate it.")
+    else:
+        told.append(f"The formulas put the spend at about {words.spend(at_once.spend, price)} bonuses.")
+    return told
+
+
+def _target(case: Case) -> str:
+    if isinstance(case.beliefs, Guess):
+        return f"a gap of {min(case.beliefs.gaps):g}"
+    return f"a gap like that of {'the log' if isinstance(case.beliefs, Logged) else 'the game'}"
