@@ -44,8 +44,8 @@ class Game:
     def global_means(self) -> Array:
         """μ_k, correctly rounded, so that arms that tie on paper tie here."""
         if not self.weighted:
-            return np.array([math.fsum(column) / self.agents for column in self.means.T])
-        return np.array([math.fsum(self.weights * column) for column in self.means.T])
+            return np.array([math.fsum(column) / self.agents for column in self.means.T.tolist()])
+        return np.array([math.fsum(column) for column in (self.weights[:, None] * self.means).T.tolist()])
 
     @cached_property
     def best(self) -> int:
@@ -89,7 +89,7 @@ class Game:
 
     @classmethod
     def from_log(cls, log: Any, *, weights: Any = None) -> Game:
-        """Estimate a game from past observations: a CSV or Parquet file, or a polars frame (docs/planning.md, log).
+        """Estimate a game from past observations: a CSV or Parquet file, or a polars frame (docs/planning.md, past).
 
         The columns are agent, arm and reward. Agents with few pulls of an arm are drawn to what others have of it. Rows
         that cannot be used are left out, and a warning (`errors.UnusableRows`) says which. Agents and arms stand in the

@@ -1,4 +1,4 @@
-"""From a log to the game, with its uncertainty: a normal model with two levels (docs/planning.md, log).
+"""From a log to the game, with its uncertainty: a normal model with two levels (docs/planning.md, past).
 
 Rewards of a stream vary around μ_km with variance W_k; μ_km varies over agents around a_k with τ; a_k varies over arms
 with ω. τ and ω have flat priors up to ½ and are summed over on a grid; all else is normal and exact. The way in which

@@ -36,7 +36,7 @@ def show(plan: Plan) -> None:
     console.print(f"Believed: {escape(plan.question['beliefs'])}.", soft_wrap=True)
     _figures(plan)
     for name, curve in plan.curves.items():
-        _curve(plan, TITLES[name], curve)
+        _curve(TITLES[name], curve)
 
 
 def _sentences(plan: Plan) -> None:
@@ -51,14 +51,14 @@ def _figures(plan: Plan) -> None:
     console.print(table)
 
 
-def _curve(plan: Plan, title: str, curve: Curve) -> None:
+def _curve(title: str, curve: Curve) -> None:
     table = Table(title, "spend", "9 of 10 trials", "certified", "runs")
     for column in table.columns[1:]:
         column.justify = "right"
     for point in curve.points:
         found = point.forecast
         low, high = found.range(0.9)
-        cells = (f"{point.x:,g}", plan.money(found.mean), f"{count(low)} to {count(high)}", percent(found.chance[0]))
+        cells = (f"{point.x:,g}", count(found.mean), f"{count(low)} to {count(high)}", percent(found.chance[0]))
         table.add_row(*cells, f"{found.runs:,}", style="bold" if point.planned else None)
     console.print(table)
     if not curve.complete:

@@ -58,46 +58,67 @@ class Plan:
         found = self.forecast
         if found is None:
             return []
-        spend, source = self.money, found.source
+        source, horizon = found.source, self.question["horizon"]
         rate, low, high = found.chance
-        rows = [Row("spend, expected", spend(found.mean), source)]
+        rows = [Row("expected spend", self.money(found.mean), source)]
         for share in SHARES:
             a, b = found.range(share)
-            rows.append(Row(f"spend, {100 * share:g} % range", f"{words.count(a)} to {spend(b)}", source))
-        rows.append(Row("chance to pay nothing", words.percent(found.free), source))
+            rows.append(Row(f"{100 * share:g} % range", f"{words.count(a)} to {self.money(b)}", source))
+        rows.append(Row("pays nothing", words.percent(found.free), source))
         chance = f"{words.percent(rate)} ({words.percent(low)} to {words.percent(high)})"
-        rows.append(Row("certified answer within the horizon", chance, source))
+        rows.append(Row(f"certified by step {horizon:,}", chance, source))
         middle, early, late = (found.decided(p) for p in (0.5, 0.05, 0.95))
         when = "never" if middle is None else f"step {middle:,.0f} (90 %: {early:,.0f} to {late:,.0f})"
-        rows.append(Row("decided, if at all, at", when, source))
+        rows.append(Row("decided at", when, source))
         budget = found.budget(CHANCE)
-        enough = "none is enough" if budget is None else spend(budget)
-        rows.append(Row(f"budget for a {100 * CHANCE:g} % chance", enough, source))
-        if "agents" in self.curves:
-            points = self.curves["agents"].points
-            searched = f"simulation, {len(points)} panels, {min(p.forecast.runs for p in points):,} runs or more each"
-            for what, agents in (("certified", self.agents_needed), ("free", self.agents_free)):
-                most = max(point.x for point in points)
-                told = f"about {words.rounded(agents):,}" if agents is not None else f"not found (up to {most:,.0f})"
-                rows.append(Row(f"agents for a {100 * CHANCE:g} % chance: {what}", told, searched))
+        enough = "none is enough" if budget is None else self.money(budget)
+        rows.append(Row(f"budget, {100 * CHANCE:g} % chance", enough, source))
+        return [*rows, *self._panels(), *self._instead()]
+
+    def _panels(self) -> list[Row]:
+        if "agents" not in self.curves:
+            return []
+        points = self.curves["agents"].points
+        source, most = f"simulation, {len(points)} panels", max(point.x for point in points)
+        named = ((f"agents, {100 * CHANCE:g} % chance", self.agents_needed), (f"agents, free in {100 * CHANCE:g} %", self.agents_free))
+        return [
+            Row(what, f"about {words.rounded(agents):,}" if agents else f"not found up to {most:,.0f}", source)
+            for what, agents in named
+        ]
+
+    def _instead(self) -> list[Row]:
+        """What the next longer observing phase, the next smaller δ and the smallest ε would make of it."""
+        rows = []
+        for name, told in (("observing", "watching to {:g}·T"), ("delta", "δ = {:g}")):
+            own = next((point.x for point in self.curves[name].points if point.planned), None) if name in self.curves else None
+            after = [] if own is None else [p for p in self.curves[name].points if (p.x > own) == (name == "observing")]
+            after = [point for point in after if not point.planned]
+            if after:
+                point = min(after, key=lambda point: abs(point.x - (own or 0.0)))
+                rows.append(self._variant(told.format(point.x), point))
+        if "epsilon" in self.curves:
+            rows += [self._variant(f"best up to ε = {p.x:.2g}", p) for p in self.curves["epsilon"].points if p.x > 0][:1]
         return rows
+
+    def _variant(self, what: str, point: Point) -> Row:
+        found = point.forecast
+        return Row(f"if {what}", f"{self.money(found.mean)}, certified {words.percent(found.chance[0])}", found.source)
 
     def _by_formula(self) -> list[Row]:
         at = self.first
         rows = []
         if self.forecast is None:
+            told = f"not shown: {at.doubt}"
             if at.spend is not None and at.range is not None:
                 low, high = at.range
-                told = f"{self.money(at.spend)} ({words.count(low)} to {words.count(high)} as the guesses are off)"
-                rows.append(Row("spend, expected", told, FORMULA))
-            else:
-                rows.append(Row("spend, expected", "near zero: simulate", FORMULA))
+                told = f"{self.money(at.spend)} ({words.count(low)} to {words.count(high)}, as the guesses are off)"
+            rows.append(Row("spend", told, FORMULA))
             rows.append(Row("agents: enough time", words.agents(at.agents_needed), FORMULA))
             rows.append(Row("agents: free", words.agents(at.agents_free), FORMULA))
-        rows.append(Row("pulls needed, each agent, by arm", words.pulls(at.needed), FORMULA))
-        rows.append(Row(f"free by step {at.kappa:,}, mean of agents", words.pulls(at.natural), FORMULA))
-        rows.append(Row("lower bound of the spend", self.money(at.lower_bound), FORMULA))
-        rows.append(Row(f"fixed A/B test, power {100 * POWER:g} %", f"{self.money(at.fixed_test)}", FORMULA))
+        rows.append(Row("pulls needed, by arm", words.pulls(at.needed), FORMULA))
+        rows.append(Row(f"free by step {at.kappa:,}, by arm", words.pulls(at.natural), FORMULA))
+        rows.append(Row("lower bound", self.money(at.lower_bound), FORMULA))
+        rows.append(Row(f"fixed A/B test, power {100 * POWER:g} %", self.money(at.fixed_test), FORMULA))
         return rows
 
     def money(self, bonuses: float) -> str:

@@ -111,7 +111,7 @@ class Guess:
 
 @dataclass(frozen=True)
 class Known:
-    """One game, taken as exact; a panel of another size has the same agents in turn."""
+    """One game, taken as exact; a larger panel has every agent several times."""
 
     game: Game
 
@@ -120,10 +120,8 @@ class Known:
         return self.game
 
     def sized(self, agents: int) -> Known | None:
-        """Return the first agents, over and over; None where the reward law itself fixes who there is."""
-        if agents == self.game.agents:
-            return self
-        if self.game.rewards.means() is not None:
+        """Return the same agents several times, if that comes to so many; with the law of a fixed panel there is none."""
+        if agents % self.game.agents or self.game.rewards.means() is not None:
             return None
         rows = np.arange(agents) % self.game.agents
         weights = self.game.weights[rows] if self.game.weighted else None
@@ -199,9 +197,9 @@ class Logged:
 
 def _centred(means: Array, centres: Array) -> Array:
     """Move every arm's means within [0, 1] so that they average to its centre."""
-    for _ in range(20):
-        means = means + (centres - means.mean(axis=0))
-        if means.min() >= 0.0 and means.max() <= 1.0:
-            return means
-        means = np.clip(means, 0.0, 1.0)
+    for _ in range(100):
+        shift = centres - means.sum(axis=0) / len(means)
+        means = np.clip(means + shift, 0.0, 1.0)
+        if np.abs(shift).max() < 1e-9:
+            break
     return means

@@ -78,12 +78,12 @@ def _rule(case: Case) -> Certified | Pairwise:
 
 
 def curve(quantity: str, variants: Iterator[Variant], own: Point | None, work: Work, share: float) -> Curve:
-    """Simulate the variants; the trial itself is a point already."""
+    """Simulate the variants until this share of the time is over; the trial itself is a point already."""
     todo = [(x, case) for x, case in variants if own is None or x != own.x]
     points, complete = [] if own is None else [own], True
     for i, (x, case) in enumerate(todo):
         work.tell(f"{quantity} {x:g}")
-        found = work.point(case, share / (len(todo) - i))
+        found = work.point(case, work.left(share) / (len(todo) - i))
         complete = complete and found is not None
         if found is not None:
             points.append(Point(x, found))
@@ -93,45 +93,60 @@ def curve(quantity: str, variants: Iterator[Variant], own: Point | None, work: W
 class Panels:
     """Trials with other numbers of agents, simulated when they are asked for."""
 
-    def __init__(self, case: Case, own: Forecast, work: Work) -> None:
-        self.case, self.work = case, work
+    def __init__(self, case: Case, own: Forecast, work: Work, seconds: float) -> None:
+        self.case, self.work, self.seconds = case, work, seconds
         self.found: dict[int, Forecast] = {case.agents: own}
 
-    def at(self, agents: int, share: float) -> Forecast | None:
+    def at(self, agents: int) -> Forecast | None:
         """Return the forecast for so many agents; None if nothing is believed of them, or time is short."""
         if agents not in self.found:
             case = self.case.sized(agents)
             self.work.tell(f"{agents:,} agents")
-            found = None if case is None else self.work.point(case, share)
+            found = None if case is None else self.work.point(case, self.seconds)
             if found is None:
                 return None
             self.found[agents] = found
         return self.found[agents]
 
-    def smallest(self, chance: Callable[[Forecast], float], share: float) -> int | None:
-        """Search for the smallest number of agents with a chance of at least 95 %; None if it was not found."""
-        last, agents = None, self.case.agents
-        found = self.found[agents]
-        up = chance(found) < CHANCE
-        while True:
-            reached = chance(found) >= CHANCE
-            if reached == up or (not up and agents == 1):
-                break
-            last, agents = agents, (2 * agents if up else agents // 2)
-            after = None if agents > LARGEST * self.case.agents or agents < 1 else self.at(agents, share)
-            if after is None:
-                return None if up else last
-            found = after
-        if last is None or (not up and reached):
-            return agents
-        low, high = (last, agents) if up else (agents, last)
+    def smallest(self, chance: Callable[[Forecast], float], guess: float) -> int | None:
+        """Search for the least number of agents with a chance of at least 95 %; None if it was not found.
+
+        ``guess`` is where to look first if more agents are needed.
+        """
+        bracket = self._bracket(chance, guess)
+        if bracket is None:
+            return None
+        low, high = bracket
         while high / low > CLOSE and high - low > 1:
             middle = round((low * high) ** 0.5)
-            after = self.at(middle, share)
-            if after is None:
+            found = self.at(middle)
+            if found is None:
                 break
-            low, high = (low, middle) if chance(after) >= CHANCE else (middle, high)
+            low, high = (low, middle) if chance(found) >= CHANCE else (middle, high)
         return high
+
+    def _bracket(self, chance: Callable[[Forecast], float], guess: float) -> tuple[int, int] | None:
+        """Return a number that is too small and one that is not; the same one twice if nothing smaller is known."""
+        low = high = self.case.agents
+        most = LARGEST * high
+        if chance(self.found[high]) >= CHANCE:
+            while low > 1:
+                found = self.at(low // 2)
+                if found is None:
+                    return high, high
+                low //= 2
+                if chance(found) < CHANCE:
+                    break
+                high = low
+            return low, high
+        high = int(min(max(guess, 2 * low), most))
+        while (found := self.at(high)) is not None:
+            if chance(found) >= CHANCE:
+                return low, high
+            low, high = high, 2 * high
+            if high > most:
+                break
+        return None
 
     def curve(self) -> Curve:
         """All numbers of agents that were tried."""

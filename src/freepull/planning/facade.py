@@ -152,5 +152,5 @@ def plan(
     if on_first is not None:
         on_first(made(Simulated()))
     with telling(seconds, progress) as work.tell:
-        found = simulated(case, work, curves)
+        found = simulated(case, at_once, work, curves)
     return made(found)

@@ -22,7 +22,8 @@ class First:
     """What formulas say; the range comes from the guesses alone, not from the luck of a trial."""
 
     spend: float | None
-    """None near zero, where formulas are unreliable."""
+    """The median over what is believed; None where formulas are unreliable, which ``doubt`` explains."""
+    doubt: str
     range: tuple[float, float] | None
     """The 90 % range of the formula over what is believed."""
     possible: float
@@ -52,16 +53,18 @@ def first(case: Case) -> First:
         formulas.sketch(case.beliefs(rng), case.principal, case.horizon, alpha)
         for _ in range(max(4, min(DRAWS, ROWS // case.agents)))
     ]
-    spends = [one.spend for one in drawn]
-    reliable = float(np.median([one.share for one in drawn])) >= formulas.RELIABLE
-    low, high = np.quantile(spends, [0.05, 0.95])
+    spends, possible = [one.spend for one in drawn], float(np.mean([one.possible for one in drawn]))
+    doubt = "near zero" if float(np.median([one.share for one in drawn])) < formulas.RELIABLE else ""
+    doubt = doubt if possible >= 0.5 else "the horizon is too short"
+    low, middle, high = np.quantile(spends, [0.05, 0.5, 0.95])
     order = np.argsort(-centre.global_means, kind="stable")
     delta = float(case.principal.rule.delta or 0.0)
     bound = lower_bound(centre, at.natural, delta).sum() if 0.0 < delta < 0.5 else math.nan
     return First(
-        spend=float(np.mean(spends)) if reliable else None,
-        range=(float(low), float(high)) if reliable else None,
-        possible=float(np.mean([one.possible for one in drawn])),
+        spend=None if doubt else float(middle),
+        doubt=doubt,
+        range=None if doubt else (float(low), float(high)),
+        possible=possible,
         needed=tuple(at.needed[order].tolist()),
         natural=tuple(at.natural.mean(axis=0)[order].tolist()),
         kappa=at.kappa,

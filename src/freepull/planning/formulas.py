@@ -47,10 +47,9 @@ class Sketch:
 
     @property
     def spend(self) -> float:
-        """Ĉ, as far as the horizon leaves time to pay it."""
-        if self.one:
-            return min(float(self.missing.sum()), float(self.horizon - self.kappa))
-        return float(np.minimum(self.missing.sum(axis=1), self.horizon - self.kappa).sum())
+        """Ĉ = Σ(n_k − N_km)⁺, at most what can be paid in the time that is left."""
+        left, each = float(self.horizon - self.kappa), self.missing.sum(axis=1)
+        return min(float(each.sum()), left) if self.one else float(np.minimum(each, left).sum())
 
     @property
     def share(self) -> float:
@@ -58,15 +57,10 @@ class Sketch:
         return float(self.missing.sum() / (self.needed.sum() * len(self.natural)))
 
     @property
-    def steps(self) -> float:
-        """The paid steps that are needed: of all agents one after the other, or of the one who misses most."""
-        each = self.missing.sum(axis=1)
-        return float(each.sum() if self.one else each.max())
-
-    @property
     def possible(self) -> bool:
-        """Whether the horizon leaves time for them."""
-        return self.steps <= self.horizon - self.kappa
+        """Whether the horizon leaves time: for all agents one after the other, or for the one who misses most."""
+        each = self.missing.sum(axis=1)
+        return float(each.sum() if self.one else each.max()) <= self.horizon - self.kappa
 
     def with_agents(self, agents: float) -> Sketch:
         """Return the same for another number of agents like these: everybody's share of the need is M/M′ of it.
@@ -92,9 +86,9 @@ def sketch(game: Game, principal: Principal, horizon: int, alpha: float = 2.0) -
 
 
 def evidence(rule: Rule, arms: int) -> float:
-    """β, the evidence that a rule has to gather: log(1/δ) + 3 (`Certified`), log((K−1)/δ) + 2 (`Pairwise`)."""
+    """β, the evidence that a rule has to gather: log(1/δ) + 2 (`Certified`), log((K−1)/δ) + 2 (`Pairwise`)."""
     if isinstance(rule, Certified):
-        return math.log(1 / rule.delta) + 3
+        return math.log(1 / rule.delta) + 2
     if isinstance(rule, Pairwise):
         return math.log((arms - 1) / rule.delta) + 2
     raise InvalidInput(

@@ -39,10 +39,10 @@ def sentences(
 
 def _headline(case: Case, found: Forecast, price: Price | None) -> str:
     low, high = found.range(0.9)
-    middle = found.decided(0.5)
+    middle = found.decided(0.5) if found.chance[0] >= HOPELESS else None
     when = "" if middle is None else f", half of these by step {middle:,.0f}"
     return (
-        f"Expect to pay {words.spend(found.mean, price)} bonuses; 9 of 10 such trials pay {words.count(low)} to "
+        f"Expect to pay {words.spend(found.mean, price, ' bonuses')}; 9 of 10 such trials pay {words.count(low)} to "
         f"{words.spend(high, price)}. {words.percent(found.chance[0])} end with a certified answer within "
         f"{case.horizon:,} steps{when}."
     )
@@ -54,8 +54,8 @@ def _wish(case: Case, chance: float, needed: int | None) -> str:
     at = f"at δ = {case.principal.rule.delta:g}"
     if chance < HOPELESS:
         cannot = f"{whom} cannot be certified {at}" + (f" ({words.percent(chance)} of trials)" if chance else "")
-        return cannot + (f"; {words.rounded(needed):,} agents could." if needed else ".")
-    rest = f"; {words.rounded(needed):,} agents would make it {100 * CHANCE:g} %." if needed else "."
+        return cannot + (f"; about {words.rounded(needed):,} agents could, in {100 * CHANCE:g} %." if needed else ".")
+    rest = f"; about {words.rounded(needed):,} agents would make it {100 * CHANCE:g} %." if needed else "."
     return f"{whom} is certified {at} in {words.percent(chance)} of trials{rest}"
 
 
@@ -66,10 +66,10 @@ def _by_formula(case: Case, at_once: First, price: Price | None) -> list[str]:
         could = at_once.agents_needed
         rest = f"; about {words.rounded(could):,} agents could" if could < 1e9 else ""
         told.append(f"{whom} can hardly be certified at δ = {case.principal.rule.delta:g}, by the formulas{rest}.")
-    if at_once.spend is None:
+    if at_once.doubt == "near zero":
         told.append("The formulas put the spend close to zero, where they are unreliable: simulate it.")
-    else:
-        told.append(f"The formulas put the spend at about {words.spend(at_once.spend, price)} bonuses.")
+    if at_once.spend is not None:
+        told.append(f"The formulas put the spend at about {words.spend(at_once.spend, price, ' bonuses')}.")
     return told
 
 

@@ -7,12 +7,16 @@ from dataclasses import dataclass, field
 
 from freepull.planning import curves
 from freepull.planning.curves import Curve, Panels, Point, curve
+from freepull.planning.first import First
 from freepull.planning.forecast import Case, Forecast
 from freepull.planning.work import Work
 from freepull.principal.schedules import Share
 
-PANELS, OTHERS = 0.2, 0.25
-"""Shares of the time left for one more panel, and for one more curve."""
+OWN, OBSERVING, DELTA, EPSILON, HORIZON, AGENTS = 0.3, 0.4, 0.48, 0.56, 0.66, 1.0
+"""What share of the time is over after each part."""
+PANELS = 10
+"""How many numbers of agents are tried, about."""
+ORDER = ("agents", "horizon", "observing", "delta", "epsilon")
 
 
 @dataclass
@@ -26,35 +30,37 @@ class Simulated:
     interrupted: bool = False
 
 
-def simulated(case: Case, work: Work, with_curves: bool) -> Simulated:
+def simulated(case: Case, at_once: First, work: Work, with_curves: bool) -> Simulated:
     """Simulate."""
     found = Simulated()
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="interrupted: ")
         try:
-            _fill(found, case, work, with_curves)
+            found.forecast = work.trial(case, OWN if with_curves else 1.0)
+            if with_curves:
+                _fill(found, found.forecast, case, at_once, work)
         except KeyboardInterrupt:
             found.interrupted = True
+    found.curves = {name: found.curves[name] for name in ORDER if name in found.curves}
     return found
 
 
-def _fill(found: Simulated, case: Case, work: Work, with_curves: bool) -> None:
-    work.tell("the trial itself")
-    own = found.forecast = work.trial(case)
-    if not with_curves:
-        return
+def _fill(found: Simulated, own: Forecast, case: Case, at_once: First, work: Work) -> None:
     principal = case.principal
-    rule, delta = principal.rule, float(principal.rule.delta or 0.0)
-    rho = principal.observe.rho if isinstance(principal.observe, Share) else None
-    observing = None if rho is None else Point(rho, own, planned=True)
-    found.curves["observing"] = curve("observing", curves.observing(case), observing, work, OTHERS)
-    found.curves["delta"] = curve("delta", curves.deltas(case), Point(delta, own, True), work, OTHERS)
-    found.curves["horizon"] = curve("horizon", curves.horizons(case), Point(case.horizon, own, True), work, OTHERS)
+    observing = Point(principal.observe.rho, own, True) if isinstance(principal.observe, Share) else None
+    delta = Point(float(principal.rule.delta or 0.0), own, True)
+    horizon = Point(case.horizon, own, True)
     gap = case.beliefs.centre().minimum_gap
+    found.curves["observing"] = curve("observing", curves.observing(case), observing, work, OBSERVING)
+    found.curves["delta"] = curve("delta", curves.deltas(case), delta, work, DELTA)
     if gap > 0:
-        found.curves["epsilon"] = curve("epsilon", curves.epsilons(case, gap), None, work, OTHERS)
-    panels = Panels(case, own, work)
-    if case.sized(2 * case.agents) is not None:
-        found.agents_needed = panels.smallest(lambda forecast: forecast.chance[0], PANELS)
-        found.agents_free = panels.smallest(lambda forecast: forecast.free, PANELS)
+        found.curves["epsilon"] = curve("epsilon", curves.epsilons(case, gap), None, work, EPSILON)
+    found.curves["horizon"] = curve("horizon", curves.horizons(case), horizon, work, HORIZON)
+    if case.sized(2 * case.agents) is None:
+        return
+    panels = Panels(case, own, work, max(work.left(AGENTS), 0.0) / PANELS)
+    try:
+        found.agents_needed = panels.smallest(lambda forecast: forecast.chance[0], at_once.agents_needed)
+        found.agents_free = panels.smallest(lambda forecast: forecast.free, at_once.agents_free)
+    finally:
         found.curves["agents"] = panels.curve()

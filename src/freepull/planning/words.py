@@ -48,11 +48,10 @@ def percent(share: float) -> str:
     return "> 99.9 %" if 0.9995 < share < 1.0 else f"{text} %"
 
 
-def spend(bonuses: float, price: Price | None) -> str:
+def spend(bonuses: float, price: Price | None, unit: str = "") -> str:
     """Show a number of bonuses, with its price."""
-    if price is None or not math.isfinite(bonuses):
-        return count(bonuses)
-    return f"{count(bonuses)} ({price.of(bonuses)})"
+    paid = "" if price is None or not math.isfinite(bonuses) else f" ({price.of(bonuses)})"
+    return f"{count(bonuses)}{unit}{paid}"
 
 
 def rounded(value: float) -> int:

@@ -8,17 +8,17 @@ from dataclasses import dataclass, field
 
 from freepull.planning.forecast import Case, Forecast
 
-FIRST, MOST = 8, 4096
-"""Runs of the first batch, which is not timed because it may have to compile, and of all batches of the trial itself."""
-POINT, LEAST = 256, 24
-"""Runs of a point of a curve, and the fewest that are worth a point."""
-OWN = 0.35
-"""The share of the time that the trial itself may take."""
+FIRST, MOST = 16, 4096
+"""Runs of the trial itself: in its first batch, and at most."""
+LEAST, POINT = 32, 256
+"""Runs of a variant: so many at least, or none, and at most."""
+HASTE = 3.0
+"""A variant whose first runs seem to take so many times its share of the time is left out."""
 
 
 @dataclass
 class Work:
-    """A clock, and what one agent's step has cost so far."""
+    """A clock, and what a run has cost so far."""
 
     seconds: float
     runs: int | None
@@ -27,43 +27,50 @@ class Work:
     """Told what is being done."""
     began: float = field(default_factory=time.perf_counter)
     cost: float = 0.0
-    """Seconds that a step of an agent takes."""
+    """Seconds that one step of one agent takes."""
+    ready: set[type] = field(default_factory=set)
+    """Rules whose kernels have been compiled and loaded; that is not part of the time."""
 
-    def left(self) -> float:
-        """Seconds that are left."""
-        return self.began + self.seconds - time.perf_counter()
-
-    def trial(self, case: Case) -> Forecast:
-        """Simulate the trial itself."""
+    def trial(self, case: Case, share: float) -> Forecast:
+        """Simulate the trial itself, until its range is tight or its share of the time is over."""
         if self.runs is not None:
-            return self._timed(case, range(self.runs))
-        found = self._timed(case, range(FIRST))
-        self.began, more = time.perf_counter(), FIRST
+            return self._batch(case, 0, self.runs)
+        found = self._batch(case, 0, FIRST)
         while not found.tight and found.runs < MOST:
             self.tell(f"the trial itself, {found.runs:,} runs so far")
-            found = found.joined(self._timed(case, range(found.runs, found.runs + more)))
-            more = min(found.runs, MOST - found.runs)
-            while more > 1 and more * self._price(case) > self._own():
-                more //= 2
-            if more * self._price(case) > self._own():
+            left = share * self.seconds - (time.perf_counter() - self.began)
+            more = min(found.runs, MOST - found.runs, max(FIRST, int(left / self._price(case))))
+            if left <= 0:
                 break
+            found = found.joined(self._batch(case, found.runs, more))
         return found
 
-    def point(self, case: Case, share: float) -> Forecast | None:
-        """Simulate a variant in at most this share of the time that is left; None if that is too short."""
-        runs = min(self.runs or POINT, POINT)
-        if self.runs is None:
-            runs = min(runs, int(share * self.left() / max(self._price(case), 1e-9)))
-        return self._timed(case, range(runs)) if runs >= min(LEAST, self.runs or LEAST) else None
+    def point(self, case: Case, seconds: float) -> Forecast | None:
+        """Simulate a variant for about so many seconds; None if that is far too short."""
+        if self.runs is not None:
+            return self._batch(case, 0, min(self.runs, POINT))
+        if type(case.principal.rule) in self.ready and LEAST * self._price(case) > HASTE * seconds:
+            return None
+        began = time.perf_counter()
+        found = self._batch(case, 0, LEAST)
+        while found.runs < POINT and 2 * (time.perf_counter() - began) < seconds:
+            found = found.joined(self._batch(case, found.runs, min(found.runs, POINT - found.runs)))
+        return found
 
-    def _own(self) -> float:
-        return OWN * self.seconds - (self.seconds - self.left())
+    def left(self, share: float) -> float:
+        """Seconds that are left until this share of the time is over."""
+        return self.began + share * self.seconds - time.perf_counter()
 
     def _price(self, case: Case) -> float:
-        return self.cost * case.agents * case.horizon
+        return max(self.cost * case.agents * case.horizon, 1e-9)
 
-    def _timed(self, case: Case, runs: range) -> Forecast:
-        began = time.perf_counter()
-        found = case.forecast(runs)
-        self.cost = (time.perf_counter() - began) / (len(runs) * case.agents * case.horizon)
+    def _batch(self, case: Case, start: int, runs: int) -> Forecast:
+        began, kind = time.perf_counter(), type(case.principal.rule)
+        if kind not in self.ready:
+            case.forecast([start])
+            self.ready.add(kind)
+            self.began += time.perf_counter() - began
+            began = time.perf_counter()
+        found = case.forecast(range(start, start + runs))
+        self.cost = (time.perf_counter() - began) / (runs * case.agents * case.horizon)
         return found
