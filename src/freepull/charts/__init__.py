@@ -2,5 +2,6 @@
 
 from freepull.charts.bars import accuracy, spend
 from freepull.charts.payments import payments
+from freepull.charts.sweeps import against
 
-__all__ = ["accuracy", "payments", "spend"]
+__all__ = ["accuracy", "against", "payments", "spend"]

@@ -1,0 +1,74 @@
+"""Cost against a swept parameter (the paper's Fig. 2(c) and 2(d))."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import polars as pl
+from matplotlib.axes import Axes
+from matplotlib.patheffects import withStroke
+from matplotlib.transforms import ScaledTranslation
+
+from freepull.charts.style import COLOURS, MARKERS, axes
+
+DECADE = 10.0
+"""From this ratio of the largest to the smallest value on, the axis is logarithmic."""
+
+APART = 5.0
+"""Points between the error bars of two series."""
+
+
+def against(rows: pl.DataFrame, x: str, series: str = "principal", ax: Axes | None = None) -> Axes:
+    """Bonuses paid against the column ``x``, one line a series, with 95 % intervals; above each the share decided.
+
+    ``rows`` needs the columns bonus, bonus_low, bonus_high and decided, as `freepull.studies.summary` gives them. A
+    series without a value of ``x`` is a level line.
+    """
+    ax = axes(ax)
+    rows = rows.filter(pl.col("bonus").is_not_nan())
+    place = _scale(rows[x].drop_nulls().unique(maintain_order=True).to_list(), ax)
+    names = rows[series].unique(maintain_order=True).to_list()
+    for i, name in enumerate(names):
+        own = rows.filter(pl.col(series) == name)
+        look = {"color": COLOURS[i % 8], "label": name, "linewidth": 1.4}
+        if own[x].null_count():
+            ax.axhline(own["bonus"][0], linestyle="--", **look)
+        else:
+            own = own.with_columns(at=pl.Series([place[value] for value in own[x]], dtype=pl.Float64)).sort("at")
+            _line(own, APART * (i - (len(names) - 1) / 2), {**look, "marker": MARKERS[i % 8]}, ax)
+    ax.set_xlabel(x)
+    ax.set_ylabel("bonuses paid, C(T); % of runs decided")
+    ax.set_ylim(0, 1.12 * ax.get_ylim()[1])
+    ax.legend(frameon=False, fontsize=8)
+    return ax
+
+
+def _line(own: pl.DataFrame, beside: float, look: dict[str, Any], ax: Axes) -> None:
+    """Draw one series, some points to the side, so that error bars do not cover each other."""
+    inches: Any = ax.figure.dpi_scale_trans
+    shift = ax.transData + ScaledTranslation(beside / 72, 0, inches)
+    spread = [_half(own["bonus"], own["bonus_low"]), _half(own["bonus_high"], own["bonus"])]
+    ax.errorbar(own["at"], own["bonus"], spread, markersize=5, capsize=3, transform=shift, **look)
+    halo = [withStroke(linewidth=2.5, foreground="white")]
+    for at, mean, half, decided in zip(own["at"], own["bonus"], spread[1], own["decided"], strict=True):
+        above = ax.annotate(f"{100 * decided:.0f} %", (at, mean + half), (beside, 3), textcoords="offset points")
+        above.set(ha="center", fontsize=7, path_effects=halo)
+
+
+def _scale(values: Sequence[Any], ax: Axes) -> dict[Any, float]:
+    """Place numbers where they are, on a logarithmic axis if they span a decade, and words side by side."""
+    if not all(isinstance(value, int | float) for value in values):
+        ax.set_xticks(range(len(values)), [str(value) for value in values])
+        return {value: float(i) for i, value in enumerate(values)}
+    if min(values) > 0 and max(values) / min(values) >= DECADE:
+        ax.set_xscale("log")
+    ax.set_xticks(values, [f"{value:g}" for value in values])
+    ax.minorticks_off()
+    return {value: float(value) for value in values}
+
+
+def _half(upper: pl.Series, lower: pl.Series) -> list[float]:
+    """Return the length of error bars, 0 where a single run has none."""
+    return [0.0 if math.isnan(length) else max(length, 0.0) for length in (upper - lower).to_list()]
