@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import polars as pl
 from matplotlib.axes import Axes
 from matplotlib.patheffects import withStroke
-from matplotlib.transforms import ScaledTranslation
 
 from freepull.charts.style import COLOURS, MARKERS, axes
 
 DECADE = 10.0
 """From this ratio of the largest to the smallest value on, the axis is logarithmic."""
 
-APART = 5.0
-"""Points between the error bars of two series."""
+APART = 0.008
+"""Share of the axis between the error bars of two series."""
 
 
 def against(rows: pl.DataFrame, x: str, series: str = "principal", ax: Axes | None = None) -> Axes:
@@ -36,8 +35,9 @@ def against(rows: pl.DataFrame, x: str, series: str = "principal", ax: Axes | No
         if own[x].null_count():
             ax.axhline(own["bonus"][0], linestyle="--", **look)
         else:
-            own = own.with_columns(at=pl.Series([place[value] for value in own[x]], dtype=pl.Float64)).sort("at")
-            _line(own, APART * (i - (len(names) - 1) / 2), {**look, "marker": MARKERS[i % 8]}, ax)
+            beside = APART * (i - (len(names) - 1) / 2)
+            at = pl.Series([place(value, beside) for value in own[x]], dtype=pl.Float64)
+            _line(own.with_columns(at=at).sort("at"), {**look, "marker": MARKERS[i % 8]}, ax)
     ax.set_xlabel(x)
     ax.set_ylabel("bonuses paid, C(T); % of runs decided")
     ax.set_ylim(0, 1.12 * ax.get_ylim()[1])
@@ -45,28 +45,31 @@ def against(rows: pl.DataFrame, x: str, series: str = "principal", ax: Axes | No
     return ax
 
 
-def _line(own: pl.DataFrame, beside: float, look: dict[str, Any], ax: Axes) -> None:
-    """Draw one series, some points to the side, so that error bars do not cover each other."""
-    inches: Any = ax.figure.dpi_scale_trans
-    shift = ax.transData + ScaledTranslation(beside / 72, 0, inches)
+def _line(own: pl.DataFrame, look: dict[str, Any], ax: Axes) -> None:
     spread = [_half(own["bonus"], own["bonus_low"]), _half(own["bonus_high"], own["bonus"])]
-    ax.errorbar(own["at"], own["bonus"], spread, markersize=5, capsize=3, transform=shift, **look)
+    ax.errorbar(own["at"], own["bonus"], spread, markersize=5, capsize=3, **look)
     halo = [withStroke(linewidth=2.5, foreground="white")]
     for at, mean, half, decided in zip(own["at"], own["bonus"], spread[1], own["decided"], strict=True):
-        above = ax.annotate(f"{100 * decided:.0f} %", (at, mean + half), (beside, 3), textcoords="offset points")
+        above = ax.annotate(f"{100 * decided:.0f} %", (at, mean + half), (0, 3), textcoords="offset points")
         above.set(ha="center", fontsize=7, path_effects=halo)
 
 
-def _scale(values: Sequence[Any], ax: Axes) -> dict[Any, float]:
-    """Place numbers where they are, on a logarithmic axis if they span a decade, and words side by side."""
+def _scale(values: Sequence[Any], ax: Axes) -> Callable[[Any, float], float]:
+    """Set up the axis, and return where a value lies, some share of the axis beside it.
+
+    Numbers lie where they are, on a logarithmic axis if they span a decade; words stand side by side.
+    """
     if not all(isinstance(value, int | float) for value in values):
         ax.set_xticks(range(len(values)), [str(value) for value in values])
-        return {value: float(i) for i, value in enumerate(values)}
-    if min(values) > 0 and max(values) / min(values) >= DECADE:
-        ax.set_xscale("log")
+        return lambda value, beside: values.index(value) + beside * len(values)
+    low, high = min(values, default=0.0), max(values, default=1.0)
     ax.set_xticks(values, [f"{value:g}" for value in values])
-    ax.minorticks_off()
-    return {value: float(value) for value in values}
+    if low > 0 and high / low >= DECADE:
+        ax.set_xscale("log")
+        ax.set_xticks(values, [f"{value:g}" for value in values])
+        ax.minorticks_off()
+        return lambda value, beside: float(value * (high / low) ** beside)
+    return lambda value, beside: float(value + (high - low) * beside)
 
 
 def _half(upper: pl.Series, lower: pl.Series) -> list[float]:
