@@ -79,9 +79,8 @@ def build(kind: str, given: str | Mapping[str, Any], where: str) -> Any:
     for field in fields(part):
         if field.init and field.default is MISSING and values.get(field.name) is None:
             example = f"{name}:{field.name}=10" if isinstance(given, str) else f"{field.name} = …"
-            raise InvalidInput(
-                f"{where} {name} must be given {field.name}, as in {example}, got {checks.shown(given)}."
-            )
+            got = given if isinstance(given, str) else {key: value for key, value in given.items() if value is not None}
+            raise InvalidInput(f"{where} {name} must be given {field.name}, as in {example}, got {checks.shown(got)}.")
     return part(**values)
 
 

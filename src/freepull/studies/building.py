@@ -118,7 +118,9 @@ def build_game(full: Table) -> Game | Family:
         gap = None if full["gap"] == "any" else full["gap"]
         return Family(full["agents"], full["means"], full["sd"], tuple(gap) if isinstance(gap, list) else gap)
     means = toy().means if kind == "toy" else full["means"]
-    return Game(means, rewards=parts.build("rewards", full["rewards"], "rewards"), weights=full["weights"])
+    with at(("game", "rewards"), full["rewards"]):
+        law = parts.build("rewards", full["rewards"], "game.rewards")
+    return Game(means, rewards=law, weights=full["weights"])
 
 
 def build_principal(full: Table) -> Principal:

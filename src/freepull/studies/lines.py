@@ -38,6 +38,8 @@ def _first(text: str, path: Sequence[str]) -> int | None:
 
 def _holds(data: Any, path: Sequence[str]) -> bool:
     for key in path:
+        if isinstance(data, list):
+            data = dict(zip(map(str, range(len(data))), data, strict=True))
         if not isinstance(data, dict) or key not in data:
             return False
         data = data[key]

@@ -39,7 +39,11 @@ def read(file: str | Path) -> Study:
     texts = {FILE: _text(path)}
 
     def beside(name: str) -> str:
-        texts[name] = _text(path.parent / name)
+        if name not in texts:
+            try:
+                texts[name] = _text(path.parent / name)
+            except StudyError as error:
+                raise InvalidInput(str(error)) from None
         return texts[name]
 
     try:

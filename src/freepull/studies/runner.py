@@ -6,7 +6,7 @@ import os
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -113,4 +113,5 @@ def work(task: Task, threads: int = 1, progress: Callable[[int], None] | bool = 
     """Simulate some runs of one cell: all that a machine has to do."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "interrupted")
-        return simulate(**arguments(task.cell.parameters), runs=task.runs, workers=threads, progress=progress)
+        result = simulate(**arguments(task.cell.parameters), runs=task.runs, workers=threads, progress=progress)
+    return replace(result, provenance={**result.provenance, "process": os.getpid()})

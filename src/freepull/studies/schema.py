@@ -47,7 +47,7 @@ class StudyFile(msgspec.Struct, kw_only=True):
     runs: int = 100
     seed: int = 0
     until: str = "horizon"
-    sweep: dict[str, list[Any] | dict[str, Any]] = {}
+    sweep: dict[str, Any] = {}
 
 
 _WORDS = {"int": "a whole number", "float": "a number", "str": "a text", "array": "a list", "object": "a table"}
@@ -96,6 +96,6 @@ def at(path: Path, node: Any = None) -> Iterator[None]:
         yield
     except InvalidInput as error:
         sentence = str(error)
-        about = [sentence.split(" ", 1)[0].rstrip(":"), *re.findall(r"got '(\w+)'", sentence)]
+        about = [sentence.split(" ", 1)[0].rpartition(".")[2], *re.findall(r"got '(\w+)'", sentence)]
         inside = [word for word in about if isinstance(node, dict) and word in node]
         raise Misplaced((*path, *inside[:1]), sentence) from None

@@ -28,6 +28,8 @@ class Axis:
     path: str
     label: str
     values: tuple[tuple[str, Any], ...]
+    named: bool = False
+    """Whether the values were given as a table, with names."""
 
     def place(self, principal: str) -> Path:
         """Return the place that is changed for one principal."""
@@ -67,7 +69,7 @@ def axes_of(sweep: dict[str, Any]) -> list[Axis]:
     for path, given in sweep.items():
         with at(("sweep", path)):
             label = _label(path) if short.count(_label(path)) == 1 else path
-            axes.append(Axis(path, label, _values(path, given)))
+            axes.append(Axis(path, label, _values(path, given), isinstance(given, dict)))
     return axes
 
 
@@ -77,6 +79,11 @@ def points(file: Table, axes: list[Axis], read: Reader) -> Iterator[Point]:
     plain = {name: complete(written, name, read) for name in file["principals"]}
     touched = {name: [axis for axis in axes if _has(full, axis.place(name))] for name, full in plain.items()}
     for axis in axes:
+        if axis.named and any(
+            _has(full, (*axis.place(who), name)) for who, full in plain.items() for name, _ in axis.values
+        ):
+            dotted = f"{axis.path}.{axis.values[0][0]}"
+            raise Misplaced(("sweep", axis.path), f'{dotted} must be in quotes to be swept, as in "{dotted}" = […].')
         if not any(axis in found for found in touched.values()):
             raise Misplaced(("sweep", axis.path), _unknown(axis, plain))
     if (count := sum(math.prod(len(axis.values) for axis in found) for found in touched.values())) > MOST:
@@ -156,8 +163,12 @@ def _label(path: str) -> str:
 
 
 def _values(path: str, given: Any) -> tuple[tuple[str, Any], ...]:
+    if not isinstance(given, list | dict):
+        raise InvalidInput(f"the sweep of {path} must be a list of values, or a table of named ones, got {given!r}.")
     if not given:
         raise InvalidInput(f"the sweep of {path} must have at least one value, got {checks.shown(given)}.")
+    if len(given) > MOST:
+        raise InvalidInput(f"the sweep of {path} must have at most {MOST:,} values, got {len(given):,}.")
     if isinstance(given, dict):
         return tuple(given.items())
     if any(given.index(value) < i for i, value in enumerate(given)):
