@@ -209,7 +209,7 @@ def test_swept_runs_stay_as_they_are(tmp_path: Path) -> None:
     study = studies.read(written(tmp_path, text))
     studies.run(study, tmp_path / "out")
     assert rows(tmp_path / "out")["run"].to_list() == [0, 1, 0, 1, 2]
-    with pytest.raises(InvalidInput, match="--runs must be left out"):
+    with pytest.raises(InvalidInput, match="runs must be left out"):
         study.with_runs(5)
 
 

@@ -12,7 +12,7 @@ from freepull.instances import PAPER_MEANS, Family, toy
 from freepull.parts import Table
 from freepull.principal import Principal
 from freepull.simulation.experiment import Experiment, check
-from freepull.studies.schema import Misplaced, Path, at
+from freepull.studies.schema import MOST_RUNS, Misplaced, Path, at
 
 GAMES: dict[str, Table] = {
     "toy": {"rewards": "bernoulli", "weights": None},
@@ -22,7 +22,6 @@ GAMES: dict[str, Table] = {
 }
 """The kinds of games, and their parameters with defaults."""
 PRINCIPAL_PARTS = ("rule", "observe", "protocol")
-MOST_RUNS = 10_000_000
 Reader = Callable[[str], str]
 """Gives the text of a file that a study names."""
 

@@ -18,7 +18,7 @@ def chart(store: Store, x: str | None = None, ax: Axes | None = None) -> Axes:
     """
     axes = store.study.axes
     if x is not None:
-        checks.one_of("--x", x, axes)
+        checks.one_of("x", x, axes)
     if not any(store.shards.values()):
         raise StudyError(f"{store.folder} has no finished runs to draw yet; run the study first.")
     if not axes:

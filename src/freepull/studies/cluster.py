@@ -32,7 +32,7 @@ def play(tasks: Sequence[Task], address: str, advance: Advance) -> Iterator[tupl
     with _connected(address) as client:
         futures = {client.submit(work, task, pure=False): task for task in tasks}
         try:
-            for future in _finished(list(futures)):
+            for future in _finished(client, list(futures)):
                 task, result = futures.pop(future), _checked(future, address)
                 advance(task.cell, len(task.runs))
                 yield task, result
@@ -40,11 +40,11 @@ def play(tasks: Sequence[Task], address: str, advance: Advance) -> Iterator[tupl
             client.cancel(list(futures))
 
 
-def _finished(futures: list[Any]) -> Iterator[Any]:
+def _finished(client: Any, futures: list[Any]) -> Iterator[Any]:
     import distributed
 
     ordered: Any = distributed.as_completed
-    return iter(ordered(futures))
+    return iter(ordered(futures, loop=client.loop))
 
 
 @contextmanager
@@ -52,17 +52,17 @@ def _connected(address: str) -> Iterator[Any]:
     try:
         import distributed
     except ImportError:
-        raise StudyError("--scheduler needs Dask; install it with: pip install 'freepull[cluster]'.") from None
+        raise StudyError("scheduler needs Dask; install it with: pip install 'freepull[cluster]'.") from None
     connect: Any = distributed.Client
     try:
         client = connect(address, timeout=PATIENCE, set_as_default=False)
     except (OSError, ValueError) as error:
-        raise StudyError(f"--scheduler {address} cannot be reached: {error}; give one that runs.") from None
+        raise StudyError(f"scheduler {address} cannot be reached: {error}; give one that runs.") from None
     with client:
         try:
             client.wait_for_workers(1, timeout=PATIENCE)
         except TimeoutError:
-            raise StudyError(f"--scheduler {address} has no workers; start some and run the study again.") from None
+            raise StudyError(f"scheduler {address} has no workers; start some and run the study again.") from None
         yield client
 
 

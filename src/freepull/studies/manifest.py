@@ -83,7 +83,7 @@ class Manifest(msgspec.Struct, kw_only=True):
         if study.identity != self.identity:
             difference = _difference(self.texts, study.texts)
             what = "the study has changed since it was begun" if difference else f"freepull {self.freepull} began it"
-            remedy = "choose another folder with --out, or undo the change (--runs may add runs to the same study)"
+            remedy = "choose another folder with --out, or undo the change (and add runs with --runs)"
             raise Changed(f"{folder} holds another study: {what}; {remedy}.", difference)
         more = zip(self.cells, study.cells, strict=True)
         runs = [max(mine.runs, wanted.runs) for mine, wanted in more]

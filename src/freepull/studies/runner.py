@@ -65,7 +65,7 @@ def run(
     progress
         Show a bar; by default, if standard error is a terminal.
     """
-    threads = (os.cpu_count() or 1) if workers is None else checks.whole("--workers", workers, 1)
+    threads = (os.cpu_count() or 1) if workers is None else checks.whole("workers", workers, 1)
     began = time.perf_counter()
     with Store.begin(folder, study) as store:
         kept = sum(min(store.finished(cell), cell.runs) for cell in study.cells)

@@ -14,6 +14,8 @@ from freepull.errors import InvalidInput
 
 Part = str | dict[str, Any]
 Path = tuple[str, ...]
+MOST_RUNS = 10_000_000
+"""Runs that a cell may have."""
 
 
 class Misplaced(Exception):

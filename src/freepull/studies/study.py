@@ -13,6 +13,7 @@ import msgspec
 from freepull import checks
 from freepull.errors import InvalidInput
 from freepull.parts import Table
+from freepull.studies.schema import MOST_RUNS
 
 FILE = "study.toml"
 
@@ -75,8 +76,8 @@ class Study:
     def with_runs(self, runs: int) -> Study:
         """Return the same study with another number of runs in every cell."""
         if "runs" in self.axes:
-            raise InvalidInput("--runs must be left out, because the study sweeps runs.")
-        wanted = checks.whole("--runs", runs, 1)
+            raise InvalidInput("runs must be left out here, because the study sweeps them.")
+        wanted = checks.whole("runs", runs, 1, MOST_RUNS)
         return replace(self, cells=tuple(cell.with_runs(wanted) for cell in self.cells))
 
 
