@@ -10,6 +10,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
+
+from freepull.cli import study
 
 STUDY = """\
 title = "Two rules"
@@ -101,10 +104,13 @@ def test_a_changed_file_is_refused_and_the_difference_shown(folder: Path) -> Non
     ],
 )
 @pytest.mark.usefixtures("ran")
-def test_bad_input_gets_one_sentence_and_exit_code_2(args: list[str], words: list[str], folder: Path) -> None:
+def test_bad_input_gets_one_sentence_and_exit_code_2(
+    args: list[str], words: list[str], folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (folder / "wrong.toml").write_text(STUDY.replace("runs =", "rnus ="))
-    done = freepull("study", *args, cwd=folder)
-    assert done.returncode == 2
+    monkeypatch.chdir(folder)
+    done = CliRunner().invoke(study.app, args)
+    assert done.exit_code == 2
     assert done.stdout == ""
     assert done.stderr.startswith("error: ")
     assert done.stderr.count("\n") == 1
@@ -112,12 +118,13 @@ def test_bad_input_gets_one_sentence_and_exit_code_2(args: list[str], words: lis
         assert word in done.stderr, done.stderr
 
 
-def test_the_examples_of_the_help_run(tmp_path: Path) -> None:
+def test_the_examples_of_the_help_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
     for name in ("run", "show", "chart"):
-        shown = freepull("study", name, "--help").stdout
-        found = re.search(r"Example: freepull (study .*)", shown)
+        shown = CliRunner().invoke(study.app, [name, "--help"]).stdout
+        found = re.search(r"Example: freepull study (.*)", shown)
         assert found is not None
         args = ["1" if part == "5" else part for part in found.group(1).split()]
-        done = freepull(*args, cwd=tmp_path)
-        assert done.returncode == 0, done.stderr
+        done = CliRunner().invoke(study.app, args)
+        assert done.exit_code == 0, done.stderr
     assert (tmp_path / "out" / "2c.png").exists()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -11,6 +13,7 @@ from pathlib import Path
 import pytest
 from sample import LONG, rows, shards, started, wait_for, written
 
+import freepull as fp
 from freepull import studies
 from freepull.errors import StudyError
 from freepull.studies import cluster
@@ -32,16 +35,12 @@ class Cluster:
         self.processes.append(process)
         return process
 
-    def worker(self) -> subprocess.Popen[bytes]:
-        """Start a worker that has loaded the engine when it joins, so that it takes part from the first chunk on."""
-        engine = ["--preload", "freepull.simulation.compiled.engine"]
-        before = self.joined()
-        process = self.start("worker", self.address, "--nthreads", "1", "--no-nanny", "--host", "127.0.0.1", *engine)
-        wait_for(lambda: self.joined() > before)
-        return process
-
-    def joined(self) -> int:
-        return Path(self.log.name).read_text().count("Register worker addr")
+    def workers(self, count: int) -> list[subprocess.Popen[bytes]]:
+        """Start workers that have loaded the engine when they join, so that all take part from the first chunk on."""
+        options = ["--nthreads", "1", "--no-nanny", "--host", "127.0.0.1", "--preload", "freepull.studies.runner"]
+        started = [self.start("worker", self.address, *options) for _ in range(count)]
+        wait_for(lambda: Path(self.log.name).read_text().count("Register worker addr") == count)
+        return started
 
     def stop(self) -> None:
         for process in reversed(self.processes):
@@ -57,43 +56,36 @@ def running(tmp_path: Path) -> Iterator[Cluster]:
     made.stop()
 
 
+@functools.cache
+def maker(path: Path) -> int:
+    return int(fp.Result.load(path).provenance["process"])
+
+
 def makers(folder: Path) -> set[int]:
     """The processes that have simulated the runs of a folder."""
-    found = studies.Store.open(folder).shards.values()
-    return {shard.provenance["process"] for cell in found for shard in cell}
+    return {maker(path) for path in (folder / "shards").glob("*.parquet")}
 
 
-def test_same_bits_though_a_worker_is_killed_in_the_middle(running: Cluster, tmp_path: Path) -> None:
-    text = LONG.replace("horizon = 20_000", "horizon = 100_000")
-    file, out = written(tmp_path, text), tmp_path / "out"
-    alone = studies.run(studies.read(file), tmp_path / "alone")
-    workers = [running.worker(), running.worker()]
+def test_begun_here_continued_there_and_a_worker_killed_in_the_middle(running: Cluster, tmp_path: Path) -> None:
+    file, out = written(tmp_path, LONG.replace("horizon = 20_000", "horizon = 60_000")), tmp_path / "out"
+    study = studies.read(file)
+    alone = studies.run(study, tmp_path / "alone")
+    studies.run(study.with_runs(2), out)
+    begun = shards(out)
+    workers = running.workers(2)
     child = started("study", "run", file, "--out", out, "--scheduler", running.address, "--json")
-    wait_for(lambda: len(shards(out)) >= 4 and len(makers(out)) == 2)
+    both = {os.getpid(), *(worker.pid for worker in workers)}
+    wait_for(lambda: makers(out) == both)
     workers[0].kill()
     at_death = len(shards(out))
     said, errors = child.communicate(timeout=120)
     assert child.returncode == 0, errors
-    assert at_death < 30
-    assert json.loads(said)["new"] == alone.new == 1200
-    assert makers(out) == {worker.pid for worker in workers}
+    assert at_death < 60
+    told = json.loads(said)
+    assert (told["kept"], told["new"]) == (60, alone.new - 60)
+    assert begun.items() <= shards(out).items()
+    assert makers(out) == both
     assert rows(out).equals(rows(tmp_path / "alone"))
-
-
-def test_a_study_begun_here_is_continued_on_a_cluster(running: Cluster, tmp_path: Path) -> None:
-    study = studies.read(written(tmp_path, LONG))
-    studies.run(study.with_runs(3), tmp_path / "out")
-    before = shards(tmp_path / "out")
-    running.worker()
-    child = started(
-        "study", "run", tmp_path / "small.toml", "--out", tmp_path / "out", "--runs", 5, "--scheduler", running.address
-    )
-    said, errors = child.communicate(timeout=120)
-    assert child.returncode == 0, errors
-    assert "60 of 150 runs simulated" in said
-    assert before.items() <= shards(tmp_path / "out").items()
-    studies.run(study.with_runs(5), tmp_path / "alone")
-    assert rows(tmp_path / "out").equals(rows(tmp_path / "alone"))
 
 
 def test_a_scheduler_that_is_not_there_gets_a_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
