@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import json
 import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from concurrent.futures import Future
 from pathlib import Path
 
 import pytest
@@ -16,7 +18,7 @@ from sample import LONG, rows, shards, started, wait_for, written
 import freepull as fp
 from freepull import studies
 from freepull.errors import StudyError
-from freepull.studies import cluster
+from freepull.studies import cluster, runner
 
 
 class Cluster:
@@ -102,3 +104,17 @@ def test_without_dask_the_remedy_is_named(tmp_path: Path, monkeypatch: pytest.Mo
     study = studies.read(written(tmp_path, LONG)).with_runs(1)
     with pytest.raises(StudyError, match=r"pip install 'freepull\[cluster\]'"):
         studies.run(study, tmp_path / "out", scheduler="tcp://127.0.0.1:9")
+
+
+def test_workers_of_another_kind_are_refused(tmp_path: Path) -> None:
+    study = studies.read(written(tmp_path, LONG)).with_runs(1)
+    result = runner.work(runner.Task(study.cells[0], (0,)))
+    other = dataclasses.replace(result, provenance={**result.provenance, "freepull": "0.0.0"})
+    done: Future[fp.Result] = Future()
+    done.set_result(other)
+    with pytest.raises(StudyError, match=r"a worker of here has freepull 0.0.0 on .*; install the same everywhere"):
+        cluster._checked(done, "here")
+    failed: Future[fp.Result] = Future()
+    failed.set_exception(MemoryError("too much"))
+    with pytest.raises(StudyError, match=r"failed \(MemoryError: too much\); run the study again to continue it"):
+        cluster._checked(failed, "here")

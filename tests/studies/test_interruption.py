@@ -49,10 +49,12 @@ def test_an_unfinished_shard_counts_for_nothing(uninterrupted: Path, tmp_path: P
     study = studies.read(written(tmp_path, LONG)).with_runs(1)
     studies.run(study, tmp_path / "out")
     half = next((uninterrupted / "shards").glob("authors,seed=0-0.*")).read_bytes()[:999]
-    (tmp_path / "out" / "shards" / "authors,seed=0-1.unfinished").write_bytes(half)
+    left = tmp_path / "out" / "shards" / "authors,seed=0-30.unfinished"
+    left.write_bytes(half)
     assert rows(tmp_path / "out").height == 30
     assert studies.run(study.with_runs(2), tmp_path / "out").new == 30
     assert rows(tmp_path / "out").height == 60
+    assert not left.exists()
 
 
 def test_control_c_keeps_the_finished_runs_of_a_chunk(tmp_path: Path) -> None:

@@ -40,7 +40,8 @@ def against(rows: pl.DataFrame, x: str, series: str = "principal", ax: Axes | No
             _line(own.with_columns(at=at).sort("at"), {**look, "marker": MARKERS[i % 8]}, ax)
     ax.set_xlabel(x)
     ax.set_ylabel("bonuses paid, C(T); % of runs decided")
-    ax.set_ylim(0, 1.12 * ax.get_ylim()[1])
+    top = 1.12 * ax.get_ylim()[1]
+    ax.set_ylim(-0.02 * top, top)
     ax.legend(frameon=False, fontsize=8)
     return ax
 
