@@ -4,7 +4,7 @@ BIN := .venv/bin
 READY := .venv/ready
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint types bench docs lock clean
+.PHONY: help run test lint types bench verify docs lock clean
 
 help: ## what each target does
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
@@ -15,7 +15,7 @@ $(READY): requirements.txt pyproject.toml
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@touch $@
 
-run: $(READY) ## the paper's game under three principals: a table, and a picture in out/
+run: $(READY) ## the paper's game under four principals: a table, and a picture in out/
 	$(BIN)/python examples/toy.py
 
 test: $(READY) lint types ## everything that must hold: lint, types, import order, tests
@@ -31,6 +31,9 @@ types: $(READY) ## mypy --strict
 
 bench: $(READY) ## how fast it is, side by side with C and others; writes docs/benchmarks.md
 	$(BIN)/python benchmarks/bench.py
+
+verify: $(READY) ## error rates, displayed bounds and costs; writes docs/verification.md (half an hour on two cores)
+	$(BIN)/python verification/verify.py
 
 docs: $(READY) ## the site, in docs/_build/html
 	$(BIN)/python -m sphinx -W -q docs docs/_build/html

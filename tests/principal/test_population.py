@@ -34,7 +34,7 @@ def tell(trial: fp.Trial, *rewards: list[float], agents: range | None = None) ->
 
 def evidence_of(state: Any) -> NDArray[np.float64]:
     assert isinstance(state, PopulationState)
-    return state.evidence
+    return state.claims
 
 
 def test_the_evidence_by_hand() -> None:

@@ -11,6 +11,9 @@ from freepull.principal.rules.base import Rule, RuleState
 from freepull.principal.setting import Setting
 from freepull.principal.verdict import Grounds
 
+SHOWN = 10
+"""So many agents are named, the others counted."""
+
 
 class Panel:
     """A rule at work on a panel, under a policy for agents who leave.
@@ -33,11 +36,14 @@ class Panel:
         """Every reward in units of 2⁻³⁰ by (agent, arm), kept only where agents may be dropped."""
         self.state = self._start()
 
+    def _rule_of(self, panel: int) -> Rule:
+        """Return the rule for the i-th panel; a δ that has become too small is refused."""
+        if self.setting.leavers != "independent" or self._rule.delta is None:
+            return self._rule
+        return replace(self._rule, delta=self._rule.delta / (panel * (panel + 1)))  # type: ignore[type-var]
+
     def _start(self) -> RuleState:
-        rule, i = self._rule, self.number
-        if self.setting.leavers == "independent" and rule.delta is not None:
-            rule = replace(rule, delta=rule.delta / (i * (i + 1)))  # type: ignore[type-var]
-        return rule.start(self.setting, self.record)
+        return self._rule_of(self.number).start(self.setting, self.record)
 
     def observe(self, agent: int, arm: int, reward: int) -> None:
         """Pass a pull on to the rule; under "wait", it brings an agent back who had left."""
@@ -56,8 +62,9 @@ class Panel:
         if self.left[agent]:
             return
         decided = decided or self.state.finished
-        if not decided and self.setting.leavers == "independent":
+        if not decided and self.setting.leavers == "independent" and self.setting.weights[agent] > 0:
             self.setting.without([*self._leaving, agent])
+            self._rule_of(self.number + 1)
             self._leaving.append(agent)
         elif not decided and self.setting.leavers == "worst_case":
             self.state.leave(agent)
@@ -85,9 +92,13 @@ class Panel:
     def grounds(self) -> Grounds:
         """Say what a verdict rests on: rule, δ, target, policy, assumptions."""
         gone = [f"agent {m}" for m, left in enumerate(self.left) if left]
-        policy = f"{self.setting.leavers.replace('_', ' ')}; {', '.join(gone) or 'nobody'} left"
+        who = ", ".join(gone[:SHOWN]) + (f" and {len(gone) - SHOWN} others" if len(gone) > SHOWN else "")
+        policy = f"{self.setting.leavers.replace('_', ' ')}; {who or 'nobody'} left"
+        target = self.state.target
+        if self.withdrawn:
+            target += f"; among the arms that were not withdrawn ({', '.join(f'arm {k}' for k in self.withdrawn)} were)"
         assumptions = self.state.assumptions
         if self.setting.leavers == "independent":
-            policy += f", so this is panel {self.number}, tested at δ/{self.number * (self.number + 1)}"
+            policy += f"; panel {self.number}, tested at δ/{self.number * (self.number + 1)}"
             assumptions += ("leaving has nothing to do with rewards",)
-        return Grounds(self.state.title, self._rule.delta, self.state.target, policy, assumptions)
+        return Grounds(self.state.title, self._rule.delta, target, policy, assumptions)

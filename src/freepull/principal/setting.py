@@ -44,5 +44,8 @@ class Setting:
     def horizon_for(self, who: str) -> int:
         """Return T, or say that ``who`` cannot do without it."""
         if self.horizon is None:
-            raise InvalidInput(f"horizon must be a number of steps, because {who} needs it; got None.")
+            raise InvalidInput(
+                f"horizon must be a number of steps, because {who} needs it, got None; give one, or take "
+                "observe.Steps(n) and a rule that does without."
+            )
         return self.horizon

@@ -34,16 +34,17 @@ def personalised(
 ) -> dict[int, Trial]:
     """Start a trial for every named agent, each at δ/n for n of them, so that all verdicts hold together at 1 − δ.
 
-    Name the agents before the first reward that counts, and tell every pull to every trial. ``frame`` is passed on to
-    `Principal.start`.
+    Name the agents before the first reward that counts, and tell every pull to every trial. The trials know nothing of
+    each other's offers: in a step, ``ask`` only one of them for an agent, or it may be offered two arms, and taking one
+    refuses the other. A budget is each trial's own. ``frame`` is passed on to `Principal.start`.
     """
     rule = principal.rule
     if rule.delta is None or not is_dataclass(rule):
         raise InvalidInput(f"principal must have a rule with a delta, got {checks.shown(rule)}.")
-    if not named or len(set(named)) < len(named):
-        raise InvalidInput(f"named must be different agents, at least one, got {checks.shown(named)}.")
+    if np.ndim(named) != 1 or len(named) == 0 or len(set(named)) < len(named):
+        raise InvalidInput(f"named must be a list of different agents, at least one, got {checks.shown(named)}.")
+    if "weights" in frame:
+        raise InvalidInput("weights must be left out, because they follow from the named agents and beta.")
     each = replace(principal, rule=replace(rule, delta=rule.delta / len(named)))
-    return {
-        agent: each.start(arms=arms, agents=agents, weights=personal_weights(agents, agent, beta), **frame)
-        for agent in named
-    }
+    weights = {int(agent): personal_weights(agents, agent, beta) for agent in named}
+    return {agent: each.start(arms=arms, agents=agents, weights=p, **frame) for agent, p in weights.items()}

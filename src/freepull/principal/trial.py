@@ -70,6 +70,8 @@ class Trial:
         self._told = [0] * setting.agents
         self._open: dict[int, Offer] = {}
         self._refusing: list[int] = []
+        self._released: set[int] = set()
+        """Agents whose open offer is for a withdrawn arm: still paid if taken, no refusal if not."""
         self._affordable = affordable(principal.budget, principal.bonus)
         self._plan: dict[int, int] = {}
         self._make_plan()
@@ -142,10 +144,14 @@ class Trial:
         offer = self._open.pop(agent, None)
         if offer is None:
             return None
+        released = agent in self._released
+        self._released.discard(agent)
         if offer.arm == arm:
             self.paid[agent, arm] += 1
             self.paid_total += 1
             return "paid"
+        if released:
+            return None
         self.refused += 1
         self._refusing.append(agent)
         return "refused"
@@ -177,7 +183,10 @@ class Trial:
         return [m for m, absent in enumerate(gone) if absent and self.rule.awaits(m)]
 
     def withdraw(self, arm: int) -> None:
-        """Take an arm out of the trial, if that was provided for; what fell only to this arm returns."""
+        """Take an arm out of the trial, if that was provided for; what fell only to this arm returns.
+
+        An open offer for it is still paid if the agent takes it, and is no refusal if not.
+        """
         if not self.setting.withdrawal:
             raise InvalidInput(
                 "withdrawing an arm must be provided for: start with rules.Pairwise and withdrawal=True."
@@ -186,7 +195,7 @@ class Trial:
         if self.decided_at is not None:
             raise InvalidInput(f"arm {arm} cannot be withdrawn, because the trial is decided.")
         self.panel.withdraw(int(arm))
-        self._open = {agent: offer for agent, offer in self._open.items() if offer.arm != arm}
+        self._released |= {agent for agent, offer in self._open.items() if offer.arm == arm}
         self._plan = {agent: planned for agent, planned in self._plan.items() if planned != arm}
 
     def end_step(self) -> None:

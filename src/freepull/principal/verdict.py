@@ -23,6 +23,9 @@ class Grounds:
 
     def __str__(self) -> str:
         lines = [f"rule: {self.rule}", f"target: {self.target}", f"agents who leave: {self.leavers}"]
+        lines += (
+            [f"error probability: at most δ = {self.delta:g}, if it is certified"] if self.delta is not None else []
+        )
         return "\n".join(lines + [f"assumes: {assumption}" for assumption in self.assumptions])
 
 

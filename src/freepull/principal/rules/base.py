@@ -79,7 +79,7 @@ class RuleState(ABC):
         """Whom the rule speaks of, in words."""
         among = int((self.setting.weights > 0).sum())
         how = "the weighted average" if np.ptp(self.setting.weights[self.setting.weights > 0]) > TIE else "the average"
-        return f"the panel: {how} over its {among} agents"
+        return f"the panel: {how} over its {among} agent{'s' if among > 1 else ''}"
 
     def claim(self) -> str:
         """Say in words what has decided the trial."""

@@ -7,7 +7,6 @@ counts as one draw: D_m, the difference of its means over the first n rewards of
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -18,7 +17,8 @@ from freepull.errors import InvalidInput
 from freepull.game import TIE
 from freepull.numerics import jit
 from freepull.principal.record import Record
-from freepull.principal.rules.base import STACKS, Rule, RuleState, Want
+from freepull.principal.rules.base import STACKS, Rule
+from freepull.principal.rules.owing import OwingState
 from freepull.principal.setting import Setting
 
 BETS = np.array([0.99, 0.8, 0.5, 0.25, 0.12])
@@ -106,7 +106,7 @@ def against(evidence: Any) -> list[float]:
     return [max(math.exp(min(float(evidence[j, k]), 700.0)) for j in range(K) if j != k) for k in range(K)]
 
 
-class PopulationState(RuleState):
+class PopulationState(OwingState):
     """The sums of everybody's first rewards, up to the look."""
 
     proven = True
@@ -126,7 +126,8 @@ class PopulationState(RuleState):
         self.seen = np.zeros((K, M), np.int64)
         self.sums = np.zeros((K, M), np.int64)
         """Sums of the first rewards, in units of 2⁻³⁰."""
-        self.evidence = np.full((K, K), -np.inf)
+        self.claims = np.full((K, K), -np.inf)
+        """log evidence for every arm (row) above every other (column)."""
         self.owing = K * int((setting.weights > 0).sum())
         """Streams that have not given their first rewards."""
         self.looked = False
@@ -163,29 +164,14 @@ class PopulationState(RuleState):
         """Look, once, when every stream has given its first rewards."""
         if self.owing == 0 and not self.looked:
             self.looked = True
-            fill_evidence(self.evidence, self.sums, self.setting.weights, self.pulls)
-            found = winner(self.evidence, self.threshold)
+            fill_evidence(self.claims, self.sums, self.setting.weights, self.pulls)
+            found = winner(self.claims, self.threshold)
             if found >= 0:
                 self.active = [k == found for k in range(self.setting.arms)]
 
     def owed(self, agent: int, arm: int) -> int:
         """Return how far a stream is below n."""
         return self.pulls - int(self.seen[arm, agent]) if self.setting.weights[agent] > 0 else 0
-
-    def wants(self, payable: Sequence[bool]) -> list[Want]:
-        """One: the payable stream furthest below n. Each: of every payable agent the arm furthest below n."""
-        most: list[tuple[int, int, int]] = []
-        for m in range(self.setting.agents):
-            if payable[m]:
-                owed, k = min((-self.owed(m, k), k) for k in range(self.setting.arms))
-                if owed < 0:
-                    most.append((owed, k, m))
-        most.sort()
-        return [Want(m, k, -owed) for owed, k, m in (most if self.setting.offers == "each" else most[:1])]
-
-    def awaits(self, agent: int) -> bool:
-        """Say whether the look lacks a pull of this agent."""
-        return any(self.owed(agent, k) > 0 for k in range(self.setting.arms))
 
     def missing(self) -> list[list[float]]:
         """(n − N_km)⁺."""
@@ -194,4 +180,8 @@ class PopulationState(RuleState):
 
     def bounds(self) -> list[float]:
         """The largest evidence against every arm, 0 before the look."""
-        return against(self.evidence)
+        return against(self.claims)
+
+    def evidence(self) -> list[float]:
+        """Return the largest evidence against every arm, 0 before the look."""
+        return self.bounds()

@@ -38,6 +38,21 @@ _W, _STEP = np.uint64(WIDTH), np.uint64(STEP)
 
 
 @jit
+def act(
+    mean: Any, root: Any, cells: Any, keys: Any, arm: Any, chunks: Any, settings: Any, laws: Any, deep: Any,
+    seats: Any, offers: Any, trials: Any, paid: Any, answers: Any, tables: Any, words: Any, work: Any, sums: Any,
+    rounds: Any, bonus: float, ban_after: int, ban_length: int, agents: int, K: Any, t: int,
+) -> None:  # fmt: skip
+    """Everybody's part of a step: pick, answer, pull. The rule looks afterwards."""
+    pick_all(mean, root, cells, keys, arm, chunks, settings, laws, deep, tables, K, t)
+    for run in range(trials.shape[0]):
+        settle(
+            mean, keys, arm, seats, offers, trials, paid, answers, bonus, ban_after, ban_length, run, agents, K, t
+        )  # fmt: skip
+    pull_all(mean, root, cells, keys, arm, laws, words, work, sums, rounds, K)
+
+
+@jit
 def pick_all(
     mean: Any, root: Any, cells: Any, keys: Any, arm: Any, chunks: Any, settings: Any, laws: Any, deep: Any,
     tables: Any, K: Any, t: int,

@@ -16,7 +16,7 @@ from freepull.principal.rules.pairwise.evidence import against, fill_spreads
 from freepull.principal.rules.pairwise.state import MOST
 from freepull.principal.rules.window import smallest_gap
 from freepull.simulation.compiled.coding import Coded
-from freepull.simulation.compiled.offering import global_means, looks, pick_all, pull_all, settle
+from freepull.simulation.compiled.offering import act, global_means, looks
 from freepull.simulation.compiled.owing import lacking, plan
 from freepull.simulation.compiled.pairwise_rounds import (
     Rounds,
@@ -40,12 +40,10 @@ def incentivize(
     """Play the steps after+1…until under the rule; return the last one played."""
     runs = trials.shape[0]
     for t in range(after + 1, until + 1):
-        pick_all(mean, root, cells, keys, arm, chunks, settings, laws, deep, tables, K, t)
-        for run in range(runs):
-            settle(
-                mean, keys, arm, seats, offers, trials, paid, answers, bonus, ban_after, ban_length, run, agents, K, t
-            )  # fmt: skip
-        pull_all(mean, root, cells, keys, arm, laws, words, work, None, (targets, owing, run_of, 1), K)
+        act(
+            mean, root, cells, keys, arm, chunks, settings, laws, deep, seats, offers, trials, paid, answers, tables,
+            words, work, None, (targets, owing, run_of, 1), bonus, ban_after, ban_length, agents, K, t,
+        )  # fmt: skip
         undecided = 0
         for run in range(runs):
             if trials[run, DECIDED_AT] == 0:

@@ -12,7 +12,7 @@ from freepull.principal.rules import Paper
 from freepull.principal.rules.window import gap_window
 from freepull.simulation.compiled.coding import Coded
 from freepull.simulation.compiled.lanes import WIDTH
-from freepull.simulation.compiled.offering import freeze, keep_neediest, looks, pick_all, pull_all, settle
+from freepull.simulation.compiled.offering import act, freeze, keep_neediest, looks
 from freepull.simulation.compiled.picking import pulls_at
 from freepull.simulation.compiled.state import (
     ACTIVE,
@@ -49,14 +49,11 @@ def incentivize(
     after: int, until: int,
 ) -> int:  # fmt: skip
     """Play the steps after+1…until under the rule; return the last one played."""
-    runs = trials.shape[0]
     for t in range(after + 1, until + 1):
-        pick_all(mean, root, cells, keys, arm, chunks, settings, laws, deep, tables, K, t)
-        for run in range(runs):
-            settle(
-                mean, keys, arm, seats, offers, trials, paid, answers, bonus, ban_after, ban_length, run, agents, K, t
-            )  # fmt: skip
-        pull_all(mean, root, cells, keys, arm, laws, words, work, (fixed, arms, trials, owner, inverses), None, K)
+        act(
+            mean, root, cells, keys, arm, chunks, settings, laws, deep, seats, offers, trials, paid, answers, tables,
+            words, work, (fixed, arms, trials, owner, inverses), None, bonus, ban_after, ban_length, agents, K, t,
+        )  # fmt: skip
         if slack > 0.0:
             find_kappa(cells, laws, seats, trials, arms, each, theta, slack, lo, horizon, agents, K, t)
         if end_steps(cells, laws, seats, offers, trials, arms, frozen, affordable, each, theta, agents, K, t) == 0:

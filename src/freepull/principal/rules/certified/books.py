@@ -7,10 +7,12 @@ from `Used` alone. `Fill` holds the fresh samples of that round. The design func
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+
+from freepull.numerics import jit
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -42,6 +44,7 @@ class Constants(NamedTuple):
     """The σ that counts as 1 for Neyman blocks; 0 for equal blocks."""
     stretch: float
     held_back: float
+    held_until: float
     fitted: float
     rival_memory: float
     gap_memory: float
@@ -138,3 +141,16 @@ def fresh(arms: int, agents: int, constants: Constants, prior: Floats, runs: int
         scratch=np.zeros(K),
     )
     return used, coming
+
+
+@jit
+def leaders(used: Any) -> Any:
+    """The active arm with the largest m_k and the one after it; ties: the lowest arm."""
+    first, second = -1, -1
+    for k in range(used.active.shape[0]):
+        if used.active[k] == 1:
+            if first < 0 or used.arms[k, MEAN] > used.arms[first, MEAN]:
+                first, second = k, first
+            elif second < 0 or used.arms[k, MEAN] > used.arms[second, MEAN]:
+                second = k
+    return first, second

@@ -26,10 +26,10 @@ class Forecast:
 
     def __post_init__(self) -> None:
         for name in ("phi", "z", "gamma"):
-            checks.real(name, getattr(self, name), 0.0)
+            checks.real(name, getattr(self, name), 0.0, 1_000.0)
         for name in ("cap", "shortest"):
-            checks.real(name, getattr(self, name), 1.0)
-        checks.real("longest", self.longest, self.shortest)
+            checks.real(name, getattr(self, name), 1.0, 1_000.0)
+        checks.real("longest", self.longest, self.shortest, 1e6)
 
 
 @dataclass(frozen=True)
@@ -46,9 +46,10 @@ class Design:
         Blocks in proportion to the spread of a stream, σ̂ = ``neyman`` counting 1 and nothing below 1; None: equal.
     stretch
         The leader's blocks are (rivals)^stretch times larger.
-    held_back, fitted
-        The share of every account that sits out the first round, and the share of that which then goes to the gaps
-        that fit what the first round showed (the rest stays spread as planned).
+    held_back, held_until, fitted
+        The share of every account that sits out the first round; it is placed when this level is reached, or earlier
+        if the arm is clearly behind. ``fitted`` is the share of it that goes to the gaps that fit what was seen by then
+        (the rest stays spread as planned).
     rival_memory, gap_memory
         How fast capital moves to the likeliest rivals and gaps.
     shrink
@@ -68,6 +69,7 @@ class Design:
     gap_memory: float = 0.2
     shrink: bool = True
     forecast: Forecast | None = None
+    held_until: int = 1
 
     def __post_init__(self) -> None:
         checks.whole("first_block", self.first_block, 1)
@@ -75,6 +77,7 @@ class Design:
         checks.real("growth", self.growth, 0.0, 10.0)
         checks.real("stretch", self.stretch, 0.0, 1.0)
         checks.real("held_back", self.held_back, 0.0, 1.0)
+        checks.whole("held_until", self.held_until, 1)
         checks.real("fitted", self.fitted, 0.0, 1.0)
         checks.real("rival_memory", self.rival_memory, 0.0)
         checks.real("gap_memory", self.gap_memory, 0.0)
@@ -84,23 +87,43 @@ class Design:
             raise InvalidInput(f"forecast must be a rules.Forecast or None, got {checks.shown(self.forecast)}.")
 
 
-FEW_AGENTS = 10
+FEW_ARMS = 10
 SHORT = 10
-"""A first block shorter than this is not worth having: the trial is a short one."""
+"""Where an eighth of an agent's fair share of an arm is less than this many pulls, the trial is a short one."""
 
 
 def auto(setting: Setting) -> Design:
     """Choose from K, M, the horizon and the pulls to expect of an agent, never from the truth.
 
-    The first block is what a learner gives of its own accord even of an arm that is ½ worse than its best,
-    2·log κ/½², and at most an eighth of its fair share, κ/(8K).
+    A learner pulls an arm that is d worse than its best about 2·log κ/d² times of its own accord. The first block is
+    what even the worst arm gets, d = 1 (with many arms d = 0.7); cash is held up to what an arm with d = ½ gets; both
+    at most an eighth of a fair share, κ/(8K).
     """
     kappa = setting.expected_kappa
-    first = 0 if kappa is None else int(min(8 * math.log(max(kappa, 1)), kappa / (8 * setting.arms)))
-    if first < SHORT:
+    fair = 0.0 if kappa is None else kappa / (8 * setting.arms)
+    if kappa is None or fair < SHORT:
         return Design()
-    if setting.agents <= FEW_AGENTS:
-        level = max(1, first // 5)
-        return Design(first, level, neyman=0.1, stretch=0.5, held_back=0.9, forecast=Forecast())
+    given = 2 * math.log(kappa)
+    until = int(min(4 * given, fair))
+    if setting.arms <= FEW_ARMS:
+        first = int(min(given, fair))
+        return Design(
+            first_block=first,
+            first_level=max(1, first // 5),
+            neyman=0.1,
+            stretch=0.5,
+            held_back=0.9,
+            held_until=max(1, until // 5),
+            forecast=Forecast(),
+        )
+    first = int(min(2 * given, fair))
     forecast = Forecast(phi=0.5, z=1.0, cap=3.0, shortest=2.0, longest=10.0)
-    return Design(first, first, stretch=0.25, held_back=0.95, fitted=0.9, forecast=forecast)
+    return Design(
+        first_block=first,
+        first_level=first,
+        stretch=0.25,
+        held_back=0.95,
+        held_until=until,
+        fitted=0.9,
+        forecast=forecast,
+    )

@@ -9,8 +9,17 @@ import math
 from typing import Any
 
 from freepull.numerics import jit
-from freepull.principal.rules.certified.books import INFORMATION, LEVEL, MEAN, NOISE, ROUNDS, STRENGTH, VARIANCE
-from freepull.principal.rules.certified.design import leaders, noise
+from freepull.principal.rules.certified.books import (
+    INFORMATION,
+    LEVEL,
+    MEAN,
+    NOISE,
+    ROUNDS,
+    STRENGTH,
+    VARIANCE,
+    leaders,
+)
+from freepull.principal.rules.certified.design import noise
 
 LARGEST_BET = 0.6
 """e·u never exceeds this; ψ needs it below 1."""
@@ -84,7 +93,8 @@ def _pay_out(used: Any, coming: Any, measure: Any, constants: Any, k: int) -> No
             power *= e
             paid -= power * (measure.powers[j, 9] + measure.powers[k, 9]) / (9.0 * (1.0 - e * largest))
             for x in range(constants.margins.shape[0]):
-                coming.capital[x, k, j, i] *= math.exp(paid - e * constants.margins[x])
+                if coming.capital[x, k, j, i] > 0.0:  # nothing stays nothing, also if the factor overflows
+                    coming.capital[x, k, j, i] *= math.exp(paid - e * constants.margins[x])
 
 
 @jit

@@ -79,6 +79,7 @@ class Certified(Rule):
             neyman=float(design.neyman or 0.0),
             stretch=float(design.stretch),
             held_back=float(design.held_back),
+            held_until=float(design.held_until),
             fitted=float(design.fitted) if self.gap is None else 0.0,
             rival_memory=float(design.rival_memory),
             gap_memory=float(design.gap_memory),

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from freepull.principal.record import UNITS, Record
-from freepull.principal.rules.base import STACKS, RuleState, Want
+from freepull.principal.rules.base import STACKS
 from freepull.principal.rules.certified.books import Fill, blank, fresh
 from freepull.principal.rules.certified.design import design, fill_spreads, prediction
 from freepull.principal.rules.certified.evaluation import eliminate, evaluate, evidence
 from freepull.principal.rules.need import fill_needed
+from freepull.principal.rules.owing import OwingState
 from freepull.principal.rules.window import smallest_gap
 from freepull.principal.setting import Setting
 
@@ -24,7 +24,7 @@ MARGINS = np.concatenate([[0.0], np.round(0.4 * 1.25 ** -np.arange(24.0), 5)[::-
 """The x for which W_k(x) is kept."""
 
 
-class CertifiedState(RuleState):
+class CertifiedState(OwingState):
     """The books of one trial, and the samples that wait."""
 
     proven = True
@@ -50,7 +50,7 @@ class CertifiedState(RuleState):
         """Put a sample into the coming round, or let it wait."""
         if self.have[arm, agent] < self.coming.blocks[arm, agent]:
             self._enter(arm, agent, reward)
-        elif self.active[arm]:
+        elif self.coming.blocks[arm, agent] > 0 and not self.decided:
             self.waiting.setdefault((arm, agent), array("I")).append(reward)
 
     def _enter(self, arm: int, agent: int, reward: int) -> None:
@@ -83,27 +83,14 @@ class CertifiedState(RuleState):
             evaluate(self.used, self.coming, self.fill, self.measure, self.constants)
             eliminate(self.used, self.coming, self.constants)
             self.active = [alive == 1 for alive in self.used.active]
-            if not self.decided:
+            if self.decided:
+                self.waiting.clear()
+            else:
                 self._begin_round()
 
     def owed(self, agent: int, arm: int) -> int:
         """Return what a stream still owes to the coming round."""
         return int(self.coming.blocks[arm, agent] - self.have[arm, agent]) if self.active[arm] else 0
-
-    def wants(self, payable: Sequence[bool]) -> list[Want]:
-        """One: the payable stream that owes most. Each: of every payable agent the arm it owes most of."""
-        most: list[tuple[int, int, int]] = []
-        for m in range(self.setting.agents):
-            if payable[m]:
-                owed, k = min((-self.owed(m, k), k) for k in range(self.setting.arms))
-                if owed < 0:
-                    most.append((owed, k, m))
-        most.sort()
-        return [Want(m, k, -owed) for owed, k, m in (most if self.setting.offers == "each" else most[:1])]
-
-    def awaits(self, agent: int) -> bool:
-        """Say whether the coming round lacks a sample of this agent."""
-        return any(self.owed(agent, k) > 0 for k in range(self.setting.arms))
 
     def missing(self) -> list[list[float]]:
         """(n_k − N_km)⁺, n_k from the sample means so far (`fill_needed`) with β = log(1/δ) + 3."""

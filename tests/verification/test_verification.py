@@ -1,0 +1,167 @@
+"""The verification suite in short: the same drivers and cases as `make verify`, with few runs and wide tolerances.
+
+A rate that may be δ is held against the count that a rate of exactly δ exceeds with probability below 10⁻⁷, so that a
+right program fails all of these together in less than one of a million repetitions.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, replace
+from itertools import combinations, product
+from typing import Any
+
+import numpy as np
+import pytest
+from by_driver import by_driver, paper_by_driver
+from by_engine import by_engine
+from by_pairwise import by_pairwise, claims_of
+from covered import DESIGNS, FACTORS, PLAIN, Case, cases, cover, possible
+from displayed import worse_by
+from judging import LEVELS, Rate, lower, upper
+from peeking_adversary import CHOOSES_SIZES, HONEST, TAKES_ALL
+from scipy.stats import binom
+
+import freepull as fp
+from freepull.principal.rules.certified.state import MARGINS
+from freepull.simulation.experiment import check
+from freepull.simulation.readable import Seat
+
+FALSE_ALARM = 1e-7
+SEED = 77
+FREEZERS = replace(PLAIN, agents=10, strategy="freezers", watched=0.5)
+APART = {("freezers", "constants"), ("freezers", 0.1), ("refuse 30 %", "at random"), ("refuse 30 %", "in anger")}
+SHORT = [
+    replace(PLAIN, arms=3, design="long rounds"),
+    replace(PLAIN, agents=10, law="coins .98", weights="90 % on one", design="Neyman", offers="one"),
+    replace(PLAIN, agents=10, strategy="ε-greedy", panel="differ", gap="near tie", answers="refuse 30 %"),
+    replace(FREEZERS, design="nothing held back"),
+    replace(FREEZERS, arms=3, leavers="in anger", design="first block 8"),
+    replace(PLAIN, agents=120, leavers="at random", design="long rounds"),
+]
+
+
+def most(delta: float, runs: int) -> int:
+    """The count that a rate of δ exceeds with probability below 10⁻⁷."""
+    return int(binom.isf(FALSE_ALARM, runs, delta))
+
+
+def rule(case: Case) -> fp.rules.Certified:
+    return fp.rules.Certified(0.01, design=DESIGNS[case.design])
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        replace(PLAIN, agents=4, arms=3, panel="differ", offers="one"),
+        replace(PLAIN, agents=4, arms=3, strategy="ε-greedy", answers="refuse 30 %", weights="90 % on one"),
+        replace(PLAIN, agents=6, gap="near tie", design="Neyman", watched=0.5),
+    ],
+    ids=str,
+)
+def test_the_driver_plays_the_engine_s_paths(case: Case) -> None:
+    ours, theirs = by_driver(case, rule(case), 12, SEED), by_engine(case, rule(case), 12, SEED)
+    assert np.array_equal(ours.peaks, theirs.peaks)
+    assert (ours.paid, ours.rounds) == (theirs.paid, theirs.rounds)
+    pairwise = fp.rules.Pairwise(0.5)
+    ours, theirs = by_pairwise(case, pairwise, 12, SEED), by_engine(case, pairwise, 12, SEED)
+    assert np.array_equal(ours.gone, theirs.gone)
+    assert ours.paid == theirs.paid
+    if case.weights == "equal":
+        paper = fp.rules.Paper(0.5, "simplified", 0.02)
+        assert np.array_equal(paper_by_driver(case, paper, 12, SEED).gone, by_engine(case, paper, 12, SEED).gone)
+
+
+@pytest.mark.parametrize("case", SHORT, ids=str)
+def test_a_best_arm_falls_no_more_often_than_promised(case: Case) -> None:
+    runs = 600
+    found = by_driver(case, rule(case), runs, SEED)
+    pairs = by_pairwise(case, fp.rules.Pairwise(0.01), runs, SEED)
+    assert found.rounds > 3
+    for delta in LEVELS:
+        assert (found.peaks >= 1 / delta).sum() <= most(delta, runs)
+        assert (pairs.peaks >= 1 / delta).sum() <= most(delta, runs)
+
+
+@pytest.mark.parametrize(("strategy", "how"), [("α-UCB", CHOOSES_SIZES), ("freezers", TAKES_ALL)])
+def test_a_design_that_looks_at_what_waits_is_seen(strategy: str, how: int) -> None:
+    case, runs = replace(PLAIN, agents=120, strategy=strategy, design="long rounds", watched=1.0), 200
+    honest, looking = (
+        by_driver(case, rule(case), runs, SEED, first_look=case.horizon // 2, peeks=peeks) for peeks in (HONEST, how)
+    )
+    for delta in LEVELS:
+        assert (honest.peaks >= 1 / delta).sum() <= most(delta, runs)
+        assert lower(int((looking.peaks >= 1 / delta).sum()), runs) > delta
+
+
+def test_freezers_break_the_authors_constant_and_not_the_proven_bound() -> None:
+    runs = 300
+    fell = {
+        bound: int(paper_by_driver(FREEZERS, fp.rules.Paper(0.05, bound, scale), runs, SEED).gone.sum())
+        for bound, scale in (("simplified", 0.1), ("finite_time", 1.0))
+    }
+    assert lower(fell["simplified"], runs) > 0.7
+    assert fell["finite_time"] <= most(0.05, runs)
+
+
+def test_displayed_bounds_are_true() -> None:
+    case, runs = replace(PLAIN, arms=3, gap="gap .105"), 400
+    found = by_driver(case, rule(case), runs, SEED, margins=MARGINS)
+    for delta in LEVELS:
+        for when in ("random step", "worst moment"):
+            assert max(worse_by(found, case, delta, when)) <= most(delta, runs)
+    claims = claims_of(case, fp.rules.Pairwise(0.05), runs, SEED)
+    for counts in (claims.ever, claims.then):
+        for wrong, bound in zip(counts, (0.025, 0.15, 0.05), strict=True):
+            assert wrong <= most(bound, runs)
+
+
+def test_the_driver_displays_what_a_trial_displays() -> None:
+    case = replace(PLAIN, agents=3, arms=3, law="coins .5", gap="gap .105", design="long rounds")
+    peaks = by_driver(case, rule(case), 2, SEED, margins=MARGINS).margins
+    assert peaks is not None
+    for run in range(2):
+        state = played(case, run).rule
+        shown = [float(MARGINS[peaks[run, :, k] >= 100].max(initial=0.0)) for k in range(3)]
+        assert state.worse_by() == shown
+        assert state.evidence()[1] <= peaks[run, 0, 1]
+
+
+def played(case: Case, run: int) -> Any:
+    """Play a run on a trial in Python."""
+    game, principal = case.game(), case.principal(rule(case))
+    experiment = check(
+        game, fp.agents.AlphaUCB(), fp.answers.Always(), principal, case.horizon, 5, SEED, "decided", None
+    )
+    seats = [Seat(experiment, game, run, m) for m in range(game.agents)]
+    trial = principal.start(arms=game.arms, agents=game.agents, horizon=case.horizon)
+    for t in range(1, case.horizon + 1):
+        arms = [seat.choose(t, trial.ask(m)) for m, seat in enumerate(seats)]
+        for m, (seat, arm) in enumerate(zip(seats, arms, strict=True)):
+            trial.tell(m, arm, seat.pull(arm))
+        trial.end_step()
+        if trial.decided_at is not None:
+            break
+    return trial
+
+
+def test_every_two_values_that_can_stand_together_do() -> None:
+    rows = [asdict(case) for case in cover()]
+    assert all(possible(row) for row in rows)
+    for a, b in combinations(FACTORS, 2):
+        left = set(product(FACTORS[a], FACTORS[b])) - {(row[a], row[b]) for row in rows}
+        assert left <= APART, (a, b)
+    assert len(cases()) > 30
+    for case in cases():
+        means = case.game().global_means
+        assert means[case.tested] == pytest.approx(means.max(), abs=1e-12)
+
+
+def test_the_limits_are_exact() -> None:
+    assert upper(0, 3000) == pytest.approx(1 - 0.001 ** (1 / 3000))
+    assert lower(50, 50) == pytest.approx(0.001 ** (1 / 50))
+    for failures, runs in ((3, 100), (40, 600)):
+        assert binom.cdf(failures, runs, upper(failures, runs)) == pytest.approx(0.001)
+        assert binom.sf(failures - 1, runs, lower(failures, runs)) == pytest.approx(0.001)
+    assert Rate("", 3000, 13, 0.01).holds
+    assert not Rate("", 3000, 16, 0.01).holds
+    assert Rate("", 3000, 60, 0.01).broken

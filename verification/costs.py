@@ -1,0 +1,89 @@
+"""What a verdict costs: every rule on the same games and the same luck, beside the reference lower bound."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from picks import Floats
+from settings import AFTER, BLIND, TOY, Setting, family
+
+import freepull as fp
+from freepull.fluid import natural_pulls
+from freepull.planning.lower_bound import lower_bound
+from freepull.simulation.experiment import check
+
+AGENTS: dict[str, Any] = {"α-UCB": None, "Thompson": fp.agents.Thompson(), "ε-greedy": fp.agents.EpsilonGreedy(),
+          "Greedy": fp.agents.Greedy()}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What one rule paid in one setting."""
+
+    setting: str
+    rule: str
+    paid: Floats
+    decided: int
+    correct: int
+    """Runs that decided and named a best arm."""
+
+    @property
+    def runs(self) -> int:
+        """How many."""
+        return len(self.paid)
+
+    @property
+    def mean(self) -> float:
+        """Mean number of bonuses, undecided runs included."""
+        return float(self.paid.mean())
+
+    @property
+    def error(self) -> float:
+        """Its standard error."""
+        return float(self.paid.std(ddof=1)) / math.sqrt(self.runs) if self.runs > 1 else math.nan
+
+    @property
+    def median(self) -> float:
+        """The median."""
+        return float(np.median(self.paid))
+
+
+def measure(setting: Setting, name: str, rule: Any, runs: int, agents: Any = None) -> Cost:
+    """Simulate a rule in a setting until it decides."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        result = fp.simulate(
+            setting.game, principal=setting.principal(rule), horizon=setting.horizon, agents=agents, runs=runs,
+            seed=setting.seed, engine="compiled", until="decided", progress=False,
+        )  # fmt: skip
+    frame = result.frame
+    right = int((frame["decided"] & frame["correct"]).sum())
+    return Cost(setting.name, name, frame["paid"].to_numpy().astype(float), int(frame["decided"].sum()), right)
+
+
+def limit(setting: Setting, runs: int) -> float:
+    """The lower bound, averaged over the same games, with the fluid natural pulls up to κ for free."""
+    principal = setting.principal(fp.rules.Certified(setting.delta))
+    experiment = check(setting.game, fp.agents.AlphaUCB(), fp.answers.Always(), principal, setting.horizon, runs,
+                       setting.seed, "decided", None)  # fmt: skip
+    numbers = experiment.runs[:1] if isinstance(setting.game, fp.Game) else experiment.runs
+    games = [experiment.game_of(run) for run in numbers]
+    bound = float(np.mean([
+        lower_bound(game, natural_pulls(game.means, setting.horizon // 2), setting.delta).sum() for game in games
+    ]))  # fmt: skip
+    return bound if bound >= 1 else 0.0
+
+
+def wrong_forecasts(scale: float) -> list[tuple[str, Cost, Cost]]:
+    """Agents that the forecast does not have in mind: (agents, with forecast, without), the toy and M = K = 30."""
+    found: list[tuple[str, Cost, Cost]] = []
+    for setting in (replace(TOY, runs=300), replace(family(30, 0.1, 8), horizon=200_000)):
+        rules, runs = setting.rules(), max(2, int(setting.runs * scale))
+        for name, agents in AGENTS.items():
+            on, off = (measure(setting, which, rules[which], runs, agents) for which in (AFTER, BLIND))
+            found.append((name, on, off))
+    return found

@@ -1,0 +1,78 @@
+"""Whether what is displayed is true: "worse by more than x" of the certified rule, LCBs and distances of the pairwise.
+
+Each is looked at at a random step and at the worst moment of the run, when it claims most.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from by_driver import by_driver
+from by_pairwise import claims_of
+from covered import DESIGNS, PLAIN, Case
+from found import Found
+
+import freepull as fp
+from freepull.principal.rules.certified.state import MARGINS
+
+TINY = 1e-9
+LEVELS = (0.01, 0.05, 0.1)
+DELTA = 0.05
+GAMES = [
+    replace(PLAIN, arms=3, gap="gap .105"),
+    replace(PLAIN, arms=3, gap="tie", design="long rounds", panel="differ"),
+    replace(PLAIN, agents=10, arms=3, gap="gap .105", strategy="freezers", watched=0.5),
+    replace(
+        PLAIN, agents=10, arms=2, gap="near tie", strategy="ε-greedy", design="nothing held back", law="Beta(.1, .1)"
+    ),
+    replace(PLAIN, agents=120, arms=2, gap="gap .105", strategy="α-UCB", panel="differ"),
+]
+
+
+@dataclass(frozen=True)
+class Displayed:
+    """How many runs displayed something false."""
+
+    what: str
+    game: str
+    when: str
+    bound: float
+    runs: int
+    wrong: int
+
+
+def worse_by(found: Found, case: Case, level: float, when: str) -> list[int]:
+    """Runs, by arm, in which some x at or beyond the truth had reached 1/δ: a false "worse by more than x"."""
+    peaks = found.margins if when == "worst moment" else found.halfway
+    assert peaks is not None
+    means = case.game().global_means
+    behind = means.max() - means
+    false = MARGINS[:, None] >= behind[None, :] - TINY
+    return [int(n) for n in ((peaks >= 1 / level) & false[None]).any(axis=1).sum(axis=0)]
+
+
+def certified(case: Case, runs: int, seed: int) -> list[Displayed]:
+    """The arm with most false claims, at every level and both times."""
+    found = by_driver(case, fp.rules.Certified(0.01, design=DESIGNS[case.design]), runs, seed, margins=MARGINS)
+    return [
+        Displayed(
+            "Certified: worse by more than x", case.name, when, level, runs, max(worse_by(found, case, level, when))
+        )
+        for when in ("random step", "worst moment")
+        for level in LEVELS
+    ]
+
+
+def pairwise(case: Case, runs: int, seed: int) -> list[Displayed]:
+    """A given pair, all pairs, and all distances to the best."""
+    found, K = claims_of(case, fp.rules.Pairwise(DELTA), runs, seed), case.arms
+    named = [
+        (f"Pairwise: LCB of a given pair, δ/(K−1) = {DELTA / (K - 1):g}", DELTA / (K - 1)),
+        (f"Pairwise: LCBs of all pairs, Kδ = {K * DELTA:g}", K * DELTA),
+        (f"Pairwise: no arm worse than within, δ = {DELTA:g}", DELTA),
+    ]
+    return [
+        Displayed(what, case.name, when, bound, runs, int(counts[i]))
+        for when, counts in (("random step", found.then), ("worst moment", found.ever))
+        for i, (what, bound) in enumerate(named)
+    ]

@@ -1,0 +1,106 @@
+"""Claims about a population from which the agents were drawn, and people who leave because of their rewards."""
+
+from __future__ import annotations
+
+import math
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from multiprocessing import get_context
+
+import numpy as np
+from found import THREADS
+from judging import Rate
+
+import freepull as fp
+from freepull.randomness import key, uniform, word
+
+DELTA, SEED, PULLS = 0.05, 5_000, 200
+PANELS = [(30, 2, 0.1), (60, 2, 0.1), (120, 2, 0.1), (60, 3, 0.1), (60, 2, 0.5), (500, 3, 0.5)]
+LEAVER_ARMS, LEAVER_AGENTS, LEAVER_STEPS = 2, 6, 60
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """Agents from a population in which all arms tie at ½; sd ½ stands for agents whose means are 0 or 1."""
+
+    agents: int
+    arms: int
+    sd: float = 0.1
+
+    @property
+    def name(self) -> str:
+        """The panel in words."""
+        return f"{self.agents} agents, {self.arms} arms, " + (f"sd {self.sd:g}" if self.sd < 0.5 else "means 0 or 1")
+
+    def __call__(self, rng: np.random.Generator) -> fp.Game:
+        """Draw one panel; limits that lie symmetrically keep the mean of an arm at ½."""
+        if self.sd >= 0.5:
+            return fp.Game(rng.integers(0, 2, (self.agents, self.arms)).astype(float))
+        return fp.Game(np.clip(rng.normal(0.5, self.sd, (self.agents, self.arms)), 0.0, 1.0))
+
+
+def false_claims(panel: Drawn, rule: fp.rules.Population | fp.rules.Certified, pulls: int, runs: int, seed: int) -> int:
+    """How often arm 0, a best one of the population, loses to another, whether or not the trial is decided."""
+    horizon = pulls * panel.arms
+    result = fp.simulate(
+        panel, principal=fp.Principal(rule, observe=fp.observe.Share(1.0)), agents=fp.agents.RoundRobin(),
+        horizon=horizon, runs=runs, seed=seed, trace=[horizon], progress=False,
+    )  # fmt: skip
+    assert result.trace is not None
+    last = result.trace.filter(arm=0)
+    if isinstance(rule, fp.rules.Population):  # it keeps every arm unless one is above all others
+        return int((last["bound"] >= math.exp(rule.threshold(panel.arms))).sum())
+    return int((~last["active"]).sum())
+
+
+def populations(scale: float) -> list[tuple[str, str, Rate]]:
+    """Every panel under the population rule, and under the panel's rule beside it."""
+    found = []
+    for i, shape in enumerate(PANELS):
+        panel = Drawn(*shape)
+        for name, rule, most in (
+            ("Population", fp.rules.Population(DELTA, PULLS), 4_000),
+            ("Certified, which speaks of the panel", fp.rules.Certified(DELTA), 1_000),
+        ):
+            runs = max(20, int(most * scale))
+            lost = false_claims(panel, rule, PULLS, runs, SEED + i)
+            found.append((panel.name, name, Rate(panel.name, runs, lost, DELTA)))
+    return found
+
+
+def leavers(scale: float) -> dict[str, Rate]:
+    """How often a tied arm falls though its lucky agents leave, by policy.
+
+    Six agents alike, two arms that tie at ½. An agent leaves for good once its mean of arm 0 is above ¾ after at
+    least four pulls: who is pleased with arm 0 is gone. Played on `Trial` in Python.
+    """
+    runs = max(20, int(3_000 * scale))
+    with ProcessPoolExecutor(THREADS, get_context("spawn")) as pool:
+        return {
+            policy: Rate(policy, runs, sum(pool.map(partial(_falls, policy), range(runs), chunksize=20)), DELTA)
+            for policy in ("worst_case", "independent", "wait")
+        }
+
+
+def _falls(policy: str, run: int) -> bool:
+    principal = fp.Principal(fp.rules.Pairwise(DELTA), observe=fp.observe.Steps(LEAVER_STEPS))
+    trial = principal.start(arms=LEAVER_ARMS, agents=LEAVER_AGENTS, leavers=policy)
+    keys = [key(SEED, run, m, 1) for m in range(LEAVER_AGENTS)]
+    pulls, sums = np.zeros((2, LEAVER_AGENTS), int), np.zeros((2, LEAVER_AGENTS))
+    here = set(range(LEAVER_AGENTS))
+    for t in range(LEAVER_STEPS):
+        for m in sorted(here):
+            k = t % 2
+            pulls[k, m] += 1
+            x = float(uniform(word(keys[m], k, int(pulls[k, m]))) < 0.5)
+            sums[k, m] += x
+            trial.tell(m, k, x)
+        for m in sorted(here):
+            if pulls[0, m] >= 4 and sums[0, m] > 0.75 * pulls[0, m] and len(here) > 1:
+                here.remove(m)
+                trial.leave(m)
+        trial.end_step()
+        if trial.decided_at is not None:
+            return 0 not in trial.active
+    return 0 not in trial.active

@@ -1,0 +1,117 @@
+"""Part (a): how often a given best arm falls, case by case, under the proven rules and beside them under others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from by_driver import by_driver, paper_by_driver, z_test_by_driver
+from by_engine import by_engine
+from by_pairwise import by_pairwise
+from covered import DESIGNS, PLAIN, Case
+from found import Found
+from judging import LEVELS, Rate
+from peeking_adversary import CHOOSES_SIZES, HONEST, TAKES_ALL
+
+import freepull as fp
+
+SEED = 1_000
+DELTA = 0.05
+"""The δ of the rules that are compared; the proven ones are judged at all levels."""
+BLOCKS: dict[str, fp.rules.Blocks | str] = {
+    "auto": "auto",
+    "Neyman": fp.rules.Blocks(4, 2, neyman=0.1),
+    "first block 8": fp.rules.Blocks(8, 8),
+    "nothing held back": fp.rules.Blocks(growth=0.03),
+    "long rounds": fp.rules.Blocks(growth=0.5),
+}
+PAPER = {
+    "equation": fp.rules.Paper(DELTA),
+    "finite_time": fp.rules.Paper(DELTA, "finite_time"),
+    "simplified": fp.rules.Paper(DELTA, "simplified"),
+    "authors' ×0.1": fp.rules.Paper(DELTA, "simplified", 0.1),
+}
+OTHERS = [*PAPER, "z-test"]
+FREEZING = [
+    replace(PLAIN, agents=agents, arms=arms, strategy="freezers", watched=0.5)
+    for agents in (2, 10, 120, 500)
+    for arms in (2, 3)
+]
+CONTEST = [replace(PLAIN, agents=agents, design="long rounds", watched=1.0) for agents in (10, 120)]
+"""Where designs look at what waits: nobody is paid, and the rule looks for the first time at T/2."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """One case under the proven rules: runs, rounds closed, and failures at every level."""
+
+    case: Case
+    runs: int
+    certified: Found
+    pairwise: Found
+    others: dict[str, Rate]
+
+    def rates(self, found: Found) -> list[Rate]:
+        """Failures at every level: sup of the evidence ≥ 1/δ'."""
+        return [Rate(self.case.name, self.runs, int((found.peaks >= 1 / d).sum()), d) for d in LEVELS]
+
+
+def certified(case: Case, runs: int, seed: int) -> Found:
+    """Run the certified rule at δ = .01, on the engine where it can play the case."""
+    rule = fp.rules.Certified(0.01, design=DESIGNS[case.design])
+    return by_engine(case, rule, runs, seed) if case.compiled else by_driver(case, rule, runs, seed)
+
+
+def others(case: Case, runs: int, seed: int) -> dict[str, Rate]:
+    """The paper's bounds and a z-test; none of them knows weights."""
+    if case.weights != "equal":
+        return {}
+    found = {name: _paper(case, rule, runs, seed) for name, rule in PAPER.items()}
+    found["z-test"] = z_test_by_driver(case, DELTA, runs, seed)
+    return {name: Rate(case.name, runs, int(one.gone.sum()), DELTA) for name, one in found.items()}
+
+
+def _paper(case: Case, rule: fp.rules.Paper, runs: int, seed: int) -> Found:
+    return by_engine(case, rule, runs, seed) if case.compiled else paper_by_driver(case, rule, runs, seed)
+
+
+def false_elimination(cases: list[Case], scale: float, say: Callable[[str], None]) -> list[Row]:
+    """Play all cases; ``scale`` is the share of the runs."""
+    rows = []
+    for i, case in enumerate(cases):
+        say(f"{i + 1} of {len(cases)}: {case.name}")
+        runs = max(20, int(case.runs * scale))
+        pairs = by_pairwise(case, fp.rules.Pairwise(0.01, blocks=BLOCKS[case.design]), runs, SEED + i)
+        beside = others(case, max(20, int(500 * scale)), SEED + i)
+        rows.append(Row(case, runs, certified(case, runs, SEED + i), pairs, beside))
+    return rows
+
+
+def freezing(scale: float) -> list[Row]:
+    """Freezers, exact ties: all rules side by side."""
+    runs = max(100, int(3_000 * scale))
+    rows = []
+    for i, case in enumerate(FREEZING):
+        seed = SEED + 500 + i
+        pairs = by_pairwise(case, fp.rules.Pairwise(0.01), runs, seed)
+        rows.append(Row(case, runs, certified(case, runs, seed), pairs, others(case, runs, seed)))
+    return rows
+
+
+def contest(scale: float) -> dict[str, list[Rate]]:
+    """Honest and forbidden designs on the same samples."""
+    runs, found = max(200, int(3_000 * scale)), dict[str, list[Rate]]()
+    for case in CONTEST:
+        freezers = replace(case, strategy="freezers")
+        for name, one, how in (
+            ("honest", case, HONEST),
+            ("honest", freezers, HONEST),
+            ("block sizes chosen after a look", case, CHOOSES_SIZES),
+            ("blocks of all that waits", freezers, TAKES_ALL),
+        ):
+            rule = fp.rules.Certified(0.01, design=DESIGNS[one.design])
+            seen = by_driver(one, rule, runs, SEED + 900, first_look=one.horizon // 2, peeks=how)
+            who = f"{one.agents} agents, {one.strategy}"
+            rates = [Rate(who, runs, int((seen.peaks >= 1 / d).sum()), d) for d in LEVELS]
+            found.setdefault(name, []).extend(rates)
+    return found

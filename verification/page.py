@@ -1,0 +1,102 @@
+"""The findings as a table on the terminal and as a page of the documentation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import groupby
+from pathlib import Path
+
+import tables
+from judging import Bars
+from pictures import COSTS, FALLS, FREEZERS
+from results import Results
+from rich.console import Console
+from rich.table import Table
+
+Say = Callable[[str], None]
+READING = """\
+Every error rate stands with the number of runs behind it and with an exact one-sided 99.9 % limit (Clopper and
+Pearson). A bar of an error rate is met if the *upper* limit is within δ, so too few runs miss it. Where something must
+be *seen* to break, the *lower* limit must be beyond δ. Costs are numbers of bonuses, undecided runs included."""
+SEEDS = (
+    "Seeds: the i-th case has seed 1000 + i, the i-th panel of freezers 1500 + i, the forbidden designs 1900, the i-th "
+    "population 5000 + i and the leavers 5000, the i-th game of displayed bounds 3000 + i (all from 0); the toy has "
+    "20241, the people 20242 and 20243, the games with K = 30 have 20240 + M. Run numbers start at 0."
+)
+ABOUT_A = """\
+The statistic is the largest evidence ever held against a *given* best arm, at the end of any round. The rule runs at
+δ = .01, and one set of runs is judged at δ′ = .01, .05 and .1: the evidence may reach 1/δ′ with probability δ′ at most.
+The cases are a pairwise cover: every two values of every two factors stand together in at least one case. The factors
+are the numbers of agents and arms, how agents pick, rewards, weights, offers, refusals under Take-or-Ban, leavers
+(policy `wait`), the design, an exact or a near tie (the others worse by .002), agents alike or not, and κ. Some cases
+without any trouble are added, because most rounds close there. Three combinations are left out, in which nothing would
+happen: freezers with constants, freezers with κ = .1·T, and refusals together with leavers.
+
+*Coins .02* and the like are Bernoulli rewards. *Differ* means that agents disagree about every arm by ± .3 (± .015 near
+0 and 1) and tie on average. *Freezers* know the means. They take arms in turn, but skip an arm after at least four
+pulls if it misleads them by a standard error: the tested arm if it looks bad, another one if it looks good. Leavers *in
+anger* go in the second half, when the tested arm looks bad to them; others go at a random time. Freezers and leavers
+run on a driver of the suite's own, which calls the rules' functions; with built-in agents its paths are the engine's,
+bit by bit."""
+
+
+def show(bars: Bars, console: Console) -> None:
+    """Print the bars."""
+    table = Table("", "bar", "measured", "", title="freepull's verification")
+    for part, rows in groupby(bars.rows, key=lambda row: row.part):
+        table.add_section()
+        table.add_row(f"[bold]{part}[/bold]")
+        for row in rows:
+            colour = {True: "green", False: "red", None: "yellow"}[row.met]
+            table.add_row(f"  {row.what}", row.bar, row.measured, f"[{colour}]{row.verdict}[/{colour}]")
+    console.print(table)
+
+
+def write(found: Results, bars: Bars, docs: Path) -> Path:
+    """Write the page and return its path."""
+    met = len(bars.rows) - len(bars.missed)
+    summary = [(row.what, row.bar, row.measured, row.verdict if row.met else f"**{row.verdict}**") for row in bars.rows]
+    parts = [
+        "# Verification",
+        f"`make verify` writes this page. {met} of {len(bars.rows)} bars are met. Seeds are fixed: a repetition gives "
+        "the same numbers on the same architecture with the locked versions.",
+        READING,
+        SEEDS,
+        tables.table(("", "bar", "measured", ""), summary),
+        "## False elimination of a best arm",
+        ABOUT_A,
+        f"![False elimination, case by case]({FALLS})",
+        tables.cases_table(found.rows, "certified"),
+        "### The pairwise rule",
+        "The same cases. Its threshold is (K−1)/δ′, so its largest evidence is divided by K − 1.",
+        tables.cases_table(found.rows, "pairwise"),
+        "### The paper's bounds and a z-test, beside",
+        tables.ABOUT_OTHERS,
+        tables.others_table(found.rows),
+        "### Freezers",
+        tables.ABOUT_FREEZERS,
+        f"![Freezers: which rules break]({FREEZERS})",
+        tables.freezing_table(found.freezing),
+        "### Designs that look at what they must not",
+        tables.ABOUT_CONTEST,
+        tables.contest_table(found.contest),
+        "### Claims about a population",
+        tables.ABOUT_POPULATION,
+        tables.population_table(found.population),
+        "### People who leave because of their rewards",
+        tables.ABOUT_LEAVERS,
+        tables.leavers_table(found.leavers),
+        "## Displayed bounds",
+        tables.ABOUT_DISPLAYED,
+        tables.displayed_table(found.displayed),
+        "## Costs",
+        tables.ABOUT_COSTS,
+        f"![Costs beside the lower bound]({COSTS})",
+        tables.costs_table(found),
+        "### What a wrong forecast costs",
+        tables.ABOUT_FORECASTS,
+        tables.forecasts_table(found.forecasts),
+    ]
+    path = docs / "verification.md"
+    path.write_text("\n\n".join(part.strip("\n") for part in parts) + "\n", encoding="utf-8")
+    return path

@@ -1,0 +1,30 @@
+"""Everything that was measured."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from costs import Cost
+from displayed import Displayed
+from elimination import Row
+from judging import Rate
+
+
+@dataclass
+class Results:
+    """Parts (a), (b) and (c)."""
+
+    rows: list[Row] = field(default_factory=list)
+    freezing: list[Row] = field(default_factory=list)
+    contest: dict[str, list[Rate]] = field(default_factory=dict)
+    population: list[tuple[str, str, Rate]] = field(default_factory=list)
+    """Panel, rule, and how often a best arm of the population lost."""
+    leavers: dict[str, Rate] = field(default_factory=dict)
+    displayed: list[Displayed] = field(default_factory=list)
+    limits: dict[str, float] = field(default_factory=dict)
+    costs: list[Cost] = field(default_factory=list)
+    forecasts: list[tuple[str, Cost, Cost]] = field(default_factory=list)
+
+    def cost(self, setting: str, rule: str) -> Cost | None:
+        """One of them."""
+        return next((cost for cost in self.costs if (cost.setting, cost.rule) == (setting, rule)), None)

@@ -1,0 +1,157 @@
+"""The tables of the page, and what is said above them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from costs import Cost
+from displayed import Displayed
+from elimination import OTHERS, Row
+from judging import LEVELS, Rate, percent
+from results import Results
+from settings import AFTER, BEFORE
+
+ABOUT_OTHERS = """\
+How often the given best arm falls at δ = .05, in the cases with equal weights: under the paper's rule with each of its
+bounds, and under a z-test at every step with the true variances, at δ/(K−1) a pair. `equation` and `finite_time` are
+proven here; `simplified`, the authors' constant and the z-test are not."""
+ABOUT_FREEZERS = """\
+Exact ties of coins at ½, κ = T/2, an offer to each. The share of runs in which the given best arm falls at δ = .05
+(`Certified` and `Pairwise`: evidence of at least 1/δ′, δ′ = .05, in a run at δ = .01). `simplified` at its full size
+breaks too, where there are many agents."""
+ABOUT_CONTEST = """\
+Two arms that tie, nobody is paid, and the rule looks for the first time at T/2, when many samples wait. The honest
+design sees used samples only. The first forbidden one looks at the rewards that wait and takes blocks of up to four
+times the size, ending where they mislead most. The second takes all that waits, which is a look at real counts, and
+counts tell what freezers have seen. Both designs exist in the suite only."""
+ABOUT_POPULATION = """\
+Agents are drawn from a population in which all arms tie, 200 pulls a stream. How often a given best arm of the
+*population* loses, δ = .05. The certified rule speaks of the panel, and is right about it; read as a claim about the
+population it is wrong far more often than δ."""
+ABOUT_LEAVERS = """\
+Six agents alike, two arms that tie, the pairwise rule at δ = .05 on `Trial`. An agent leaves for good once its mean of
+arm 0 is above ¾ after at least four pulls: those who liked it are gone. How often arm 0 falls, by policy. Only
+`worst_case` and `wait` are proven for such leaving."""
+ABOUT_DISPLAYED = """\
+`worse_by` of the certified rule: for some arm k, an x at or beyond the true max_j μ_j − μ_k had reached 1/δ′; the worst
+arm is shown. `lower` of the pairwise rule for a given pair and for all pairs, and `within` for all arms, at δ = .05.
+Each is looked at at a random step, and at whichever step of the run it claims most."""
+ABOUT_COSTS = """\
+All rules play the same games with the same luck; α-UCB agents, κ = T/2. The lower bound is the reference of
+[Statistics](statistics.md), with the fluid natural pulls up to κ for free, averaged over the same games. It is 0 where
+free pulls suffice, and then there is no ratio. *Before* stands for the designs from before capital sat out the first
+round. The authors' constant is not proven. *Right* counts decided runs that name a best arm of the panel."""
+ABOUT_FORECASTS = """\
+The forecast of natural pulls assumes learners like α-UCB. Others pull differently, and then it may cost money. It never
+costs validity. The toy, and K = M = 30, σ = .1 with T = 2·10⁵."""
+
+
+def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table in Markdown."""
+    lines = [f"| {' | '.join(heads)} |", f"|{'---|' * len(heads)}"]
+    return "\n".join(lines + [f"| {' | '.join(row)} |" for row in rows])
+
+
+def _fell(rate: Rate) -> str:
+    return f"{rate.failures} ({percent(rate.high)})"
+
+
+def cases_table(rows: list[Row], rule: str) -> str:
+    """Failures and upper limits, case by case."""
+    heads = ("case", "T", "runs", "rounds", *(f"δ′ = {d:g}" for d in LEVELS))
+    body = [
+        (row.case.name, f"{row.case.horizon}", f"{row.runs:,}", f"{getattr(row, rule).rounds:.0f}",
+         *(_fell(rate) for rate in row.rates(getattr(row, rule))))
+        for row in rows
+    ]  # fmt: skip
+    return "Runs in which the arm fell, with the upper limit.\n\n" + table(heads, body)
+
+
+def others_table(rows: list[Row]) -> str:
+    """The unproven beside the proven."""
+    body = [
+        (row.case.name, *(percent(row.others[name].share) for name in OTHERS)) for row in rows if row.others
+    ]  # fmt: skip
+    runs = next((rate.runs for row in rows for rate in row.others.values()), 0)
+    return f"{runs} runs a case.\n\n" + table(("case", *OTHERS), body)
+
+
+def freezing_table(rows: list[Row]) -> str:
+    """All rules against freezers."""
+    heads = ("agents × arms", "T", "runs", "Certified", "Pairwise", *OTHERS)
+    body = [
+        (f"{row.case.agents}×{row.case.arms}", f"{row.case.horizon}", f"{row.runs:,}",
+         *(percent(row.rates(found)[1].share) for found in (row.certified, row.pairwise)),
+         *(percent(row.others[name].share) for name in OTHERS))
+        for row in rows
+    ]  # fmt: skip
+    return table(heads, body)
+
+
+def contest_table(contest: dict[str, list[Rate]]) -> str:
+    """Honest and forbidden designs."""
+    body = [
+        (name, rates[at].what, f"{rates[at].runs:,}", *(f"{percent(r.share)}" for r in rates[at : at + len(LEVELS)]))
+        for name, rates in contest.items()
+        for at in range(0, len(rates), len(LEVELS))
+    ]
+    return table(("design", "agents", "runs", *(f"fell at δ′ = {d:g}" for d in LEVELS)), body)
+
+
+def population_table(rows: list[tuple[str, str, Rate]]) -> str:
+    """Claims about the population."""
+    body = [(panel, rule, f"{r.runs:,}", f"{r.failures}", percent(r.share), percent(r.high)) for panel, rule, r in rows]
+    return table(("panel", "rule", "runs", "false", "", "upper limit"), body)
+
+
+def leavers_table(rates: dict[str, Rate]) -> str:
+    """Policies for leavers."""
+    body = [(f"`{name}`", f"{r.runs:,}", f"{r.failures}", percent(r.high)) for name, r in rates.items()]
+    return table(("policy", "runs", "fell", "upper limit"), body)
+
+
+def displayed_table(rows: list[Displayed]) -> str:
+    """False displays."""
+    judged = [(d, Rate(d.game, d.runs, d.wrong, d.bound)) for d in rows]
+    body = [
+        (d.what, d.game, d.when, f"{d.bound:g}", f"{d.runs:,}", f"{d.wrong}", percent(rate.high)) for d, rate in judged
+    ]
+    return table(("bound", "game", "looked at", "δ", "runs", "false", "upper limit"), body)
+
+
+def costs_table(found: Results) -> str:
+    """All rules in all settings."""
+    body = []
+    for cost in found.costs:
+        bound = found.limits[cost.setting]
+        ratio = f"{cost.mean / bound:.2f}" if bound > 0 else "–"
+        body.append((
+            cost.setting, cost.rule, f"{cost.mean:,.0f} ± {cost.error:,.0f}", f"{cost.median:,.0f}",
+            f"{cost.decided / cost.runs:.1%}", f"{cost.correct / cost.runs:.1%}", f"{cost.runs:,}",
+            f"{bound:,.0f}", ratio,
+        ))  # fmt: skip
+    heads = ("setting", "rule", "paid, mean ± se", "median", "decided", "right", "runs", "lower bound", "÷ bound")
+    ratios = [
+        (name, f"{bound:,.0f}", *(f"{one.mean / bound:.2f}" for one in _pair(found, name)))
+        for name, bound in found.limits.items()
+        if bound > 0
+    ]
+    return "\n\n".join([
+        "Cost ÷ lower bound:", table(("setting", "lower bound", "before", "after"), ratios), table(heads, body)
+    ])  # fmt: skip
+
+
+def _pair(found: Results, name: str) -> list[Cost]:
+    return [cost for rule in (BEFORE, AFTER) if (cost := found.cost(name, rule)) is not None]
+
+
+def forecasts_table(rows: list[tuple[str, Cost, Cost]]) -> str:
+    """With and without a forecast."""
+    heads = ("setting", "agents", "runs", "with forecast", "decided", "without", "decided", "with ÷ without")
+    body = [
+        (on.setting, agents, f"{on.runs}", f"{on.mean:,.0f} ± {on.error:,.0f}", f"{on.decided / on.runs:.1%}",
+         f"{off.mean:,.0f} ± {off.error:,.0f}", f"{off.decided / off.runs:.1%}",
+         f"{on.mean / off.mean:.2f}" if off.mean > 0 else "–")
+        for agents, on, off in rows
+    ]  # fmt: skip
+    return table(heads, body)

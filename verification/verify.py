@@ -1,0 +1,84 @@
+"""Verifies what freepull claims: error rates, displayed bounds, and what a verdict costs.
+
+`python verification/verify.py` takes less than half an hour on two cores and writes docs/verification.md with its
+pictures; `--quick` takes about two minutes with few runs, and writes nothing. It ends with 1 if a bar is missed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from pathlib import Path
+
+import bars
+import costs
+import displayed
+import drawn
+import elimination
+import page
+import pictures
+from covered import cases
+from judging import Bars
+from results import Results
+from rich.console import Console
+from settings import SETTINGS
+
+ROOT = Path(__file__).parent.parent
+
+
+def main() -> int:
+    """Measure, judge, print, write."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="few runs, in about two minutes; writes nothing")
+    parser.add_argument("--docs", type=Path, default=ROOT / "docs", help="where to write verification.md")
+    chosen = parser.parse_args()
+    console, began = Console(highlight=False, width=None if sys.stdout.isatty() else 160), time.perf_counter()
+
+    def say(what: str) -> None:
+        console.print(f"[dim]{time.perf_counter() - began:5.0f} s  {what}[/dim]")
+
+    found = measure(0.02 if chosen.quick else 1.0, say)
+    judged: Bars = bars.judge(found)
+    page.show(judged, console)
+    if not chosen.quick:
+        pictures.draw(found, chosen.docs)
+        console.print(f"{page.write(found, judged, chosen.docs)}")
+    console.print(f"{time.perf_counter() - began:.0f} s; {len(judged.missed)} of {len(judged.rows)} bars not met")
+    if chosen.quick:  # few runs tell only whether an error rate is far off
+        return int(any(bar.met is False and bar.part != bars.COSTS for bar in judged.rows))
+    return int(bool(judged.missed))
+
+
+def measure(scale: float, say: page.Say) -> Results:
+    """Do all parts, with this share of the runs."""
+    found = Results()
+    chosen = cases()
+    found.rows = elimination.false_elimination(chosen if scale == 1.0 else chosen[::4], scale, say)
+    say("freezers")
+    found.freezing = elimination.freezing(scale)
+    say("designs that look at what they must not")
+    found.contest = elimination.contest(max(scale, 0.1))
+    say("populations")
+    found.population = drawn.populations(scale)
+    say("people who leave because of their rewards")
+    found.leavers = drawn.leavers(scale)
+    for i, game in enumerate(displayed.GAMES):
+        say(f"displayed bounds: {game.name}")
+        runs = max(50, int(4_000 * scale))
+        found.displayed += displayed.certified(game, runs, 3_000 + i) + displayed.pairwise(game, runs, 3_000 + i)
+    for setting in SETTINGS:
+        runs = max(2, int(setting.runs * scale))
+        if scale < 1.0 and setting.agents == 120:
+            continue
+        say(f"costs: {setting.name}")
+        found.limits[setting.name] = costs.limit(setting, runs)
+        for name, rule in setting.rules().items():
+            found.costs.append(costs.measure(setting, name, rule, runs))
+    say("wrong forecasts")
+    found.forecasts = costs.wrong_forecasts(scale)
+    return found
+
+
+if __name__ == "__main__":
+    sys.exit(main())
