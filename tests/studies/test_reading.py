@@ -81,7 +81,7 @@ def test_what_must_be_there_is_asked_for(tmp_path: Path) -> None:
         studies.read(written(tmp_path, 'game = "toy"\n[principals]'))
     with pytest.raises(StudyError, match=r"horizon must be a whole number of at least 1, got None"):
         studies.read(written(tmp_path, 'game = "toy"\nprincipals.a.rule = "passive"'))
-    with pytest.raises(StudyError, match=r"^the study must be a TOML file that exists, or one of paper-2c, paper-2d"):
+    with pytest.raises(StudyError, match=r"^the study must be a TOML file that exists, or one of agents, baselines"):
         studies.read("paper-2x")
 
 
@@ -92,9 +92,20 @@ def test_a_line_is_where_the_statement_begins() -> None:
     assert line_of(text, ["zzz"]) is None
 
 
-@pytest.mark.parametrize("name", ["paper-2c", "paper-2d"])
-def test_shipped_studies_have_three_settings(name: str) -> None:
+@pytest.mark.parametrize("name", sorted(studies.shipped()))
+def test_shipped_studies_can_be_read(name: str) -> None:
     study = studies.read(name)
-    assert {cell.principal for cell in study.cells} == {"paper", "authors", "certified"}
+    principals = {cell.principal for cell in study.cells}
+    assert principals >= (
+        {"authors", "certified"} if name.startswith("baselines") else {"paper", "authors", "certified"}
+    )
     assert {cell.runs for cell in study.cells} == {100}
-    assert len(study.axes) == 1
+    assert {cell.parameters["horizon"] for cell in study.cells} == {100_000}
+
+
+def test_another_seed_takes_the_place_of_the_files(tmp_path: Path) -> None:
+    study = studies.read("paper-2c", seed=9)
+    assert {cell.parameters["seed"] for cell in study.cells} == {9}
+    assert "seed = 9" in study.texts["study.toml"]
+    plain = written(tmp_path, 'game = "toy"\nhorizon = 10\nprincipals.a.rule = "passive"')
+    assert studies.read(plain, seed=3).cells[0].parameters["seed"] == 3

@@ -23,7 +23,7 @@ def against(rows: pl.DataFrame, x: str, series: str = "principal", ax: Axes | No
     """Bonuses paid against the column ``x``, one line a series, with 95 % intervals; above each the share decided.
 
     ``rows`` needs the columns bonus, bonus_low, bonus_high and decided, as `freepull.studies.summary` gives them. A
-    series without a value of ``x`` is a level line.
+    series without a value of ``x`` is a level line. A column lower_bound, if there is one, is drawn dotted.
     """
     ax = axes(ax)
     rows = rows.filter(pl.col("bonus").is_not_nan())
@@ -38,6 +38,15 @@ def against(rows: pl.DataFrame, x: str, series: str = "principal", ax: Axes | No
             beside = APART * (i - (len(names) - 1) / 2)
             at = pl.Series([place(value, beside) for value in own[x]], dtype=pl.Float64)
             _line(own.with_columns(at=at).sort("at"), {**look, "marker": MARKERS[i % 8]}, ax)
+    if "lower_bound" in rows.columns:
+        line = rows.filter(pl.col("lower_bound").is_not_null()).unique(x).sort(x)
+        ax.plot(
+            [place(value, 0.0) for value in line[x]],
+            line["lower_bound"],
+            color="black",
+            linestyle=":",
+            label="lower bound",
+        )
     ax.set_xlabel(x)
     ax.set_ylabel("bonuses paid, C(T); % of runs decided")
     top = 1.12 * ax.get_ylim()[1]

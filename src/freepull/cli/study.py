@@ -21,8 +21,8 @@ RUN = """Run a study, or what is missing of it.
 
 Example: freepull study run paper-2c --runs 5 --out out/2c
 
-FILE is a TOML file, or a study that comes with freepull: paper-2c, paper-2d. Stop it at any time with Ctrl-C; the same
-command continues it. A file that has changed since is refused, and the difference shown."""
+FILE is a TOML file, or a study that comes with freepull, as in docs/studies.md. Stop it at any time with Ctrl-C; the
+same command continues it. A file that has changed since is refused, and the difference shown."""
 SHOW = """Show what a study found so far: a row a cell, with 95 % intervals.
 
 Example: freepull study show out/2c"""
@@ -37,6 +37,7 @@ def run(
     file: Annotated[str, typer.Argument(help="A study file, or the name of a shipped study.")],
     out: Annotated[Path | None, typer.Option(help="The folder for the results; out/NAME by default.")] = None,
     runs: Annotated[int | None, typer.Option(help="Runs of every cell, instead of the file's.")] = None,
+    seed: Annotated[int | None, typer.Option(help="Another seed than the file's.")] = None,
     workers: Annotated[int | None, typer.Option(help="Threads of this machine; all cores by default.")] = None,
     scheduler: Annotated[
         str | None, typer.Option(help="Run on the Dask cluster at this address, as in tcp://host:8786.")
@@ -46,7 +47,7 @@ def run(
     """See RUN."""
     from freepull import studies
 
-    study = studies.read(file)
+    study = studies.read(file, seed)
     if runs is not None:
         study = study.with_runs(runs)
     folder = Path("out") / study.name if out is None else out

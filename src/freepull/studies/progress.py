@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from freepull.studies.runner import Task
-    from freepull.studies.study import Cell, Study
+    from freepull.studies.study import Cell
 
 Advance = Callable[["Cell", int], None]
 """Told that some more runs of a cell are finished."""
 
 
 @contextmanager
-def study_bar(study: Study, tasks: Sequence[Task], wanted: bool | None) -> Iterator[Advance]:
+def study_bar(name: str, total: int, tasks: Sequence[Task], wanted: bool | None) -> Iterator[Advance]:
     """Show runs done, the cell at work and the time left; ``wanted`` None means: if standard error is a terminal."""
     if not (sys.stderr.isatty() if wanted is None else wanted):
         yield lambda cell, n: None
@@ -24,7 +24,6 @@ def study_bar(study: Study, tasks: Sequence[Task], wanted: bool | None) -> Itera
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-    total = sum(cell.runs for cell in study.cells)
     done = total - sum(len(task.runs) for task in tasks)
     columns = (
         TextColumn("{task.fields[name]}"),
@@ -35,7 +34,7 @@ def study_bar(study: Study, tasks: Sequence[Task], wanted: bool | None) -> Itera
     )
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         steps = sum(task.cell.steps * len(task.runs) for task in tasks)
-        shown = bar.add_task("", total=max(steps, 1), name=study.name, done=done, cell="", wanted=total)
+        shown = bar.add_task("", total=max(steps, 1), name=name, done=done, cell="", wanted=total)
 
         def advance(cell: Cell, n: int) -> None:
             nonlocal done

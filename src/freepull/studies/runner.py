@@ -53,6 +53,7 @@ def run(
     workers: int | None = None,
     scheduler: str | None = None,
     progress: bool | None = None,
+    only: Callable[[Cell], bool] = lambda cell: True,
 ) -> Report:
     """Run a study in a folder, or what is missing of it; Ctrl-C keeps every finished run.
 
@@ -64,14 +65,17 @@ def run(
         The address of a Dask scheduler, to run on its workers instead; the bits are the same.
     progress
         Show a bar; by default, if standard error is a terminal.
+    only
+        Which cells to run now; the others can be run later in the same folder.
     """
     threads = (os.cpu_count() or 1) if workers is None else checks.whole("workers", workers, 1)
     began = time.perf_counter()
     with Store.begin(folder, study) as store:
-        kept = sum(min(store.finished(cell), cell.runs) for cell in study.cells)
-        tasks = list(plan(store, 1 if scheduler else threads))
-        new, interrupted = 0, False
-        with study_bar(study, tasks, progress) as advance:
+        cells = [cell for cell in study.cells if only(cell)]
+        kept = sum(min(store.finished(cell), cell.runs) for cell in cells)
+        tasks = list(plan(store, cells, 1 if scheduler else threads))
+        wanted, new, interrupted = sum(cell.runs for cell in cells), 0, False
+        with study_bar(study.name, wanted, tasks, progress) as advance:
             try:
                 for task, result in _played(tasks, threads, scheduler, advance):
                     if result.frame.height:
@@ -81,13 +85,12 @@ def run(
                         raise KeyboardInterrupt
             except KeyboardInterrupt:
                 interrupted = True
-    wanted = sum(cell.runs for cell in study.cells)
     return Report(Path(folder), wanted, kept, new, interrupted, time.perf_counter() - began)
 
 
-def plan(store: Store, threads: int) -> Iterator[Task]:
-    """Cut the missing runs of every cell into chunks."""
-    for cell in store.study.cells:
+def plan(store: Store, cells: Iterable[Cell], threads: int) -> Iterator[Task]:
+    """Cut the missing runs of cells into chunks."""
+    for cell in cells:
         size = max(1, min(LONGEST_CHUNK, CHUNK * threads // cell.steps))
         if cell.parameters["horizon"] >= LONGEST_STREAM:
             size = threads  # the readable engine is slow
