@@ -37,7 +37,9 @@ def grouped(
     ax.invert_yaxis()
     if note is not None:
         ax.margins(x=0.12)
-    ax.legend(frameon=False, fontsize=8, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=min(len(groups), 4))
+    ax.legend(
+        frameon=False, fontsize=8, loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=2 if len(groups) > 3 else 3
+    )
     return ax
 
 

@@ -114,7 +114,7 @@ def _meaning(label: str, result: Result) -> str:
         least = _price(label, result)
         return (
             f"Nothing is explored for free. A temporary agent takes less than 1: its expected loss, {least:,.0f} "
-            "for all pulls together; agents who stay and learn would see through such a price."
+            "for all pulls together; the bonus of 1 is for agents who come back."
         )
     if "watch" in label:
         return "Nothing is paid, and nothing is guaranteed."

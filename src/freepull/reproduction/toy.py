@@ -100,7 +100,7 @@ def assignment(request: Request) -> Section:
     drawn = figure(3.4 * len(shown), 3.2, len(shown))
     measured = {}
     for ax, (name, result) in zip(drawn.axes, shown, strict=True):
-        charts.payments(result, ax=ax)
+        charts.payments(result, ax=ax, first=1)
         ax.set_title(LABELS[name], fontsize=10)
         agents = (" / ".join(f"{x:,.0f}" for x in row) for row in result.paid)
         measured[name] = "; ".join(f"agent {m + 1}: {row}" for m, row in enumerate(agents))
@@ -134,7 +134,7 @@ def stochastic(request: Request) -> Section:
     drawn = figure(3.4 * len(names), 3.2, len(names))
     measured, less = {}, []
     for ax, (name, result) in zip(drawn.axes, _named(found), strict=True):
-        charts.payments(result, ax=ax)
+        charts.payments(result, ax=ax, first=1)
         ax.set_title(LABELS[name], fontsize=10)
         measured[name] = f"{outcome(result)}; {told(mean(result, 'offered'))} offers"
         before = full.get("authors-at-01" if name == "authors" else name)
@@ -144,8 +144,7 @@ def stochastic(request: Request) -> Section:
         less.append(f"{name} {told(change)} bonuses and {decided:+d} undecided of {result.frame.height} runs")
     truth = (
         f"{_always(found)} The change against agents who take every offer, on the same luck: {together(less)}. A "
-        "refused offer costs no bonus, but a step, so runs that would have been decided late are not decided "
-        "within T."
+        "refused offer costs no bonus, but a step: what is decided late otherwise may not be decided within T."
     )
     return Section(
         "3", "Fig. 3: agents who refuse one offer in five, and nobody is banned",
