@@ -37,9 +37,9 @@ def grouped(
     ax.invert_yaxis()
     if note is not None:
         ax.margins(x=0.12)
-    ax.legend(
-        frameon=False, fontsize=8, loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=2 if len(groups) > 3 else 3
-    )
+    if len(groups) > 1:
+        columns = 2 if len(groups) > 3 else 3
+        ax.legend(frameon=False, fontsize=8, loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=columns)
     return ax
 
 

@@ -70,8 +70,6 @@ def baselines(request: Request) -> Section:
     drawn = figure(9.6, 3.8, 2)
     for ax, (value, what) in zip(drawn.axes, PANELS.items(), strict=True):
         charts.grouped(rows.with_columns(all=pl.lit("")), "principal", "all", value, ax=ax).set_xlabel(what)
-        if (legend := ax.get_legend()) is not None:
-            legend.remove()
     drawn.axes[1].set_yticklabels([])
     findings = [Finding(label, {"measured": _both(label, result)}, _meaning(label, result)) for label, result in cells]
     return Section(

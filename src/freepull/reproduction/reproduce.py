@@ -66,14 +66,9 @@ def reproduce(
         checks.one_of("figure", figure, FIGURES)
     for setting in settings:
         checks.one_of("setting", setting, SETTINGS)
+    runs, seed = checks.whole("runs", runs, 2, 1_000_000), checks.whole("seed", seed, 0)
     began, folder = time.perf_counter(), Path(out)
-    request = Request(
-        _usable(folder),
-        checks.whole("runs", runs, 2, 1_000_000),
-        checks.whole("seed", seed, 0),
-        tuple(settings),
-        progress,
-    )
+    request = Request(_usable(folder), runs, seed, tuple(settings), progress)
     sections = []
     for name, section in FIGURES.items():
         if name in figures:
