@@ -4,10 +4,10 @@ BIN := .venv/bin
 READY := .venv/ready
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint types bench verify docs lock clean
+.PHONY: help run test lint types bench verify reproduce docs lock clean
 
 help: ## what each target does
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-9s %s\n", $$1, $$2}'
 
 $(READY): requirements.txt pyproject.toml
 	$(PYTHON) -m venv .venv
@@ -34,6 +34,9 @@ bench: $(READY) ## how fast it is, side by side with C and others; writes docs/b
 
 verify: $(READY) ## error rates, displayed bounds and costs; writes docs/verification.md (half an hour on two cores)
 	$(BIN)/python verification/verify.py
+
+reproduce: $(READY) ## the paper's experiments in three settings; a report in out/reproduction (minutes)
+	$(BIN)/freepull reproduce
 
 docs: $(READY) ## the site, in docs/_build/html
 	$(BIN)/python -m sphinx -W -q docs docs/_build/html

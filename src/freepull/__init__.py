@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from freepull.version import __version__ as __version__
 
 if TYPE_CHECKING:
-    from freepull import agents, answers, charts, errors, instances, rewards
+    from freepull import agents, answers, charts, errors, instances, rewards, studies
     from freepull.game import Game
     from freepull.principal import Grounds, Offer, Principal, Trial, Verdict, personalised, protocols, rules
     from freepull.principal import schedules as observe
@@ -28,6 +28,7 @@ _HOME = {
     "observe": "freepull.principal.schedules",
     "protocols": "freepull.principal.protocols",
     "rules": "freepull.principal.rules",
+    "studies": "freepull.studies",
     "Game": "freepull.game:Game",
     "Grounds": "freepull.principal:Grounds",
     "Offer": "freepull.principal:Offer",
@@ -58,6 +59,7 @@ __all__ = [
     "rewards",
     "rules",
     "simulate",
+    "studies",
 ]
 
 

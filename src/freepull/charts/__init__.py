@@ -1,6 +1,9 @@
 """Charts, one a function; each takes ``ax=`` and returns the axes."""
 
 from freepull.charts.bars import accuracy, spend
+from freepull.charts.floors import floors
+from freepull.charts.grouped import grouped
 from freepull.charts.payments import payments
+from freepull.charts.sweeps import against
 
-__all__ = ["accuracy", "payments", "spend"]
+__all__ = ["accuracy", "against", "floors", "grouped", "payments", "spend"]

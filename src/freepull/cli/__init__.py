@@ -36,7 +36,9 @@ def main() -> None:
     """Run the program. Starting makes many objects and no garbage, so it is looked for more seldom than usual."""
     gc.set_threshold(200_000)
     warnings.showwarning = cast(Any, _note)
-    from freepull.cli import simulate
+    from freepull.cli import reproduce, simulate, study
 
     app.command("simulate", help=simulate.EXAMPLE)(simulate.command)
+    app.command("reproduce", help=reproduce.HELP)(reproduce.command)
+    app.add_typer(study.app, name="study")
     app()
