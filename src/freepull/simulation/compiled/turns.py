@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from freepull.numerics import jit
+from freepull.numerics import jit, jit_apart
 from freepull.simulation.compiled.offering import keep_neediest
 from freepull.simulation.compiled.state import ACTIVE, ARM, BANNED_UNTIL, NEED, SEAT
 
 
-@jit
+@jit_apart
 def plan_in_turn(
     seats: Any, offers: Any, arms: Any, room: int, each: bool, first: int, row: Any, agents: int, K: Any, t: int
 ) -> int:
