@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from freepull.version import __version__ as __version__
 
 if TYPE_CHECKING:
-    from freepull import agents, answers, charts, errors, instances, rewards
+    from freepull import agents, answers, charts, errors, instances, rewards, studies
     from freepull.game import Game
     from freepull.planning import Plan, plan
     from freepull.principal import Grounds, Offer, Principal, Trial, Verdict, personalised, protocols, rules
@@ -29,6 +29,7 @@ _HOME = {
     "observe": "freepull.principal.schedules",
     "protocols": "freepull.principal.protocols",
     "rules": "freepull.principal.rules",
+    "studies": "freepull.studies",
     "Game": "freepull.game:Game",
     "Grounds": "freepull.principal:Grounds",
     "Offer": "freepull.principal:Offer",
@@ -63,6 +64,7 @@ __all__ = [
     "rewards",
     "rules",
     "simulate",
+    "studies",
 ]
 
 

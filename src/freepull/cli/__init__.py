@@ -10,7 +10,7 @@ from typing import Any, cast
 
 import typer
 
-COMMANDS = ("plan", "simulate")
+COMMANDS = ("plan", "simulate", "study", "reproduce")
 """Only the one that is asked for is loaded."""
 app = typer.Typer(
     help="Incentivized exploration: watch first, pay for what is missing, name the best arm with confidence.",
@@ -42,5 +42,8 @@ def main() -> None:
     named = sys.argv[1] if len(sys.argv) > 1 else ""
     for name in (named,) if named in COMMANDS else COMMANDS:
         module = importlib.import_module(f"freepull.cli.{name}")
-        app.command(name, help=module.EXAMPLE)(module.command)
+        if hasattr(module, "app"):
+            app.add_typer(module.app, name=name)
+        else:
+            app.command(name, help=module.HELP)(module.command)
     app()

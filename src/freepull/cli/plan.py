@@ -17,7 +17,7 @@ from freepull.errors import InvalidInput
 from freepull.planning import plan
 from freepull.principal import Principal
 
-EXAMPLE = """Plan a trial before you pay: what it will cost, how long it will take, how many people it needs.
+HELP = """Plan a trial before you pay: what it will cost, how long it will take, how many people it needs.
 
 Example: freepull plan --arms 4 --agents 500 --horizon 60 --gap 0.05 --delta 0.05
 
@@ -89,7 +89,7 @@ def command(
         bool, typer.Option("--json", help="Print JSON and nothing else.", rich_help_panel=OUTPUT)
     ] = False,
 ) -> None:
-    """See EXAMPLE, which is shown as the command's help."""
+    """See HELP, which is shown as the command's help."""
     if html is not None:
         check_target("--html", html, ".html")
     made = plan(

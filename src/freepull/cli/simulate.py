@@ -18,7 +18,7 @@ from freepull.principal.rules.paper import BOUNDS
 from freepull.simulation import Result, simulate
 from freepull.simulation.experiment import UNTIL
 
-EXAMPLE = """Simulate the mechanism: watch, then pay for what is missing.
+HELP = """Simulate the mechanism: watch, then pay for what is missing.
 
 Example: freepull simulate --rule certified --delta 0.01 --runs 100
 
@@ -94,7 +94,7 @@ def command(
         bool, typer.Option("--json", help="Print JSON and nothing else.", rich_help_panel=OUTPUT)
     ] = False,
 ) -> None:
-    """See EXAMPLE, which is shown as the command's help."""
+    """See HELP, which is shown as the command's help."""
     from freepull import checks
 
     if save is not None:

@@ -15,6 +15,7 @@ from freepull.principal.rules.window import gap_window
 from freepull.principal.setting import Setting
 
 BOUNDS = ("equation", "simplified", "finite_time")
+PAY = ("widest", "uniform")
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,9 @@ class Paper(Rule):
         authors' code has scale 0.1); ``finite_time`` is proven for every horizon.
     scale
         Only for ``simplified``.
+    pay
+        ``widest`` is the paper's: where the bound is widest, for the agent with the fewest pulls. ``uniform``, a
+        baseline, pays for the pulls of all active arms and all agents in turn.
 
     >>> Paper(delta=0.01, bound="simplified", scale=0.1).theta(arms=3, agents=2, horizon=100_000)  # doctest: +ELLIPSIS
     1.7216...
@@ -38,9 +42,11 @@ class Paper(Rule):
     delta: float
     bound: str = "equation"
     scale: float = 1.0
+    pay: str = "widest"
 
     def __post_init__(self) -> None:
         checks.one_of("bound", self.bound, BOUNDS)
+        checks.one_of("pay", self.pay, PAY)
         checks.real("delta", self.delta, 0.0, 1.0, open_low=True, open_high=self.bound == "finite_time")
         checks.real("scale", self.scale, 0.0, open_low=True)
         if self.scale != 1.0 and self.bound != "simplified":
@@ -78,9 +84,11 @@ class PaperState(RuleState):
         T = setting.horizon_for("rules.Paper")
         size = (setting.arms, setting.agents, T)
         self.delta, self.theta, self.proven = rule.delta, rule.theta(*size), rule.proven(*size)
+        self.uniform = rule.pay == "uniform"
         scaled = f" × {rule.scale:g}" if rule.bound == "simplified" else ""
         status = "proven" if self.proven else "heuristic"
-        self.title = f"the paper's rule with the bound '{rule.bound}'{scaled} at δ = {rule.delta:g} ({status})"
+        paying = ", paying uniformly," if self.uniform else ""
+        self.title = f"the paper's rule with the bound '{rule.bound}'{scaled}{paying} at δ = {rule.delta:g} ({status})"
 
     def width(self, arm: int) -> float:
         """M·CB_k = √(Σ_m 1/N_km · θ), infinite while some agent has never pulled the arm."""
@@ -106,6 +114,8 @@ class PaperState(RuleState):
         agents = [m for m in range(self.setting.agents) if payable[m]]
         arms = [k for k in range(self.setting.arms) if self.active[k]]
         pulls = self.record.pulls
+        if self.uniform:
+            return self._in_turn(agents, arms)
         if self.setting.offers == "each":
             least = sorted(min((int(pulls[m, k]), k, m) for k in arms) for m in agents)
             return [Want(m, k, -n) for n, k, m in least]
@@ -114,6 +124,15 @@ class PaperState(RuleState):
             if agent >= 0 and (fewest == 0 or not self.record.unpulled[arm]):
                 return [Want(agent, arm, -fewest)]
         return []
+
+    def _in_turn(self, agents: list[int], arms: list[int]) -> list[Want]:
+        """One: active arms in turn, and payable agents in turn for each. Each: everybody's next arm."""
+        turn = int(self.record.pulls.sum()) // self.setting.agents
+        if self.setting.offers == "each":
+            return sorted((Want(m, arms[(turn + m) % len(arms)], 0) for m in agents), key=lambda want: want[1::-1])
+        if not agents:
+            return []
+        return [Want(agents[turn // len(arms) % len(agents)], arms[turn % len(arms)], 0)]
 
     def _widest_first(self, arm: int) -> tuple[int, int, int]:
         """Order arms by falling CB_k, infinite ones first, ties by number; Σ1/N decides it, in exact integers."""

@@ -1,0 +1,87 @@
+"""Cost against a swept parameter (the paper's Fig. 2(c) and 2(d))."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import polars as pl
+from matplotlib.axes import Axes
+from matplotlib.patheffects import withStroke
+
+from freepull.charts.style import COLOURS, MARKERS, axes
+
+DECADE = 10.0
+"""From this ratio of the largest to the smallest value on, the axis is logarithmic."""
+
+APART = 0.008
+"""Share of the axis between the error bars of two series."""
+
+
+def against(rows: pl.DataFrame, x: str, series: str = "principal", ax: Axes | None = None) -> Axes:
+    """Bonuses paid against the column ``x``, one line a series, with 95 % intervals; above each the share decided.
+
+    ``rows`` needs the columns bonus, bonus_low, bonus_high and decided, as `freepull.studies.summary` gives them. A
+    series without a value of ``x`` is a level line. A column lower_bound, if there is one, is drawn dotted.
+    """
+    ax = axes(ax)
+    rows = rows.filter(pl.col("bonus").is_not_nan())
+    place = _scale(rows[x].drop_nulls().unique(maintain_order=True).to_list(), ax)
+    names = rows[series].unique(maintain_order=True).to_list()
+    for i, name in enumerate(names):
+        own = rows.filter(pl.col(series) == name)
+        look = {"color": COLOURS[i % 8], "label": name, "linewidth": 1.4}
+        if own[x].null_count():
+            ax.axhline(own["bonus"][0], linestyle="--", **look)
+        else:
+            beside = APART * (i - (len(names) - 1) / 2)
+            at = pl.Series([place(value, beside) for value in own[x]], dtype=pl.Float64)
+            _line(own.with_columns(at=at).sort("at"), {**look, "marker": MARKERS[i % 8]}, ax)
+    if "lower_bound" in rows.columns:
+        line = rows.filter(pl.col("lower_bound").is_not_null()).unique(x).sort(x)
+        ax.plot(
+            [place(value, 0.0) for value in line[x]],
+            line["lower_bound"],
+            color="black",
+            linestyle=":",
+            label="lower bound",
+        )
+    ax.set_xlabel(x)
+    ax.set_ylabel("bonuses paid, C(T); % of runs decided")
+    top = 1.12 * ax.get_ylim()[1]
+    ax.set_ylim(-0.02 * top, top)
+    ax.legend(frameon=False, fontsize=8)
+    return ax
+
+
+def _line(own: pl.DataFrame, look: dict[str, Any], ax: Axes) -> None:
+    spread = [_half(own["bonus"], own["bonus_low"]), _half(own["bonus_high"], own["bonus"])]
+    ax.errorbar(own["at"], own["bonus"], spread, markersize=5, capsize=3, **look)
+    halo = [withStroke(linewidth=2.5, foreground="white")]
+    for at, mean, half, decided in zip(own["at"], own["bonus"], spread[1], own["decided"], strict=True):
+        above = ax.annotate(f"{100 * decided:.0f} %", (at, mean + half), (0, 3), textcoords="offset points")
+        above.set(ha="center", fontsize=7, path_effects=halo)
+
+
+def _scale(values: Sequence[Any], ax: Axes) -> Callable[[Any, float], float]:
+    """Set up the axis, and return where a value lies, some share of the axis beside it.
+
+    Numbers lie where they are, on a logarithmic axis if they span a decade; words stand side by side.
+    """
+    if not all(isinstance(value, int | float) for value in values):
+        ax.set_xticks(range(len(values)), [str(value) for value in values])
+        return lambda value, beside: values.index(value) + beside * len(values)
+    low, high = min(values, default=0.0), max(values, default=1.0)
+    ax.set_xticks(values, [f"{value:g}" for value in values])
+    if low > 0 and high / low >= DECADE:
+        ax.set_xscale("log")
+        ax.set_xticks(values, [f"{value:g}" for value in values])
+        ax.minorticks_off()
+        return lambda value, beside: float(value * (high / low) ** beside)
+    return lambda value, beside: float(value + (high - low) * beside)
+
+
+def _half(upper: pl.Series, lower: pl.Series) -> list[float]:
+    """Return the length of error bars, 0 where a single run has none."""
+    return [0.0 if math.isnan(length) else max(length, 0.0) for length in (upper - lower).to_list()]
