@@ -58,7 +58,9 @@ y,,ann
 
 def test_unusable_rows_are_named_with_their_line_and_left_out(tmp_path: Path) -> None:
     (tmp_path / "bad.csv").write_text(BAD)
-    with pytest.warns(UnusableRows, match=r"^8 of 10 rows of the log are left out: line 3 \(no agent\), line 4 \(no arm\)"):
+    with pytest.warns(
+        UnusableRows, match=r"^8 of 10 rows of the log are left out: line 3 \(no agent\), line 4 \(no arm\)"
+    ):
         past = read(tmp_path / "bad.csv")
     assert past.unusable == (
         (3, "no agent"),

@@ -73,8 +73,9 @@ def test_draws_are_those_of_the_posterior() -> None:
 
 
 def test_other_agents_are_drawn_around_the_arms() -> None:
-    many = past_of(np.full((200, 2), 400), np.random.default_rng(1).binomial(400, np.clip(np.random.default_rng(2).normal([0.7, 0.4], 0.1, (200, 2)), 0, 1)))  # fmt: skip
-    posterior, rng = Posterior(many), np.random.default_rng(3)
+    rng = np.random.default_rng(3)
+    means = np.clip(rng.normal([0.7, 0.4], 0.1, (200, 2)), 0, 1)
+    posterior = Posterior(past_of(np.full((200, 2), 400), rng.binomial(400, means)))
     drawn = np.array([posterior.draw(rng, 50) for _ in range(400)])
     assert drawn.shape == (400, 50, 2)
     centre = posterior.means().mean(axis=0)
@@ -99,7 +100,9 @@ def test_arms_that_only_look_different_are_drawn_together() -> None:
 def test_rewards_between_zero_and_one_get_a_beta_law_of_their_variance() -> None:
     rng = np.random.default_rng(6)
     means = rng.uniform(0.3, 0.7, (40, 2))
-    rows = [(m, k, x) for m in range(40) for k in range(2) for x in rng.beta(8 * means[m, k], 8 * (1 - means[m, k]), 100)]
+    rows = [
+        (m, k, x) for m in range(40) for k in range(2) for x in rng.beta(8 * means[m, k], 8 * (1 - means[m, k]), 100)
+    ]
     posterior = Posterior(read(pl.DataFrame(rows, schema=["agent", "arm", "reward"], orient="row")))
     assert isinstance(posterior.law, Beta)
     assert posterior.law.concentration == pytest.approx(8.0, rel=0.1)

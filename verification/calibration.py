@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from calibration_worlds import world
@@ -43,19 +44,19 @@ class Tried:
         return float(np.mean([abs(place - 0.5) <= share / 2 for place in self.places]))
 
 
-def tried(number: int, seed: int = SEED) -> Tried:
-    """Make a plan for one world, then let the world happen."""
+def tried(number: int, seed: int = SEED, runs: int = RUNS, trials: int = TRIALS, **changed: Any) -> Tried:
+    """Make a plan for one world, then let the world happen; ``changed`` is told to the planner instead."""
     at = world(seed, number)
     plan = fp.plan(
-        principal=at.principal, horizon=at.horizon, runs=RUNS, curves=False, seed=number, workers=1, progress=False,
-        **at.told,
+        principal=at.principal, horizon=at.horizon, runs=runs, curves=False, seed=number, workers=1, progress=False,
+        **{**at.told, **changed},
     )  # fmt: skip
     true = fp.simulate(
-        at.game, agents=at.picks, answers=at.answers, principal=at.principal, horizon=at.horizon, runs=TRIALS,
+        at.game, agents=at.picks, answers=at.answers, principal=at.principal, horizon=at.horizon, runs=trials,
         seed=seed + 1_000_003 * (number + 1), workers=1, until="decided", progress=False,
     )  # fmt: skip
     assert plan.forecast is not None
-    paid, luck = true.frame["paid"].to_list(), np.random.default_rng([seed, number, 1]).random(TRIALS)
+    paid, luck = true.frame["paid"].to_list(), np.random.default_rng([seed, number, 1]).random(trials)
     low, high = plan.forecast.range(0.9)
     return Tried(
         family=at.family,

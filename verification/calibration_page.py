@@ -16,28 +16,32 @@ PICTURE = "images/calibration.png"
 SHARES = (0.5, 0.9, 0.95)
 ABOUT = f"""\
 A plan's 90 % range says: nine of ten such trials will cost between these two numbers. Here plans are held to that. For
-every setting a *true* game is drawn, the planner is told of it with errors, a plan is made, and then {TRIALS} trials are
-run on the true game. The games are not drawn by the code that plans draw from, and nothing was tuned on these seeds.
+every setting a *true* game is drawn, the planner is told of it with errors, a plan is made, and then {TRIALS} trials
+are run on the true game. Games are not drawn by the code that plans draw from, and nothing was tuned on these seeds.
 
-What the planner is told: the gap between the two best arms (in half of some families every gap), the best arm's mean and
-how much agents differ, each off by a factor e^{{{ERROR:g}·z}}, z standard normal, which is what `error={ERROR:g}` says; or a
-log. Every plan has {RUNS} runs of its own."""
+What the planner is told: the gap between the two best arms (in half of some families every gap), the best arm's mean
+and how much agents differ, each off by a factor e^({ERROR:g}·z), z standard normal, which is what `error={ERROR:g}`
+says; or a log. Every plan has {RUNS} runs of its own."""
 FAMILIES = """\
-- **few agents, toy-like**: 2 to 6 agents, 3 or 4 arms, 4,000 to 16,000 steps, one offer a step or one each, agents' means
-  uniform and up to ± .4 apart, gaps .03 to .12.
-- **many arms, the paper's family**: 10 to 30 arms, 5 to 15 agents, 2,000 to 6,000 steps, truncated normal means with
-  sd .01, .03 or .1, gaps about .008 to .02; few of these trials end within the horizon.
+- **few agents, toy-like**: 2 to 6 agents, 3 or 4 arms, 4,000 to 16,000 steps, one offer a step or one each, agents'
+  means uniform and up to ± .4 apart, gaps .03 to .12.
+- **many arms, the paper's family**: 10 to 30 arms, 5 to 15 agents, 3,000 to 9,000 steps, truncated normal means with
+  sd .01, .03 or .1, gaps about .01 to .03.
 - **people**: 100 to 800 people, 2 to 5 arms, 20 to 80 steps, Beta distributed means with sd .05 to .2, gaps .02 to .1.
 - **mixed agents**: people or few agents of two or three kinds (α-UCB with α = 2 or ½, Thompson, ε-greedy). The planner
-  knows the kinds, not who is which. In two of five, agents refuse at random.
-- **planned from a log**: people of whom there are 5 to 40 logged pulls each, by ε-greedy learners. In half of the settings
-  the trial is run with these people, in half with others of the same population."""
+  knows the kinds, not who is which. In two of five settings agents refuse at random.
+- **planned from a log**: people of whom there are 5 to 40 logged pulls each, by ε-greedy learners. In half of the
+  settings the trial is run with these people, in half with others of the same population."""
 ATOMS = """\
-**How ties are counted.** Spends have lumps: at 0, where free pulls suffice, and at what can be paid within the horizon. If
-a third of a plan's runs pay nothing, a range that starts at 0 cannot leave out just the lowest 5 %. So a trial whose spend
-equals that of some runs of the plan is placed among them at random, and is inside if its place is between 5 % and 95 %.
-Without ties this is exactly "inside the printed range". The column *as printed* counts both ends of the printed range as
-inside, and is larger where there are lumps."""
+**How ties are counted.** Spends have lumps: at 0, where free pulls suffice, and at what can be paid within the horizon.
+If a third of a plan's runs pay nothing, a range that starts at 0 cannot leave out just the lowest 5 %. So a trial whose
+spend equals that of some runs of the plan is placed among them at random, and is inside if its place is between 5 % and
+95 %. Without ties this is exactly "inside the printed range". The column *as printed* counts both ends of the printed
+range as inside, and is larger where there are lumps."""
+HEADS = (
+    "family", "settings", "50 % range", "90 % range", "95 % range", "as printed", "below", "above",
+    "certified: planned", "happened",
+)  # fmt: skip
 
 
 def lines(found: Found) -> list[str]:
@@ -45,7 +49,9 @@ def lines(found: Found) -> list[str]:
     told = []
     for name, rows in found.families().items():
         parts = [f"{100 * share:g} %: {_rate(rows, share)}" for share in SHARES]
-        told.append(f"{name} ({len(rows)}): {'; '.join(parts)}; as printed {_printed(rows)}; {'; '.join(_beyond(rows))}")
+        told.append(
+            f"{name} ({len(rows)}): {'; '.join(parts)}; as printed {_printed(rows)}; {'; '.join(_beyond(rows))}"
+        )
     told += [f"fluid counts: {_fluid(found)}", f"formulas: {_formulas(found)}"]
     return [*told, f"coverage {100 * found.coverage:.1f} %: the bar is {'met' if found.met else 'MISSED'}"]
 
@@ -81,39 +87,39 @@ def _formulas(found: Found) -> str:
 
 
 def _certified(rows: list[Tried]) -> tuple[str, str]:
-    return f"{100 * np.mean([row.certain for row in rows]):.0f} %", f"{100 * np.mean([row.certified for row in rows]):.0f} %"
+    planned, happened = np.mean([row.certain for row in rows]), np.mean([row.certified for row in rows])
+    return f"{100 * planned:.0f} %", f"{100 * happened:.0f} %"
 
 
 def write(found: Found, docs: Path) -> Path:
     """Write the page with its picture, and return its path."""
     (docs / "images").mkdir(parents=True, exist_ok=True)
     _draw(found).savefig(docs / PICTURE)
-    heads = ("setting", "settings", "50 % range", "90 % range", "95 % range", "as printed", "below", "above", "certified: planned", "happened")  # fmt: skip
     body = [
         (f"**{name}**" if name == "all" else name, f"{len(rows)}", *(_rate(rows, share) for share in SHARES),
          _printed(rows), *_beyond(rows), *_certified(rows))
         for name, rows in found.families().items()
     ]  # fmt: skip
     met = "met" if LOW <= found.coverage <= HIGH else "**not met**"
-    fluid = "met" if found.fluid_met else "**not met**"
+    trials = sum(len(row.places) for row in found.rows)
     parts = [
         "# Calibration of plans",
         f"`make calibrate` writes this page. Seeds are fixed (the n-th setting is drawn from [{SEED}, n]).",
-        f"**{100 * found.coverage:.1f} %** of {len(found.rows) * TRIALS:,} single trials, in {len(found.rows)} settings, "
-        f"cost what their plan's 90 % range said. The bar is {100 * LOW:.0f} to {100 * HIGH:.0f} %: {met}.",
+        f"**{100 * found.coverage:.1f} %** of {trials:,} single trials, in {len(found.rows)} settings, cost what their "
+        f"plan's 90 % range said. The bar is {100 * LOW:.0f} to {100 * HIGH:.0f} %: {met}.",
         ABOUT,
         FAMILIES,
         ATOMS,
         f"![Where true trials lie in their plan's distribution, and how often the 90 % range held]({PICTURE})",
-        "Shares of trials within the plan's ranges, in %, ± one standard error (settings are the independent units); of "
+        "Shares of trials within the plan's ranges, in %, ± one standard error (settings are independent units); of "
         "the 90 % range also as printed, and how many lay below and above it; and the chance of a certified answer, as "
         "planned and as it came, both averages over settings.",
-        table(heads, body),
+        table(HEADS, body),
         "## The formulas",
-        f"The fluid counts of α-UCB agents, T = 20,000, beside 2,000 simulated runs: {_fluid(found)} (its standard error). "
-        f"The bar is {100 * FLUID:g} % where N ≥ 100: {fluid}.",
-        f"The spend by formulas is {_formulas(found)}. Elsewhere it is not shown: near zero it is unreliable, and where the "
-        "horizon is too short it does not apply.",
+        f"The fluid counts of α-UCB agents, T = 20,000, beside 2,000 simulated runs: {_fluid(found)}, one standard "
+        f"error. The bar is {100 * FLUID:g} % where N ≥ 100: {'met' if found.fluid_met else '**not met**'}.",
+        f"The spend by formulas is {_formulas(found)}. Elsewhere it is not shown: near zero it is unreliable, and "
+        "where the horizon is too short it does not apply.",
     ]
     path = docs / "calibration.md"
     path.write_text("\n\n".join(parts) + "\n", encoding="utf-8")
@@ -124,7 +130,8 @@ def _draw(found: Found) -> Figure:
     figure = Figure(figsize=(10, 3.6), layout="constrained", dpi=130)
     left, right = figure.subplots(1, 2)
     places = np.array([place for row in found.rows for place in row.places])
-    axes(left).hist(places, bins=20, range=(0, 1), weights=np.full(len(places), 100 / len(places)), color=COLOURS[0], edgecolor="white")  # fmt: skip
+    each = np.full(len(places), 100 / len(places))
+    axes(left).hist(places, bins=20, range=(0, 1), weights=each, color=COLOURS[0], edgecolor="white")
     left.axhline(5, color="black", linestyle="--", linewidth=1)
     for end in (0.05, 0.95):
         left.axvline(end, color=COLOURS[5], linewidth=1.2)

@@ -86,18 +86,21 @@ def toy_like(rng: Rng) -> World:
     M, K = int(rng.integers(2, 7)), int(rng.integers(3, 5))
     T, centres = int(_between(rng, 4_000, 16_000)), _centres(rng, K, _between(rng, 0.03, 0.12), rng.uniform(0.45, 0.6))
     game = _panel(centres + rng.uniform(0.1, 0.4) * rng.uniform(-1, 1, (M, K)), centres)
-    principal = fp.Principal(fp.rules.Certified(float(rng.choice([0.01, 0.05]))), offers=str(rng.choice(["one", "each"])))
+    principal = fp.Principal(
+        fp.rules.Certified(float(rng.choice([0.01, 0.05]))), offers=str(rng.choice(["one", "each"]))
+    )
     return World("few agents, toy-like", game, T, principal, _guess(rng, game, bool(rng.random() < 0.5)))
 
 
 def many_arms(rng: Rng) -> World:
     """The paper's family of games with up to 30 arms, scaled to short horizons."""
     K, M = int(rng.choice([10, 20, 30])), int(rng.integers(5, 16))
-    step = _between(rng, 0.008, 0.02)
-    means = tuple(0.35 + step * k for k in range(K))
-    game = fp.instances.Family(M, means=means, sd=float(rng.choice([0.01, 0.03, 0.1])), gap=(0.7 * step, 1.4 * step))(rng)
+    step = _between(rng, 0.01, 0.03)
+    means = tuple(0.5 + step * (k - (K - 1) / 2) for k in range(K))
+    family = fp.instances.Family(M, means=means, sd=float(rng.choice([0.01, 0.03, 0.1])), gap=(0.7 * step, 1.4 * step))
+    game, T = family(rng), int(_between(rng, 3_000, 9_000))
     principal = fp.Principal(fp.rules.Certified(float(rng.choice([0.01, 0.05]))), offers="each")
-    return World("many arms, the paper's family", game, int(_between(rng, 2_000, 6_000)), principal, _guess(rng, game))
+    return World("many arms, the paper's family", game, T, principal, _guess(rng, game))
 
 
 def _people(rng: Rng) -> tuple[fp.Game, int]:
@@ -120,12 +123,13 @@ def people(rng: Rng) -> World:
 
 
 def mixed(rng: Rng) -> World:
-    """People or few agents, some of whom learn in other ways or refuse; the planner knows the ways, not who has which."""
+    """People or few agents of several kinds, some of whom refuse; the planner knows the kinds, not who is which."""
     base = people(rng) if rng.random() < 0.6 else toy_like(rng)
     ways = [strategies.AlphaUCB(2.0), strategies.AlphaUCB(0.5), strategies.Thompson(), strategies.EpsilonGreedy()]
-    chosen = [ways[i] for i in rng.permutation(len(ways))[: int(rng.integers(2, 4))]]
-    true = tuple(chosen[i] for i in rng.integers(0, len(chosen), base.game.agents))
-    principal, answers = base.principal, fp.answers.Always()
+    chosen = [ways[i] for i in rng.permutation(np.arange(len(ways)))[: int(rng.integers(2, 4))]]
+    true = tuple(chosen[i] for i in np.atleast_1d(rng.integers(0, len(chosen), base.game.agents)))
+    principal: fp.Principal = base.principal
+    answers: Any = fp.answers.Always()
     if rng.random() < 0.4:
         answers = fp.answers.WithProbability(float(rng.uniform(0.6, 0.95)))
         principal = fp.Principal(principal.rule, offers=principal.offers, protocol=fp.protocols.NeverBan())

@@ -52,7 +52,7 @@ class Past:
 def read(log: Any) -> Past:
     """Read a log: a CSV or Parquet file, or a polars frame, with the columns agent, arm and reward.
 
-    Rows without an agent, without an arm, or without a reward in [0, 1] are left out, and a warning says where they are.
+    Rows without an agent, an arm, or a reward in [0, 1] are left out, and a warning says where they are.
     """
     if isinstance(log, Past):
         return log
@@ -132,7 +132,7 @@ def _gathered(rows: pl.DataFrame, total: int, unusable: tuple[tuple[int, str], .
     agents, arms = (_in_order(rows[name].unique().to_list()) for name in ("agent", "arm"))
     if not agents or len(arms) < 2:
         raise InvalidInput(
-            f"the log must have usable rows of at least 2 arms, got {len(arms)} in {rows.height} usable rows of {total}."
+            f"the log must have usable rows of at least 2 arms, got {len(arms)} in {rows.height} of {total} rows."
         )
     x = pl.col("reward")
     cells = rows.group_by("agent", "arm").agg(pulls=pl.len(), sums=x.sum(), squares=(x * x).sum())

@@ -83,7 +83,7 @@ class Posterior:
             return np.clip(rng.normal(arms, tau, (agents, len(arms))), 0.0, 1.0)
         precision = self.past.pulls / self.noise + 1.0 / tau**2
         own = (self.past.sums / self.noise + arms / tau**2) / precision
-        return np.clip(rng.normal(own, precision**-0.5), 0.0, 1.0)
+        return np.asarray(np.clip(rng.normal(own, precision**-0.5), 0.0, 1.0))
 
 
 def _noise(past: Past) -> Array:
@@ -93,4 +93,4 @@ def _noise(past: Past) -> Array:
     freedom = (n - 1).sum(axis=0)
     mean = past.sums.sum() / past.pulls.sum()
     pooled = (squares.sum() + PRIOR_PULLS * mean * (1 - mean)) / (freedom.sum() + PRIOR_PULLS)
-    return np.clip((squares + PRIOR_PULLS * pooled) / (freedom + PRIOR_PULLS), 1e-4, 0.25)
+    return np.asarray(np.clip((squares + PRIOR_PULLS * pooled) / (freedom + PRIOR_PULLS), 1e-4, 0.25))

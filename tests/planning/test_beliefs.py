@@ -53,7 +53,9 @@ def test_the_level_is_off_too() -> None:
 
 
 def test_arms_behind_a_single_gap_lie_at_exponential_distances() -> None:
-    ranked = np.array([np.sort(g.global_means)[::-1] for g in drawn(Guess(4, 3, (0.02,), level=0.9, spread=0.0, error=0.1))])
+    ranked = np.array(
+        [np.sort(g.global_means)[::-1] for g in drawn(Guess(4, 3, (0.02,), level=0.9, spread=0.0, error=0.1))]
+    )
     first = ranked[:, 0] - ranked[:, 1]
     for j in (1, 2):
         ratio = (ranked[:, j] - ranked[:, j + 1]) / first

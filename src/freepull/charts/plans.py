@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from matplotlib.axes import Axes
 
@@ -12,6 +14,8 @@ from freepull.planning.curves import CHANCE, Curve, Point
 
 DECADE = 8.0
 """From this ratio of the largest to the smallest value on, the axis is logarithmic."""
+APART = 0.11
+"""The share of the axis that must lie between two points for both to be named."""
 
 
 def spend_by_agents(plan: Plan, ax: Axes | None = None) -> Axes:
@@ -37,7 +41,8 @@ def chance_by_budget(plan: Plan, ax: Axes | None = None) -> Axes:
     costs = np.sort(found.paid[found.certified])
     heights = 100 * np.arange(1, len(costs) + 1) / found.runs
     top = max(float(found.paid.max()), 1.0)
-    ax.step(np.concatenate([[0.0], costs, [1.05 * top]]), np.concatenate([[0.0], heights, heights[-1:] if len(heights) else [0.0]]), where="post", color=COLOURS[0])  # fmt: skip
+    last = heights[-1] if len(heights) else 0.0
+    ax.step([0.0, *costs, 1.05 * top], [0.0, *heights, last], where="post", color=COLOURS[0])
     ax.axhline(100 * CHANCE, color="0.4", linewidth=1, linestyle="--")
     budget = found.budget(CHANCE)
     if budget is not None:
@@ -51,19 +56,25 @@ def chance_by_budget(plan: Plan, ax: Axes | None = None) -> Axes:
 
 
 def _band(plan: Plan, quantity: str, label: str, ax: Axes) -> Axes:
-    curve = _curve(plan, quantity)
-    x = np.array([point.x for point in curve.points])
+    points = _curve(plan, quantity).points
+    x = np.array([point.x for point in points])
     for share, shade in ((0.9, 0.18), (0.5, 0.35)):
-        low, high = np.array([point.forecast.range(share) for point in curve.points]).T
+        low, high = np.array([point.forecast.range(share) for point in points]).T
         ax.fill_between(x, low, high, color=COLOURS[0], alpha=shade, linewidth=0, label=f"{100 * share:g} % of trials")
-    ax.plot(x, [point.forecast.mean for point in curve.points], "o-", color=COLOURS[0], markersize=4, label="mean")
-    top = max(point.forecast.quantile(0.95) for point in curve.points) or 1.0
-    for point in curve.points:
-        _label(point, top, ax)
-    if len(x) > 1 and x[0] > 0 and x[-1] / x[0] >= DECADE:
+    ax.plot(x, [point.forecast.mean for point in points], "o-", color=COLOURS[0], markersize=4, label="mean")
+    wide = len(x) > 1 and x[0] > 0 and x[-1] / x[0] >= DECADE
+    named, top = _apart(points, wide), max(point.forecast.quantile(0.95) for point in points) or 1.0
+    for point in named:
+        weight = "bold" if point.planned else "normal"
+        at = (point.x, point.forecast.quantile(0.95) + 0.02 * top)
+        ax.annotate(f"{100 * point.forecast.chance[0]:.0f} %", at, ha="center", fontsize=8, fontweight=weight)
+    for point in points:
+        if point.planned:
+            ax.plot(point.x, point.forecast.mean, "o", color=COLOURS[5], markersize=8, zorder=3, label="the plan")
+    if wide:
         ax.set_xscale("log")
         ax.minorticks_off()
-    ax.set_xticks(x, [f"{value:,g}" for value in x], fontsize=8, rotation=40 if len(x) > 6 else 0)
+    ax.set_xticks([point.x for point in named], [f"{point.x:,g}" for point in named], fontsize=8)
     ax.set_ylim(0, 1.32 * top)
     ax.set_xlabel(label)
     ax.set_ylabel("bonuses paid; above: certified")
@@ -71,13 +82,15 @@ def _band(plan: Plan, quantity: str, label: str, ax: Axes) -> Axes:
     return ax
 
 
-def _label(point: Point, top: float, ax: Axes) -> None:
-    """Write the share of certified trials above a point, bold for the plan itself."""
-    weight = "bold" if point.planned else "normal"
-    at = (point.x, point.forecast.quantile(0.95) + 0.02 * top)
-    ax.annotate(f"{100 * point.forecast.chance[0]:.0f} %", at, ha="center", fontsize=8, fontweight=weight)
-    if point.planned:
-        ax.plot([point.x], [point.forecast.mean], "o", color=COLOURS[5], markersize=8, zorder=3, label="the plan")
+def _apart(points: Sequence[Point], wide: bool) -> list[Point]:
+    """Return the points that can be named without their names touching; the plan itself always is."""
+    place = np.array([np.log(point.x) if wide else point.x for point in points])
+    near = APART * (place.max() - place.min())
+    chosen: list[int] = []
+    for i in sorted(range(len(points)), key=lambda i: (not points[i].planned, i)):
+        if all(abs(place[i] - place[j]) >= near for j in chosen):
+            chosen.append(i)
+    return [points[i] for i in sorted(chosen)]
 
 
 def _curve(plan: Plan, quantity: str) -> Curve:

@@ -33,11 +33,14 @@ def command(
     horizon: Annotated[int, typer.Option(help="T: how often every agent acts.", rich_help_panel=KNOWN)],
     arms: Annotated[int | None, typer.Option(help="K, how many options there are.", rich_help_panel=KNOWN)] = None,
     agents: Annotated[
-        int | None, typer.Option(help="M, how many people take part (with --log: others like them).", rich_help_panel=KNOWN)
+        int | None,
+        typer.Option(help="M, how many people take part (with --log: others like them).", rich_help_panel=KNOWN),
     ] = None,
     gap: Annotated[
         str | None,
-        typer.Option(help="How far the best arm is ahead of the next; or of each other, 0.05,0.1,…", rich_help_panel=KNOWN),
+        typer.Option(
+            help="How far the best arm is ahead of the next; or of each other, 0.05,0.1,…", rich_help_panel=KNOWN
+        ),
     ] = None,
     means: Annotated[
         str | None, typer.Option(help="Instead of --gap: every arm's mean, 0.5,0.45,…", rich_help_panel=KNOWN)

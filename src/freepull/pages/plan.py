@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 
 from freepull.charts import chance_by_budget, spend_by_agents, spend_by_horizon, spend_by_observing
 from freepull.planning import Plan
-from freepull.planning.curves import CHANCE, Curve
+from freepull.planning.curves import CHANCE, Curve, Point
 from freepull.planning.first import POWER
 from freepull.planning.words import count, percent
 
@@ -27,7 +27,7 @@ th,td{text-align:left;padding:.3rem .6rem .3rem 0;border-bottom:1px solid #ddd;v
 .charts{display:grid;grid-template-columns:repeat(auto-fit,minmax(19rem,1fr));gap:1rem}
 figure{margin:0;break-inside:avoid} img{width:100%;height:auto} figcaption,footer{font-size:.85rem;color:#555}
 @media print{body{max-width:none;margin:0;font-size:11pt} h2{break-after:avoid} tr{break-inside:avoid}}
-@media (max-width:30rem){body{margin:1rem auto} .from{display:block}}
+@media (max-width:30rem){body{margin:1rem auto} table{font-size:.85rem}}
 """
 CHARTS: tuple[tuple[str, Callable[[Plan, Axes], Axes], str], ...] = (
     ("agents", spend_by_agents, "What trials pay with fewer and with more people"),
@@ -42,7 +42,9 @@ TABLES = {
     "delta": ("How sure", "error probability δ"),
     "epsilon": ("If an arm nearly as good will do", "best up to ε"),
 }
-EPSILON = "These trials use the rule Pairwise, the one that can stop at ε; its own cost for the best arm stands at ε = 0."
+EPSILON = (
+    "These trials use the rule Pairwise, the one that can stop at ε; its own cost for the best arm stands at ε = 0."
+)
 
 
 def plan_page(plan: Plan, title: str = "What the trial will cost") -> str:
@@ -89,21 +91,20 @@ def _picture(draw: Callable[[Plan, Axes], Axes], plan: Plan) -> str:
 
 def _curve(plan: Plan, name: str, curve: Curve) -> list[str]:
     title, head = TABLES[name]
-    rows = []
-    for point in curve.points:
-        found = point.forecast
-        low, high = found.range(0.9)
-        cells = (f"{point.x:,g}", plan.money(found.mean), f"{count(low)} to {count(high)}", percent(found.chance[0]), f"{found.runs:,}")  # fmt: skip
-        rows.append((cells, point.planned))
-    body = "".join(
-        f'<tr{" class=plan" if own else ""}>' + "".join(f'<td class="n">{escape(cell)}</td>' for cell in cells) + "</tr>"
-        for cells, own in rows
-    )
     heads = "".join(f'<th class="n">{text}</th>' for text in (head, "spend", "9 of 10 trials", "certified", "runs"))
+    rows = "".join(_point(plan, point) for point in curve.points)
     told = [] if curve.complete else ["<p>There was no time for all of these; give the plan more seconds.</p>"]
     note = [f"<p>{EPSILON}</p>"] if name == "epsilon" else []
-    table = f'<div class="scroll"><table><tr>{heads}</tr>{body}</table></div>'
-    return [f"<h2>{title}</h2>", *note, table, *told]
+    return [f"<h2>{title}</h2>", *note, f'<div class="scroll"><table><tr>{heads}</tr>{rows}</table></div>', *told]
+
+
+def _point(plan: Plan, point: Point) -> str:
+    found = point.forecast
+    low, high = found.range(0.9)
+    shown = [f"{point.x:,g}", plan.money(found.mean), f"{count(low)} to {count(high)}"]
+    shown += [percent(found.chance[0]), f"{found.runs:,}"]
+    cells = "".join(f'<td class="n">{escape(cell)}</td>' for cell in shown)
+    return f"<tr{' class=plan' if point.planned else ''}>{cells}</tr>"
 
 
 def _table(heads: Iterable[str], rows: Iterable[tuple[str, str, str]]) -> str:
@@ -118,14 +119,14 @@ def _table(heads: Iterable[str], rows: Iterable[tuple[str, str, str]]) -> str:
 def _reading(plan: Plan) -> list[str]:
     asked = plan.question
     lines = [
-        "A bonus is one paid pull. Every simulated trial draws a new truth from what is believed, so the ranges are for "
+        "A bonus is one paid pull. Every simulated trial draws a new truth from what is believed, so ranges are for "
         "one trial, and contain that the guesses may be wrong.",
-        "Certified means: named by a rule whose probability of ever eliminating a best option is proven to be at most δ, "
-        "for the average over the people who take part.",
+        "Certified means: named by a rule whose probability of ever eliminating a best option is proven to be at most "
+        "δ, for the average over the people who take part.",
         f"The budget counts trials that are decided before it is spent. {100 * CHANCE:g} % stands for sure enough.",
-        "The fixed A/B test gives everybody every option equally often, looks once at the end and pays for every pull; it "
-        f"has the same δ, shared out among the rivals of the best option, and a power of {100 * POWER:g} %, the guesses "
-        "taken as exact.",
+        "The fixed A/B test gives everybody every option equally often, looks once at the end and pays for every pull; "
+        "it has the same δ, shared out among the rivals of the best option, and a power of "
+        f"{100 * POWER:g} %, the guesses taken as exact.",
         "The lower bound is what nobody could undercut who knew the game and had the same free pulls.",
         f"Rule: {asked['rule']}; watching: {asked['observe']}; offers: {asked['offers']}; people pick by "
         f"{', '.join(asked['strategy'])} and answer by {', '.join(asked['answers'])}; after a refusal: "
@@ -136,4 +137,6 @@ def _reading(plan: Plan) -> list[str]:
 
 def _made(plan: Plan) -> str:
     made = plan.provenance
-    return f"freepull {made['freepull']}, seed {made['seed']}, {made['finished']}, {made['seconds']:.1f} s of computing."
+    return (
+        f"freepull {made['freepull']}, seed {made['seed']}, {made['finished']}, {made['seconds']:.1f} s of computing."
+    )

@@ -80,7 +80,10 @@ class Plan:
             return []
         points = self.curves["agents"].points
         source, most = f"simulation, {len(points)} panels", max(point.x for point in points)
-        named = ((f"agents, {100 * CHANCE:g} % chance", self.agents_needed), (f"agents, free in {100 * CHANCE:g} %", self.agents_free))
+        named = (
+            (f"agents, {100 * CHANCE:g} % chance", self.agents_needed),
+            (f"agents, free in {100 * CHANCE:g} %", self.agents_free),
+        )
         return [
             Row(what, f"about {words.rounded(agents):,}" if agents else f"not found up to {most:,.0f}", source)
             for what, agents in named
@@ -88,17 +91,14 @@ class Plan:
 
     def _instead(self) -> list[Row]:
         """What the next longer observing phase, the next smaller δ and the smallest ε would make of it."""
-        rows = []
-        for name, told in (("observing", "watching to {:g}·T"), ("delta", "δ = {:g}")):
-            own = next((point.x for point in self.curves[name].points if point.planned), None) if name in self.curves else None
-            after = [] if own is None else [p for p in self.curves[name].points if (p.x > own) == (name == "observing")]
-            after = [point for point in after if not point.planned]
-            if after:
-                point = min(after, key=lambda point: abs(point.x - (own or 0.0)))
-                rows.append(self._variant(told.format(point.x), point))
+        beside = [
+            ("watching to {:g}·T", self.curves["observing"].after() if "observing" in self.curves else None),
+            ("δ = {:g}", self.curves["delta"].before() if "delta" in self.curves else None),
+        ]
         if "epsilon" in self.curves:
-            rows += [self._variant(f"best up to ε = {p.x:.2g}", p) for p in self.curves["epsilon"].points if p.x > 0][:1]
-        return rows
+            some = [point for point in self.curves["epsilon"].points if point.x > 0]
+            beside.append(("best up to ε = {:.2g}", some[0] if some else None))
+        return [self._variant(told.format(point.x), point) for told, point in beside if point is not None]
 
     def _variant(self, what: str, point: Point) -> Row:
         found = point.forecast

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -54,7 +54,7 @@ class Guess:
     """The mean of the best arm."""
     spread: float = 0.1
     error: float = 0.25
-    rewards: Law = Bernoulli()
+    rewards: Law = field(default_factory=Bernoulli)
 
     def __post_init__(self) -> None:
         checks.whole("arms", self.arms, 2)
@@ -120,7 +120,7 @@ class Known:
         return self.game
 
     def sized(self, agents: int) -> Known | None:
-        """Return the same agents several times, if that comes to so many; with the law of a fixed panel there is none."""
+        """Return every agent several times, if that comes to so many; None where the law fixes who there is."""
         if agents % self.game.agents or self.game.rewards.means() is not None:
             return None
         rows = np.arange(agents) % self.game.agents
@@ -151,9 +151,10 @@ class Drawn:
     def sized(self, agents: int) -> Drawn | None:
         """Return the same makers for another number, if they say how many they make, as `instances.Family` does."""
         maker: Any = self.maker
-        if not is_dataclass(maker) or "agents" not in {field.name for field in fields(maker)}:
+        if not is_dataclass(maker) or "agents" not in {part.name for part in fields(maker)}:
             return None
-        return Drawn(replace(maker, agents=agents))  # type: ignore[type-var]
+        resized: Any = replace(maker, agents=agents)  # type: ignore[type-var]
+        return Drawn(resized)
 
     def centre(self) -> Game:
         """Return one of them."""

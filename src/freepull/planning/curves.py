@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 from freepull.planning.forecast import Case, Forecast
 from freepull.planning.work import Work
@@ -39,6 +40,18 @@ class Curve:
     points: tuple[Point, ...]
     complete: bool = True
     """Whether there was time for all points."""
+
+    def after(self) -> Point | None:
+        """Return the next point after the trial itself, if there is one."""
+        return self._beside(self.points)
+
+    def before(self) -> Point | None:
+        """Return the last point before the trial itself, if there is one."""
+        return self._beside(self.points[::-1])
+
+    @staticmethod
+    def _beside(points: tuple[Point, ...]) -> Point | None:
+        return next((point for own, point in pairwise(points) if own.planned), None)
 
 
 Variant = tuple[float, Case]

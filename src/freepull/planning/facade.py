@@ -68,7 +68,7 @@ def plan(
     horizon
         T: how often every agent acts.
     arms, agents
-        K and M. A log has its own arms; without ``agents`` it is about the logged agents, with it about others like them.
+        K and M. A log has its own arms, and is about the logged agents; with ``agents``, about others like them.
     gap
         How far the best arm is ahead of the next on average over the agents, or K − 1 gaps, one for every other arm.
     means
@@ -83,7 +83,7 @@ def plan(
     game
         A game that is known, or a function that draws one from beliefs of your own.
     delta, principal
-        The error probability of the default principal, `Certified(0.05)` with offers to each; or a principal of your own.
+        The error probability of the default principal, `Certified(0.05)` with offers to each; or another principal.
     strategy, answers
         How agents pick (`AlphaUCB(2)`) and answer offers (`Always()`); of several, every agent has one, in turn.
     price
@@ -125,7 +125,9 @@ def plan(
         workers=workers if workers is None else checks.whole("workers", workers, 1),
     )
     cost = None if price is None else Price.read(price)
-    work = Work(checks.real("seconds", seconds, 0.0, open_low=True), runs if runs is None else checks.whole("runs", runs, 20))
+    work = Work(
+        checks.real("seconds", seconds, 0.0, open_low=True), runs if runs is None else checks.whole("runs", runs, 20)
+    )
     at_once = first(case)
 
     def made(found: Simulated) -> Plan:

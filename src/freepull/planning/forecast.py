@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -95,8 +96,7 @@ class Forecast:
     @property
     def tight(self) -> bool:
         """Whether more runs would hardly move the ends of the 90 % range."""
-        low, high = self.range(0.9)
-        allowed = max(TIGHT * high, FEW)
+        allowed = max(TIGHT * self.quantile(0.95), FEW)
         return all(self._limits(p) <= allowed for p in (0.05, 0.95))
 
     def _limits(self, p: float) -> float:
@@ -160,5 +160,5 @@ class Case:
             frame["decided_at"].cast(float).fill_null(math.nan).to_numpy(),
         )
 
-    def _in_turn(self, parts: tuple[object, ...]) -> object:
+    def _in_turn(self, parts: tuple[Any, ...]) -> Any:
         return parts[0] if len(parts) == 1 else [parts[m % len(parts)] for m in range(self.agents)]

@@ -25,7 +25,9 @@ class Price:
         """Read a price."""
         found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([^\s\d.,+-]+)\s*", text) if isinstance(text, str) else None
         if found is None or not Decimal(found[1]) > 0:
-            raise InvalidInput(f"price must be an amount above 0 and a currency, as in '0.50 EUR', got {checks.shown(text)}.")
+            raise InvalidInput(
+                f"price must be an amount above 0 and a currency, as in '0.50 EUR', got {checks.shown(text)}."
+            )
         return cls(Decimal(found[1]), found[2])
 
     def of(self, bonuses: float) -> str:
@@ -58,7 +60,7 @@ def rounded(value: float) -> int:
     """Return two significant digits, rounded up: no search is sharper."""
     if value < 10:
         return math.ceil(value)
-    digits = 10 ** (math.floor(math.log10(value)) - 1)
+    digits = int(10 ** (math.floor(math.log10(value)) - 1))
     return math.ceil(value / digits) * digits
 
 
