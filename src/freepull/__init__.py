@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from freepull.version import __version__ as __version__
 
 if TYPE_CHECKING:
-    from freepull import agents, answers, charts, errors, instances, rewards, studies
+    from freepull import agents, answers, charts, errors, instances, pages, rewards, studies
     from freepull.game import Game
     from freepull.planning import Plan, plan
     from freepull.principal import Grounds, Offer, Principal, Trial, Verdict, personalised, protocols, rules
@@ -25,6 +25,7 @@ _HOME = {
     "charts": "freepull.charts",
     "errors": "freepull.errors",
     "instances": "freepull.instances",
+    "pages": "freepull.pages",
     "rewards": "freepull.rewards",
     "observe": "freepull.principal.schedules",
     "protocols": "freepull.principal.protocols",
@@ -58,6 +59,7 @@ __all__ = [
     "errors",
     "instances",
     "observe",
+    "pages",
     "personalised",
     "plan",
     "protocols",

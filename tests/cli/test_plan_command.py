@@ -76,7 +76,7 @@ def test_a_log_is_planned_from_and_must_not_be_imported(tmp_path: Path) -> None:
     (tmp_path / "past.csv").write_text(LOG + "7,1,9\n")
     done = freepull("plan", "--log", "past.csv", "--horizon", "30", "--quick", cwd=tmp_path)
     assert done.returncode == 0
-    assert "Do not import the log of this plan into the trial" in done.stdout
+    assert "Do not import this log into the trial" in done.stdout
     assert done.stderr == "note: 1 of 201 rows of the log are left out: line 202 (reward 9 is outside [0, 1]).\n"
 
 

@@ -18,6 +18,11 @@ def plan() -> fp.Plan:
     return fp.plan(arms=2, agents=20, horizon=40, gap=0.15, runs=40, price="0.50 EUR")
 
 
+@pytest.fixture(scope="module")
+def page(plan: fp.Plan) -> str:
+    return plan_page(plan)
+
+
 class Balance(HTMLParser):
     """Complains where tags do not close as they were opened."""
 
@@ -33,8 +38,7 @@ class Balance(HTMLParser):
         assert self.open.pop() == tag
 
 
-def test_the_page_has_every_figure_with_its_source_and_every_curve(plan: fp.Plan) -> None:
-    page = plan_page(plan)
+def test_the_page_has_every_figure_with_its_source_and_every_curve(plan: fp.Plan, page: str) -> None:
     for row in plan.rows():
         assert row.value in page
         assert row.source in page
@@ -45,8 +49,7 @@ def test_the_page_has_every_figure_with_its_source_and_every_curve(plan: fp.Plan
     assert page.count("class=plan") == 4
 
 
-def test_it_asks_nothing_of_any_host(plan: fp.Plan) -> None:
-    page = plan_page(plan)
+def test_it_asks_nothing_of_any_host(page: str) -> None:
     pictures = re.findall(r'src="data:image/svg\+xml;base64,([^"]+)"', page)
     assert len(pictures) == page.count("src=") == 4
     bare = re.sub(r'src="data:[^"]+"', "", page)
@@ -57,12 +60,12 @@ def test_it_asks_nothing_of_any_host(plan: fp.Plan) -> None:
         assert not re.search(r'href="(?!#)', svg)
 
 
-def test_tags_close_and_phones_are_told_their_width(plan: fp.Plan) -> None:
+def test_tags_close_and_phones_are_told_their_width(page: str) -> None:
     parser = Balance()
-    parser.feed(plan_page(plan))
+    parser.feed(page)
     assert parser.open == []
-    assert 'name="viewport"' in plan_page(plan)
-    assert "@media print" in plan_page(plan)
+    assert 'name="viewport"' in page
+    assert "@media print" in page
 
 
 def test_what_people_wrote_is_text_not_markup(plan: fp.Plan) -> None:
@@ -73,8 +76,8 @@ def test_what_people_wrote_is_text_not_markup(plan: fp.Plan) -> None:
     assert page.count("&lt;script&gt;") == 4
 
 
-def test_the_same_plan_gives_the_same_page(plan: fp.Plan) -> None:
-    assert plan_page(plan) == plan_page(plan)
+def test_the_same_plan_gives_the_same_page(plan: fp.Plan, page: str) -> None:
+    assert plan_page(plan) == page
 
 
 def test_a_plan_by_formulas_has_a_page_too() -> None:

@@ -94,6 +94,7 @@ def test_the_centre_is_the_guess_itself() -> None:
         ({"spread": 0.6}, "spread"),
         ({"error": -0.1}, "error"),
         ({"rewards": "coins"}, "rewards"),
+        ({"rewards": fp.rewards.TruncatedNormal(0.1)}, "rewards"),
         ({"rewards": fp.rewards.Categorical([0, 1], [[[0.5, 0.5], [0.5, 0.5]]])}, "rewards"),
     ],
 )

@@ -72,6 +72,8 @@ def test_numbers_of_agents_are_where_time_and_free_pulls_begin_to_suffice(offers
 def test_where_arms_tie_no_number_of_agents_is_enough() -> None:
     at = sketch(fp.Game([[0.5, 0.5]]), EACH, 100)
     assert agents_for_free(at) == math.inf
+    sure = sketch(fp.Game([[1.0, 0.0]]), EACH, 100)
+    assert (sure.spend, sure.share, sure.possible) == (0.0, 0.0, True)
 
 
 def test_only_rules_with_a_forecast_are_planned_for() -> None:
@@ -92,6 +94,8 @@ def test_the_fixed_test_of_two_arms_is_the_textbook_one() -> None:
     z = 1.6448536 + 1.2815516
     assert fixed_test(game, 0.05, 0.9) == pytest.approx(2 * z**2 * (0.25 + 0.24) / 0.01, rel=2e-3)
     assert fixed_test(fp.Game([[0.5, 0.5]]), 0.05, 0.9) == math.inf
+    many = fp.Game(np.tile(game.means, (5_000, 1)))
+    assert fixed_test(many, 0.05, 0.9) == fixed_test(game, 0.05, 0.9)  # a part of many can stand for all
 
 
 def test_the_fixed_test_names_the_best_arm_as_often_as_it_says() -> None:

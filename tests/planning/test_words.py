@@ -47,3 +47,9 @@ def test_prices_are_exact() -> None:
     assert words.spend(math.inf, price) == "∞"
     assert words.pulls([1, 2, 3, 4, 5, 6, 7]) == "1 / 2 / 3 / 4 / 5 / 6 / …"
     assert words.agents(math.inf) == "no number"
+
+
+def test_ranges_are_rounded_outwards() -> None:
+    assert words.between(0.8, 9.2) == "0 to 10"
+    assert words.between(0.8, 9.2, words.Price.read("2 EUR")) == "0 to 10 (20.00 EUR)"
+    assert (words.people(1), words.people(2000)) == ("1 agent", "2,000 agents")

@@ -53,7 +53,7 @@ def command(
         float | None, typer.Option(help="How far off the guesses may be [0.25: a quarter].", rich_help_panel=KNOWN)
     ] = None,
     rewards: Annotated[
-        str | None, typer.Option(help=f"Reward law: {choices('rewards')} [bernoulli].", rich_help_panel=KNOWN)
+        str | None, typer.Option(help="Reward law: bernoulli or beta:concentration [bernoulli].", rich_help_panel=KNOWN)
     ] = None,
     log: Annotated[
         Path | None, typer.Option(help="Past observations, CSV or Parquet: agent, arm, reward.", rich_help_panel=KNOWN)

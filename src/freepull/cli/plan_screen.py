@@ -8,7 +8,7 @@ from rich.table import Table
 from freepull.cli.screen import console
 from freepull.planning import Plan
 from freepull.planning.curves import Curve
-from freepull.planning.words import count, percent
+from freepull.planning.words import between, count, percent
 
 TITLES = {
     "agents": "more or fewer agents",
@@ -57,8 +57,7 @@ def _curve(title: str, curve: Curve) -> None:
         column.justify = "right"
     for point in curve.points:
         found = point.forecast
-        low, high = found.range(0.9)
-        cells = (f"{point.x:,g}", count(found.mean), f"{count(low)} to {count(high)}", percent(found.chance[0]))
+        cells = (f"{point.x:,g}", count(found.mean), between(*found.range(0.9)), percent(found.chance[0]))
         table.add_row(*cells, f"{found.runs:,}", style="bold" if point.planned else None)
     console.print(table)
     if not curve.complete:

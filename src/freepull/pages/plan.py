@@ -15,7 +15,7 @@ from freepull.charts import chance_by_budget, spend_by_agents, spend_by_horizon,
 from freepull.planning import Plan
 from freepull.planning.curves import CHANCE, Curve, Point
 from freepull.planning.first import POWER
-from freepull.planning.words import count, percent
+from freepull.planning.words import between, percent
 
 STYLE = """
 body{font:16px/1.5 system-ui,sans-serif;color:#111;background:#fff;max-width:46rem;margin:2rem auto;padding:0 1rem}
@@ -100,8 +100,7 @@ def _curve(plan: Plan, name: str, curve: Curve) -> list[str]:
 
 def _point(plan: Plan, point: Point) -> str:
     found = point.forecast
-    low, high = found.range(0.9)
-    shown = [f"{point.x:,g}", plan.money(found.mean), f"{count(low)} to {count(high)}"]
+    shown = [f"{point.x:,g}", plan.money(found.mean), between(*found.range(0.9))]
     shown += [percent(found.chance[0]), f"{found.runs:,}"]
     cells = "".join(f'<td class="n">{escape(cell)}</td>' for cell in shown)
     return f"<tr{' class=plan' if point.planned else ''}>{cells}</tr>"

@@ -62,8 +62,7 @@ class Plan:
         rate, low, high = found.chance
         rows = [Row("expected spend", self.money(found.mean), source)]
         for share in SHARES:
-            a, b = found.range(share)
-            rows.append(Row(f"{100 * share:g} % range", f"{words.count(a)} to {self.money(b)}", source))
+            rows.append(Row(f"{100 * share:g} % range", words.between(*found.range(share), self.price), source))
         rows.append(Row("pays nothing", words.percent(found.free), source))
         chance = f"{words.percent(rate)} ({words.percent(low)} to {words.percent(high)})"
         rows.append(Row(f"certified by step {horizon:,}", chance, source))
@@ -110,8 +109,7 @@ class Plan:
         if self.forecast is None:
             told = f"not shown: {at.doubt}"
             if at.spend is not None and at.range is not None:
-                low, high = at.range
-                told = f"{self.money(at.spend)} ({words.count(low)} to {words.count(high)}, as the guesses are off)"
+                told = f"{self.money(at.spend)} ({words.between(*at.range)}, as the guesses are off)"
             rows.append(Row("spend", told, FORMULA))
             rows.append(Row("agents: enough time", words.agents(at.agents_needed), FORMULA))
             rows.append(Row("agents: free", words.agents(at.agents_free), FORMULA))

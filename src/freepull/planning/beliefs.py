@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from freepull import checks
 from freepull.errors import InvalidInput
 from freepull.game import Game
-from freepull.rewards import Bernoulli, Law
+from freepull.rewards import Bernoulli, Law, TruncatedNormal
 from freepull.shrinkage import Posterior
 
 Array = NDArray[np.float64]
@@ -63,8 +63,9 @@ class Guess:
         checks.real("spread", self.spread, 0.0, 0.5)
         checks.real("error", self.error, 0.0, 1.0)
         checks.instance("rewards", self.rewards, Law, "a reward law such as freepull.rewards.Beta(10)")
-        if self.rewards.means() is not None:
-            raise InvalidInput(f"rewards must be a law without means of its own, got {checks.shown(self.rewards)}.")
+        if self.rewards.means() is not None or isinstance(self.rewards, TruncatedNormal):
+            must = "rewards must be a law that can have any mean in [0, 1], such as Bernoulli() or Beta(10)"
+            raise InvalidInput(f"{must}, got {checks.shown(self.rewards)}.")
         if len(self.gaps) not in (1, self.arms - 1):
             raise InvalidInput(f"gap must be one number, or {self.arms - 1}, one for every other arm; got {self.gaps}.")
         for gap in self.gaps:

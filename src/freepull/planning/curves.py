@@ -13,7 +13,7 @@ from freepull.principal.schedules import Share
 
 CHANCE = 0.95
 """What counts as sure enough."""
-CLOSE = 1.15
+CLOSE = 1.25
 """How near the search comes to the number of agents."""
 LARGEST = 1 << 10
 """The search goes up to this many times the planned number of agents."""

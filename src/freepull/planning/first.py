@@ -35,6 +35,7 @@ class First:
     kappa: int
     agents_needed: float
     agents_free: float
+    """Medians over what is believed."""
     lower_bound: float
     fixed_test: float
     alpha_ucb: bool
@@ -68,8 +69,8 @@ def first(case: Case) -> First:
         needed=tuple(at.needed[order].tolist()),
         natural=tuple(at.natural.mean(axis=0)[order].tolist()),
         kappa=at.kappa,
-        agents_needed=formulas.agents_for_certainty(at),
-        agents_free=formulas.agents_for_free(at),
+        agents_needed=float(np.median([formulas.agents_for_certainty(one) for one in drawn])),
+        agents_free=float(np.median([formulas.agents_for_free(one) for one in drawn])),
         lower_bound=float(bound),
         fixed_test=formulas.fixed_test(centre, delta, POWER),
         alpha_ucb=len(learners) == len(case.strategies),

@@ -54,7 +54,8 @@ class Sketch:
     @property
     def share(self) -> float:
         """The share of the needed pulls that has to be bought."""
-        return float(self.missing.sum() / (self.needed.sum() * len(self.natural)))
+        needed = float(self.needed.sum()) * len(self.natural)
+        return float(self.missing.sum()) / needed if needed > 0 else 0.0
 
     @property
     def possible(self) -> bool:
@@ -126,7 +127,8 @@ def fixed_test(game: Game, delta: float, power: float) -> float:
 
     As many of every arm by every agent, a number n fixed beforehand, one look at the end. The best arm is named if it
     beats every rival by a one-sided z-test at δ/(K−1), and n is the smallest with which that fails with probability at
-    most 1 − ``power`` (a union over rivals). Agents' own choices play no part, so every pull is paid for.
+    most 1 − ``power`` (a union over rivals). Agents' own choices play no part, so every pull is paid for. n may be a
+    fraction, as if a part of the agents could stand for all.
 
     >>> round(fixed_test(Game([[0.5, 0.4]]), 0.05, 0.9))
     839
@@ -141,7 +143,7 @@ def fixed_test(game: Game, delta: float, power: float) -> float:
     def fails(n: float) -> float:
         return sum(normal.cdf(z - gap * math.sqrt(n / spread)) for gap, spread in rivals if spread > 0)
 
-    low, high = 1.0, 1.0
+    low, high = 0.0, 1e-6
     while fails(high) > 1 - power:
         low, high = high, 2 * high
     while high - low > 1e-3 * high:

@@ -12,8 +12,8 @@ from freepull.planning.words import Price
 HOPELESS = 0.05
 """Below this chance of a certified answer a wish is called impossible."""
 SAME_LOG = (
-    "Do not import the log of this plan into the trial: whatever is planned from rewards may count only later ones, so "
-    "the trial must start with new observations."
+    "Do not import this log into the trial: a plan must be fixed before the first reward that counts, so the trial may "
+    "use only what is observed after the plan."
 )
 
 
@@ -38,19 +38,18 @@ def sentences(
 
 
 def _headline(case: Case, found: Forecast, price: Price | None) -> str:
-    low, high = found.range(0.9)
     middle = found.decided(0.5) if found.chance[0] >= HOPELESS else None
     when = "" if middle is None else f", half of these by step {middle:,.0f}"
     return (
-        f"Expect to pay {words.spend(found.mean, price, ' bonuses')}; 9 of 10 such trials pay {words.count(low)} to "
-        f"{words.spend(high, price)}. {words.percent(found.chance[0])} end with a certified answer within "
-        f"{case.horizon:,} steps{when}."
+        f"Expect to pay {words.spend(found.mean, price, ' bonuses')}; 9 of 10 such trials pay "
+        f"{words.between(*found.range(0.9), price)}. {words.percent(found.chance[0])} end with a certified answer "
+        f"within {case.horizon:,} steps{when}."
     )
 
 
 def _wish(case: Case, chance: float, needed: int | None) -> str:
     """Say what cannot be had, and with how many agents it could."""
-    whom = f"With {case.agents:,} agents acting {case.horizon:,} times, {_target(case)}"
+    whom = f"With {words.people(case.agents)} acting {case.horizon:,} times, {_target(case)}"
     at = f"at δ = {case.principal.rule.delta:g}"
     if chance < HOPELESS:
         cannot = f"{whom} cannot be certified {at}" + (f" ({words.percent(chance)} of trials)" if chance else "")
@@ -62,7 +61,7 @@ def _wish(case: Case, chance: float, needed: int | None) -> str:
 def _by_formula(case: Case, at_once: First, price: Price | None) -> list[str]:
     told = []
     if at_once.possible < 0.5:
-        whom = f"With {case.agents:,} agents acting {case.horizon:,} times, {_target(case)}"
+        whom = f"With {words.people(case.agents)} acting {case.horizon:,} times, {_target(case)}"
         could = at_once.agents_needed
         rest = f"; about {words.rounded(could):,} agents could" if could < 1e9 else ""
         told.append(f"{whom} can hardly be certified at δ = {case.principal.rule.delta:g}, by the formulas{rest}.")

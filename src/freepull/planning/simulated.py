@@ -12,9 +12,9 @@ from freepull.planning.forecast import Case, Forecast
 from freepull.planning.work import Work
 from freepull.principal.schedules import Share
 
-OWN, OBSERVING, DELTA, EPSILON, HORIZON, AGENTS = 0.3, 0.4, 0.48, 0.56, 0.66, 1.0
+OWN, OBSERVING, DELTA, EPSILON, HORIZON, AGENTS = 0.3, 0.38, 0.45, 0.52, 0.6, 1.0
 """What share of the time is over after each part."""
-PANELS = 10
+PANELS = 8
 """How many numbers of agents are tried, about."""
 ORDER = ("agents", "horizon", "observing", "delta", "epsilon")
 

@@ -56,6 +56,16 @@ def spend(bonuses: float, price: Price | None, unit: str = "") -> str:
     return f"{count(bonuses)}{unit}{paid}"
 
 
+def between(low: float, high: float, price: Price | None = None) -> str:
+    """Show a range of spends; bonuses are whole, so its ends are rounded outwards."""
+    return f"{count(math.floor(low))} to {spend(math.ceil(high), price)}"
+
+
+def people(number: int) -> str:
+    """Show a number of agents."""
+    return f"{number:,} agent{'' if number == 1 else 's'}"
+
+
 def rounded(value: float) -> int:
     """Return two significant digits, rounded up: no search is sharper."""
     if value < 10:

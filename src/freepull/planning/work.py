@@ -12,6 +12,8 @@ FIRST, MOST = 16, 4096
 """Runs of the trial itself: in its first batch, and at most."""
 LEAST, POINT = 32, 256
 """Runs of a variant: so many at least, or none, and at most."""
+STEPS, DEARER = 20_000_000, 8
+"""With a fixed number of runs, a variant may take so many steps of agents, or so many times those of the trial."""
 HASTE = 3.0
 """A variant whose first runs seem to take so many times its share of the time is left out."""
 
@@ -28,12 +30,15 @@ class Work:
     began: float = field(default_factory=time.perf_counter)
     cost: float = 0.0
     """Seconds that one step of one agent takes."""
+    own: int = 0
+    """Steps that a variant may take with a fixed number of runs."""
     ready: set[type] = field(default_factory=set)
     """Rules whose kernels have been compiled and loaded; that is not part of the time."""
 
     def trial(self, case: Case, share: float) -> Forecast:
         """Simulate the trial itself, until its range is tight or its share of the time is over."""
         if self.runs is not None:
+            self.own = DEARER * self.runs * case.agents * case.horizon
             return self._batch(case, 0, self.runs)
         found = self._batch(case, 0, FIRST)
         while not found.tight and found.runs < MOST:
@@ -48,7 +53,8 @@ class Work:
     def point(self, case: Case, seconds: float) -> Forecast | None:
         """Simulate a variant for about so many seconds; None if that is far too short."""
         if self.runs is not None:
-            return self._batch(case, 0, min(self.runs, POINT))
+            runs = min(self.runs, POINT)
+            return self._batch(case, 0, runs) if runs * case.agents * case.horizon <= max(self.own, STEPS) else None
         if type(case.principal.rule) in self.ready and LEAST * self._price(case) > HASTE * seconds:
             return None
         began = time.perf_counter()
