@@ -198,6 +198,12 @@ def test_control_c_keeps_what_was_finished(monkeypatch: pytest.MonkeyPatch) -> N
     assert plan.forecast is not None
     assert "interrupted" in plan.sentences[-1]
     assert simulated.ORDER[0] not in plan.curves
+    calls.clear()
+    half = fp.plan(**SMALL)
+    assert half.provenance["interrupted"]
+    assert half.forecast is not None
+    assert half.forecast.runs == 32  # one run to load the kernels, then batches of 16 and 16
+    assert half.curves == {}
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,16 @@ from freepull.planning import words
 
 @pytest.mark.parametrize(
     ("value", "shown"),
-    [(0, "0"), (0.26, "0.3"), (4.04, "4.0"), (12.6, "13"), (12345.6, "12,346"), (math.inf, "∞"), (math.nan, "–")],
+    [
+        (0, "0"),
+        (0.02, "< 0.1"),
+        (0.26, "0.3"),
+        (4.04, "4.0"),
+        (12.6, "13"),
+        (12345.6, "12,346"),
+        (math.inf, "∞"),
+        (math.nan, "–"),
+    ],
 )
 def test_counts(value: float, shown: str) -> None:
     assert words.count(value) == shown

@@ -37,7 +37,8 @@ def simulated(case: Case, at_once: First, work: Work, with_curves: bool) -> Simu
         warnings.filterwarnings("ignore", message="interrupted: ")
         try:
             found.forecast = work.trial(case, OWN if with_curves else 1.0)
-            if with_curves:
+            found.interrupted = work.interrupted
+            if with_curves and not found.interrupted:
                 _fill(found, found.forecast, case, at_once, work)
         except KeyboardInterrupt:
             found.interrupted = True

@@ -39,6 +39,8 @@ def count(value: float) -> str:
     """Show a number of pulls, agents or bonuses."""
     if not math.isfinite(value):
         return "–" if math.isnan(value) else "∞"
+    if 0.0 < value < 0.05:
+        return "< 0.1"
     return f"{value:,.0f}" if value >= 10 or value == int(value) else f"{value:.1f}"
 
 

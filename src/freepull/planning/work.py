@@ -30,6 +30,8 @@ class Work:
     began: float = field(default_factory=time.perf_counter)
     cost: float = 0.0
     """Seconds that one step of one agent takes."""
+    interrupted: bool = False
+    """Whether the runs of the trial itself were cut short by Ctrl-C."""
     own: int = 0
     """Steps that a variant may take with a fixed number of runs."""
     ready: set[type] = field(default_factory=set)
@@ -47,7 +49,11 @@ class Work:
             more = min(found.runs, MOST - found.runs, max(FIRST, int(left / self._price(case))))
             if left <= 0:
                 break
-            found = found.joined(self._batch(case, found.runs, more))
+            try:
+                found = found.joined(self._batch(case, found.runs, more))
+            except KeyboardInterrupt:
+                self.interrupted = True
+                break
         return found
 
     def point(self, case: Case, seconds: float) -> Forecast | None:
