@@ -48,7 +48,9 @@ x,,,0.5
 y,"two
 lines",ann,0.5
 y,,ann,1.5
-y,,ann,-0.1
+y,"a
+b
+c",ann,-0.1
 y,,ann,many
 y,,ann,
 y,,ann,nan
@@ -67,10 +69,10 @@ def test_unusable_rows_are_named_with_their_line_and_left_out(tmp_path: Path) ->
         (4, "no arm"),
         (8, "reward 1.5 is outside [0, 1]"),
         (9, "reward -0.1 is outside [0, 1]"),
-        (10, "reward many is not a number"),
-        (11, "no reward"),
-        (12, "reward nan is not a number"),
+        (12, "reward many is not a number"),
         (13, "no reward"),
+        (14, "reward nan is not a number"),
+        (15, "no reward"),
     )
     assert past.pulls.tolist() == [[1, 1]]
     assert past.describe()["unusable"][0] == {"where": 3, "why": "no agent"}
@@ -78,7 +80,7 @@ def test_unusable_rows_are_named_with_their_line_and_left_out(tmp_path: Path) ->
 
 def test_the_warning_names_the_first_few_and_counts_the_rest(tmp_path: Path) -> None:
     (tmp_path / "bad.csv").write_text(BAD)
-    with pytest.warns(UnusableRows, match=r"line 10 \(reward many is not a number\) and 3 more\.$"):
+    with pytest.warns(UnusableRows, match=r"line 12 \(reward many is not a number\) and 3 more\.$"):
         read(tmp_path / "bad.csv")
 
 

@@ -12,7 +12,7 @@ from calibration_worlds import world
 import freepull as fp
 from freepull.fluid import natural_pulls
 
-SEED = 2026
+SEED = 2027
 SETTINGS, TRIALS, RUNS = 400, 20, 199
 """Worlds, true trials in each, and runs behind each plan."""
 FLUID_GAMES = 12
@@ -30,8 +30,8 @@ class Tried:
     """Where each spend lies in the plan's distribution, in [0, 1]; ties are broken at random."""
     inside: tuple[bool, ...]
     """Whether each lies within the 90 % range as printed, ends included."""
-    middle: float
-    """The plan's median spend."""
+    planned: float
+    """The plan's expected spend."""
     certain: float
     """The plan's chance of a certified answer."""
     certified: float
@@ -62,7 +62,7 @@ def tried(number: int, seed: int = SEED, runs: int = RUNS, trials: int = TRIALS,
         family=at.family,
         places=tuple(plan.forecast.position(x, float(u)) for x, u in zip(paid, luck, strict=True)),
         inside=tuple(low <= x <= high for x in paid),
-        middle=plan.forecast.quantile(0.5),
+        planned=plan.forecast.mean,
         certain=plan.forecast.chance[0],
         certified=float(true.frame["certified"].mean()),  # type: ignore[arg-type]
         formula=plan.first.spend,

@@ -76,13 +76,13 @@ def _fluid(found: Found) -> str:
 
 
 def _formulas(found: Found) -> str:
-    ratios = [row.formula / row.middle for row in found.rows if row.formula is not None and row.middle > 0]
+    ratios = [row.formula / row.planned for row in found.rows if row.formula is not None and row.planned > 0]
     if not ratios:
         return "shown nowhere"
     low, middle, high = np.quantile(ratios, [0.05, 0.5, 0.95])
     return (
-        f"shown in {len(ratios)} of {len(found.rows)} settings; there the formula is {middle:.2f} times the median of "
-        f"the simulation (90 % of them: {low:.2f} to {high:.2f})"
+        f"shown in {len(ratios)} of {len(found.rows)} settings; there the formula is {middle:.2f} times what the "
+        f"simulation expects (90 % of them: {low:.2f} to {high:.2f})"
     )
 
 

@@ -16,9 +16,9 @@ from freepull.past import Past
 from freepull.rewards import Bernoulli, Beta, Law
 
 Array = NDArray[np.float64]
-GRID = 0.5 * (np.arange(1, 61) / 60) ** 2
-"""Candidates of τ and ω, closer together near 0."""
-SPACING = np.diff(GRID, prepend=0.0)
+_EDGES = 0.5 * (np.arange(61) / 60) ** 2
+GRID, SPACING = 0.5 * (_EDGES[1:] + _EDGES[:-1]), np.diff(_EDGES)
+"""Candidates of τ and ω, closer together near 0, and the width that each stands for."""
 PRIOR_PULLS = 3.0
 """Pulls that the pooled variance counts for in the variance of one arm, as in the rules."""
 
@@ -55,6 +55,11 @@ class Posterior:
     def spread(self) -> float:
         """τ̂: how much agents differ, the posterior mean."""
         return float(GRID @ self._joint.sum(axis=1))
+
+    @cached_property
+    def arms_spread(self) -> float:
+        """ω̂: how much arms differ, the posterior mean."""
+        return float(GRID @ self._joint.sum(axis=0))
 
     def means(self) -> Array:
         """μ̃_km = (S_km + ν_k·a_k)/(N_km + ν_k), ν_k = W_k/τ̂²: the fewer pulls, the closer to the arm's a_k."""

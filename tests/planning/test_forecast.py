@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -76,7 +77,7 @@ CASE = Case(
     arms=2,
     principal=fp.Principal(fp.rules.Certified(0.1), offers="each"),
     horizon=120,
-    strategies=(fp.agents.AlphaUCB(), fp.agents.Greedy()),
+    strategies=(fp.agents.AlphaUCB(), fp.agents.Greedy()) * 2,
     answers=(fp.answers.Always(),),
     seed=3,
     workers=None,
@@ -86,7 +87,7 @@ CASE = Case(
 def test_a_forecast_is_the_simulation_of_games_drawn_from_what_is_believed() -> None:
     found = CASE.forecast(range(20)).joined(CASE.forecast(range(20, 50)))
     same = fp.simulate(
-        CASE.beliefs, principal=CASE.principal, horizon=120, runs=50, seed=3, agents=list(CASE.strategies) * 2
+        CASE.beliefs, principal=CASE.principal, horizon=120, runs=50, seed=3, agents=list(CASE.strategies)
     )
     assert found.paid.tolist() == same.frame["paid"].to_list()
     assert found.certified.tolist() == same.frame["certified"].to_list()
@@ -94,6 +95,27 @@ def test_a_forecast_is_the_simulation_of_games_drawn_from_what_is_believed() -> 
     assert at == same.frame["decided_at"].to_list()
     assert found.runs == 50
     assert len(set(found.paid.tolist())) > 5
+
+
+def test_of_several_strategies_every_agent_has_one_at_random(monkeypatch: pytest.MonkeyPatch) -> None:
+    some = replace(
+        CASE, strategies=(fp.agents.AlphaUCB(), fp.agents.Greedy()), agents=200, beliefs=Guess(2, 200, (0.2,))
+    )
+    seen: list[list[str]] = []
+    real = fp.simulate
+
+    def noting(*args: Any, **kwargs: Any) -> Any:
+        seen.append([type(agent).__name__ for agent in kwargs["agents"]])
+        return real(*args, **kwargs)
+
+    monkeypatch.setattr("freepull.simulation.simulate", noting)
+    whole = some.forecast(range(24))
+    assert len(seen) == 3
+    for kinds in seen:
+        assert abs(kinds.count("Greedy") - 100) < 5.5 * math.sqrt(50)
+    assert seen[0] != seen[1]
+    parts = some.forecast(range(10)).joined(some.forecast(range(10, 24)))
+    assert parts.paid.tolist() == whole.paid.tolist()
 
 
 def test_a_case_can_be_resized_if_something_is_believed_of_others() -> None:

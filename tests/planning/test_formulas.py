@@ -20,7 +20,7 @@ EACH = fp.Principal(Certified(0.05), offers="each")
 def test_the_need_is_that_of_the_page() -> None:
     at = sketch(GAME, EACH, 1_000)
     s = GAME.variances.sum(axis=0) / 4
-    beta = math.log(20) + 2
+    beta = math.log(20) + 1
     second, third = (2.1 * beta * (s[0] + s[j]) / gap**2 for j, gap in ((1, 0.05), (2, 0.25)))
     assert at.needed == pytest.approx([second, second, third])
     assert at.natural == pytest.approx(natural_pulls(GAME.means, 500))

@@ -73,10 +73,10 @@ def command(
         str | None, typer.Option(help='What a bonus costs, as in "0.50 EUR".', rich_help_panel=PRINCIPAL)
     ] = None,
     strategy: Annotated[
-        list[str], typer.Option(help=f"{choices('agents')}; of several, in turn.", rich_help_panel=PEOPLE)
+        list[str], typer.Option(help=f"{choices('agents')}; of several, at random.", rich_help_panel=PEOPLE)
     ] = ["alpha-ucb:2"],  # noqa: B006
     answers: Annotated[
-        list[str], typer.Option(help=f"{choices('answers')}; of several, in turn.", rich_help_panel=PEOPLE)
+        list[str], typer.Option(help=f"{choices('answers')}; of several, at random.", rich_help_panel=PEOPLE)
     ] = ["always"],  # noqa: B006
     quick: Annotated[bool, typer.Option("--quick", help="Only formulas, at once.", rich_help_panel=RUN)] = False,
     seconds: Annotated[float, typer.Option(help="About how long to simulate.", rich_help_panel=RUN)] = 15.0,

@@ -192,9 +192,12 @@ class Logged:
 
     def words(self) -> str:
         """Say in words what is believed."""
-        past = self.posterior.past
+        past, posterior = self.posterior.past, self.posterior
         whom = "these agents themselves" if self.agents is None else "others like them"
-        return f"a log of {past.pulls.sum():,} pulls by {len(past.agents):,} agents, about {whom}"
+        return (
+            f"what a log of {past.pulls.sum():,} pulls by {len(past.agents):,} agents says about {whom}: they differ "
+            f"by about {posterior.spread:.2g}, arms by about {posterior.arms_spread:.2g} (standard deviations)"
+        )
 
 
 def _centred(means: Array, centres: Array) -> Array:

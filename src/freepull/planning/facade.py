@@ -85,7 +85,8 @@ def plan(
     delta, principal
         The error probability of the default principal, `Certified(0.05)` with offers to each; or another principal.
     strategy, answers
-        How agents pick (`AlphaUCB(2)`) and answer offers (`Always()`); of several, every agent has one, in turn.
+        How agents pick (`AlphaUCB(2)`) and answer offers (`Always()`); of several, every agent has one, at
+        random; M of them are one each.
     price
         What one bonus costs, as in "0.50 EUR".
     quick

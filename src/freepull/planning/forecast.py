@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, reduce
+from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,9 @@ TIGHT = 0.1
 """A range is tight when the 95 % limits of both its ends are closer than this share of its upper end…"""
 FEW = 2.0
 """…or than this many bonuses."""
+TOGETHER = 8
+"""Runs in which the same agents have the same of several strategies."""
+_ASSIGNED = 0x77686F
 
 
 @dataclass(frozen=True)
@@ -125,7 +129,7 @@ class Case:
     principal: Principal
     horizon: int
     strategies: tuple[Agent, ...]
-    """How agents pick; agent m has the (m mod n)-th of n."""
+    """How agents pick: one for all, one each, or some, of which every agent has one at random."""
     answers: tuple[Answer, ...]
     seed: int
     workers: int | None
@@ -137,12 +141,18 @@ class Case:
 
     def forecast(self, runs: Sequence[int]) -> Forecast:
         """Simulate these runs."""
+        if all(len(parts) in (1, self.agents) for parts in (self.strategies, self.answers)):
+            return self._simulated(runs, 0)
+        blocks = groupby(runs, key=lambda run: run // TOGETHER)
+        return reduce(Forecast.joined, [self._simulated(list(some), block) for block, some in blocks])
+
+    def _simulated(self, runs: Sequence[int], block: int) -> Forecast:
         from freepull.simulation import simulate
 
         result = simulate(
             self.beliefs.game if isinstance(self.beliefs, Known) else self.beliefs,
-            agents=self._in_turn(self.strategies),
-            answers=self._in_turn(self.answers),
+            agents=self._assigned(self.strategies, block, 0),
+            answers=self._assigned(self.answers, block, 1),
             principal=self.principal,
             horizon=self.horizon,
             runs=runs,
@@ -160,5 +170,11 @@ class Case:
             frame["decided_at"].cast(float).fill_null(math.nan).to_numpy(),
         )
 
-    def _in_turn(self, parts: tuple[Any, ...]) -> Any:
-        return parts[0] if len(parts) == 1 else [parts[m % len(parts)] for m in range(self.agents)]
+    def _assigned(self, parts: tuple[Any, ...], block: int, purpose: int) -> Any:
+        """Return one for all, or one an agent: as given, or at random, the same for all runs of a block."""
+        if len(parts) == 1:
+            return parts[0]
+        if len(parts) == self.agents:
+            return list(parts)
+        drawn = np.random.default_rng([self.seed, block, purpose, _ASSIGNED]).integers(len(parts), size=self.agents)
+        return [parts[i] for i in drawn.tolist()]

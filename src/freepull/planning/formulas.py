@@ -22,7 +22,7 @@ from freepull.principal.setting import Setting
 Array = NDArray[np.float64]
 ENOUGH = 0.01
 """A trial counts as free by the formulas where less than this share of the pulls that it needs has to be bought."""
-RELIABLE = 0.25
+RELIABLE = 0.3
 """Below this share that has to be bought, the formulas are too close to zero to be shown."""
 MOST_AGENTS = 1e9
 
@@ -87,9 +87,9 @@ def sketch(game: Game, principal: Principal, horizon: int, alpha: float = 2.0) -
 
 
 def evidence(rule: Rule, arms: int) -> float:
-    """β, the evidence that a rule has to gather: log(1/δ) + 2 (`Certified`), log((K−1)/δ) + 2 (`Pairwise`)."""
+    """β, the evidence that a rule has to gather: log(1/δ) + 1 (`Certified`), log((K−1)/δ) + 2 (`Pairwise`)."""
     if isinstance(rule, Certified):
-        return math.log(1 / rule.delta) + 2
+        return math.log(1 / rule.delta) + 1
     if isinstance(rule, Pairwise):
         return math.log((arms - 1) / rule.delta) + 2
     raise InvalidInput(
