@@ -63,7 +63,7 @@ def test_control_c_keeps_the_finished_runs_of_a_chunk(tmp_path: Path) -> None:
     for patience in (2, 10, 40):  # on a busy machine it takes a while until a run is finished
         out = tmp_path / f"out{patience}"
         child = started("study", "run", file, "--out", out)
-        wait_for(lambda out=out: (out / "manifest.json").exists())
+        wait_for((out / "manifest.json").exists)
         time.sleep(patience)
         child.send_signal(signal.SIGINT)
         asked = time.monotonic()
