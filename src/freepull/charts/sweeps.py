@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import polars as pl
 from matplotlib.axes import Axes
@@ -18,6 +18,9 @@ DECADE = 10.0
 APART = 0.008
 """Share of the axis between the error bars of two series."""
 
+LINE = 0.04
+"""Share of the axis that a line of text takes."""
+
 
 def against(rows: pl.DataFrame, x: str, series: str = "principal", ax: Axes | None = None) -> Axes:
     """Bonuses paid against the column ``x``, one line a series, with 95 % intervals; above each the share decided.
@@ -29,6 +32,7 @@ def against(rows: pl.DataFrame, x: str, series: str = "principal", ax: Axes | No
     rows = rows.filter(pl.col("bonus").is_not_nan())
     place = _scale(rows[x].drop_nulls().unique(maintain_order=True).to_list(), ax)
     names = rows[series].unique(maintain_order=True).to_list()
+    shares: dict[Any, list[_Share]] = {}
     for i, name in enumerate(names):
         own = rows.filter(pl.col(series) == name)
         look = {"color": COLOURS[i % 8], "label": name, "linewidth": 1.4}
@@ -38,30 +42,44 @@ def against(rows: pl.DataFrame, x: str, series: str = "principal", ax: Axes | No
             beside = APART * (i - (len(names) - 1) / 2)
             at = pl.Series([place(value, beside) for value in own[x]], dtype=pl.Float64)
             _line(own.with_columns(at=at).sort("at"), {**look, "marker": MARKERS[i % 8]}, ax)
+            for value, bonus, high, decided in own.select(x, "bonus", "bonus_high", "decided").iter_rows():
+                top = bonus if math.isnan(high) else high
+                shares.setdefault(value, []).append(_Share(top, f"{100 * decided:.0f} %", COLOURS[i % 8]))
     if "lower_bound" in rows.columns:
         line = rows.filter(pl.col("lower_bound").is_not_null()).unique(x).sort(x)
-        ax.plot(
-            [place(value, 0.0) for value in line[x]],
-            line["lower_bound"],
-            color="black",
-            linestyle=":",
-            label="lower bound",
-        )
+        limit = [place(value, 0.0) for value in line[x]], line["lower_bound"]
+        ax.plot(*limit, color="black", linestyle=":", label="lower bound")
     ax.set_xlabel(x)
     ax.set_ylabel("bonuses paid, C(T); % of runs decided")
-    top = 1.12 * ax.get_ylim()[1]
-    ax.set_ylim(-0.02 * top, top)
+    top = 1.18 * ax.get_ylim()[1]
+    for value, told in shares.items():
+        _stack(place(value, 0.0), told, top, ax)
+    ax.set_ylim(-0.02 * top, max(top, ax.get_ylim()[1]))
     ax.legend(frameon=False, fontsize=8)
     return ax
+
+
+class _Share(NamedTuple):
+    """The share of runs decided, to be written above a point in the colour of its series."""
+
+    above: float
+    text: str
+    colour: str
 
 
 def _line(own: pl.DataFrame, look: dict[str, Any], ax: Axes) -> None:
     spread = [_half(own["bonus"], own["bonus_low"]), _half(own["bonus_high"], own["bonus"])]
     ax.errorbar(own["at"], own["bonus"], spread, markersize=5, capsize=3, **look)
+
+
+def _stack(at: float, shares: list[_Share], top: float, ax: Axes) -> None:
+    """Write the shares at one place from the lowest to the highest, none over another."""
+    free = -math.inf
     halo = [withStroke(linewidth=2.5, foreground="white")]
-    for at, mean, half, decided in zip(own["at"], own["bonus"], spread[1], own["decided"], strict=True):
-        above = ax.annotate(f"{100 * decided:.0f} %", (at, mean + half), (0, 3), textcoords="offset points")
-        above.set(ha="center", fontsize=7, path_effects=halo)
+    for share in sorted(shares):
+        y = max(share.above + 0.01 * top, free)
+        ax.text(at, y, share.text, ha="center", va="bottom", fontsize=7, color=share.colour, path_effects=halo)
+        free = y + LINE * top
 
 
 def _scale(values: Sequence[Any], ax: Axes) -> Callable[[Any, float], float]:

@@ -55,7 +55,7 @@ def sufficient_pulls(gap: float, arms: int, agents: int, horizon: int, delta: fl
     16·log(KT/δ)/(M·Δ_k²) + 64·log log(KT/δ)/Δ_k², on the event of Lemma 2.
 
     >>> sufficient_pulls(0.02, arms=3, agents=2, horizon=100_000, delta=0.01).condition
-    'every agent needs 799,729 pulls of both arms, and has 100,000 for all: it cannot apply within the horizon.'
+    'every agent needs 799,676 pulls of both arms, and has 100,000 for all: it cannot apply within the horizon.'
     """
     checks.real("gap", gap, 0.0, 1.0, open_low=True)
     checks.whole("agents", agents, 1)
