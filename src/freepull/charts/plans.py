@@ -12,7 +12,7 @@ from freepull.errors import InvalidInput
 from freepull.planning import Plan
 from freepull.planning.curves import CHANCE, Curve, Point
 
-DECADE = 8.0
+DECADE = 10.0
 """From this ratio of the largest to the smallest value on, the axis is logarithmic."""
 APART = 0.11
 """The share of the axis that must lie between two points for both to be named."""

@@ -131,7 +131,7 @@ def fixed_test(game: Game, delta: float, power: float) -> float:
     fraction, as if a part of the agents could stand for all.
 
     >>> round(fixed_test(Game([[0.5, 0.4]]), 0.05, 0.9))
-    839
+    840
     """
     normal, best = NormalDist(), game.best
     z = normal.inv_cdf(1 - delta / (game.arms - 1))
