@@ -114,4 +114,5 @@ def test_runs_are_done_until_the_range_is_tight_or_time_is_over(monkeypatch: pyt
     assert Work(1e-9, None).trial(CASE, 1.0).runs == 16
     assert Work(60.0, None).point(CASE, 60.0).runs == 256  # type: ignore[union-attr]
     assert Work(60.0, 50).point(CASE, 0.0).runs == 50  # type: ignore[union-attr]
-    assert Work(60.0, 50).point(replace(CASE, agents=20_000), 0.0) is None
+    assert Work(60.0, 50).point(replace(CASE, agents=20_000), 0.0).runs == 37  # type: ignore[union-attr]
+    assert Work(60.0, 50).point(replace(CASE, agents=30_000), 0.0) is None

@@ -12,7 +12,7 @@ import pytest
 
 import freepull as fp
 from freepull.errors import InvalidInput
-from freepull.planning import simulated
+from freepull.planning import simulated, words
 from freepull.planning.forecast import Case
 from freepull.planning.sentences import SAME_LOG
 
@@ -123,6 +123,10 @@ def test_impossible_wishes_get_a_sentence_with_a_number_that_works() -> None:
     better = fp.plan(**wish, agents=int(1.2 * plan.agents_needed), runs=300, curves=False, seed=5)
     assert better.forecast is not None
     assert better.forecast.chance[2] > 0.95
+    short = fp.plan(**wish, agents=4, runs=100, curves=False)
+    assert short.sentences[1].endswith(
+        f"by the formulas about {words.rounded(short.first.agents_needed):,} agents could."
+    )
     quick = fp.plan(**wish, agents=4, quick=True)
     assert "can hardly be certified" in quick.sentences[0]
     assert quick.first.doubt == "the horizon is too short"

@@ -25,6 +25,7 @@ ENOUGH = 0.01
 RELIABLE = 0.3
 """Below this share that has to be bought, the formulas are too close to zero to be shown."""
 MOST_AGENTS = 1e9
+"""More agents than this are no number."""
 
 
 @dataclass(frozen=True)

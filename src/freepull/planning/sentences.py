@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from freepull.planning import words
+from freepull.planning import formulas, words
 from freepull.planning.beliefs import Guess, Logged
 from freepull.planning.curves import CHANCE
 from freepull.planning.first import First
@@ -25,7 +25,7 @@ def sentences(
     if found is not None:
         told.append(_headline(case, found, price))
         if found.chance[0] < CHANCE:
-            told.append(_wish(case, found.chance[0], needed))
+            told.append(_wish(case, at_once, found.chance[0], needed))
     else:
         told += _by_formula(case, at_once, price)
     if not at_once.alpha_ucb and (found is None or at_once.lower_bound > 0):
@@ -47,12 +47,14 @@ def _headline(case: Case, found: Forecast, price: Price | None) -> str:
     )
 
 
-def _wish(case: Case, chance: float, needed: int | None) -> str:
-    """Say what cannot be had, and with how many agents it could."""
+def _wish(case: Case, at_once: First, chance: float, needed: int | None) -> str:
+    """Say what cannot be had, and with how many agents it could; by formulas, where the search did not get there."""
     whom = f"With {words.people(case.agents)} acting {case.horizon:,} times, {_target(case)}"
     at = f"at δ = {case.principal.rule.delta:g}"
     if chance < HOPELESS:
         cannot = f"{whom} cannot be certified {at}" + (f" ({words.percent(chance)} of trials)" if chance else "")
+        if needed is None and case.agents < at_once.agents_needed < formulas.MOST_AGENTS:
+            return f"{cannot}; by the formulas about {words.rounded(at_once.agents_needed):,} agents could."
         return cannot + (f"; about {words.rounded(needed):,} agents could, in {100 * CHANCE:g} %." if needed else ".")
     rest = f"; about {words.rounded(needed):,} agents would make it {100 * CHANCE:g} %." if needed else "."
     return f"{whom} is certified {at} in {words.percent(chance)} of trials{rest}"
@@ -63,7 +65,7 @@ def _by_formula(case: Case, at_once: First, price: Price | None) -> list[str]:
     if at_once.possible < 0.5:
         whom = f"With {words.people(case.agents)} acting {case.horizon:,} times, {_target(case)}"
         could = at_once.agents_needed
-        rest = f"; about {words.rounded(could):,} agents could" if could < 1e9 else ""
+        rest = f"; about {words.rounded(could):,} agents could" if could < formulas.MOST_AGENTS else ""
         told.append(f"{whom} can hardly be certified at δ = {case.principal.rule.delta:g}, by the formulas{rest}.")
     if at_once.doubt == "near zero":
         told.append("The formulas put the spend close to zero, where they are unreliable: simulate it.")

@@ -78,7 +78,7 @@ def rounded(value: float) -> int:
 
 def agents(value: float) -> str:
     """Show a number of agents that a formula gave."""
-    return f"about {rounded(value):,}" if math.isfinite(value) and value < 1e9 else "no number"
+    return f"about {rounded(value):,}" if math.isfinite(value) else "no number"
 
 
 def pulls(values: Sequence[float]) -> str:

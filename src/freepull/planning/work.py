@@ -12,7 +12,7 @@ FIRST, MOST = 16, 4096
 """Runs of the trial itself: in its first batch, and at most."""
 LEAST, POINT = 32, 256
 """Runs of a variant: so many at least, or none, and at most."""
-STEPS, DEARER = 20_000_000, 8
+STEPS, DEARER = 30_000_000, 8
 """With a fixed number of runs, a variant may take so many steps of agents, or so many times those of the trial."""
 HASTE = 3.0
 """A variant whose first runs seem to take so many times its share of the time is left out."""
@@ -59,8 +59,8 @@ class Work:
     def point(self, case: Case, seconds: float) -> Forecast | None:
         """Simulate a variant for about so many seconds; None if that is far too short."""
         if self.runs is not None:
-            runs = min(self.runs, POINT)
-            return self._batch(case, 0, runs) if runs * case.agents * case.horizon <= max(self.own, STEPS) else None
+            runs = min(self.runs, POINT, max(self.own, STEPS) // (case.agents * case.horizon))
+            return self._batch(case, 0, runs) if runs >= min(self.runs, LEAST) else None
         if type(case.principal.rule) in self.ready and LEAST * self._price(case) > HASTE * seconds:
             return None
         began = time.perf_counter()
