@@ -33,8 +33,9 @@ def against_delta(request: Request) -> Section:
     measured = {name: _course(rows.filter(pl.col("principal") == name)) for name in found.principals()}
     return Section(
         "2c", "Fig. 2(c): cost against δ",
-        "The toy game. The dotted line is the reference lower bound (docs/statistics.md), a yardstick: with the free pulls "
-        "up to κ, no principal can tell normal arms apart for less. The percentages are the runs decided within T.",
+        "The toy game. The dotted line is the reference lower bound (docs/statistics.md), a yardstick: with the "
+        "free pulls up to κ, no principal can tell normal arms apart for less. The percentages are the runs "
+        "decided within T.",
         (Finding("The cumulative incentives are nearly proportional to log(1/δ).", measured, _linear(rows)),),
         drawn, "Lines: bonuses against −ln δ, one a setting, with 95 % intervals and the share decided.", rows,
     )  # fmt: skip
