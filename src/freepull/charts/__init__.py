@@ -4,6 +4,7 @@ from freepull.charts.bars import accuracy, spend
 from freepull.charts.floors import floors
 from freepull.charts.grouped import grouped
 from freepull.charts.payments import payments
+from freepull.charts.style import plain
 from freepull.charts.sweeps import against
 
-__all__ = ["accuracy", "against", "floors", "grouped", "payments", "spend"]
+__all__ = ["accuracy", "against", "floors", "grouped", "payments", "plain", "spend"]
