@@ -60,9 +60,10 @@ def test_a_principal_who_always_guesses_right_is_seen(request_: Request) -> None
 
 def test_the_threshold_is_as_sharp_as_it_says() -> None:
     assert pytest.approx(3.8e-8, rel=0.01) == reference.CHANCE
-    assert reference._means("", (100.0, 3.0), (100.5 + 5.49 * 5, 4.0)).agrees
-    assert not reference._means("", (100.0, 3.0), (100.5 + 5.51 * 5, 4.0)).agrees
-    assert not reference._means("", (50000.0, 0.0), (49999.0, 0.0)).agrees
+    assert reference._means("", (100.0, 3.0), (100.5 + 5.49 * 5, 4.0), 100).agrees
+    assert reference._means("", (8990.0, 0.5), (9000.0, 0.0), 2).agrees  # two runs tell little
+    assert not reference._means("", (100.0, 3.0), (100.5 + 5.51 * 5, 4.0), 100).agrees
+    assert not reference._means("", (50000.0, 0.0), (49999.0, 0.0), 100).agrees
 
 
 def test_the_seed_of_a_study_can_be_another(tmp_path: Path) -> None:

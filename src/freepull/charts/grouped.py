@@ -7,7 +7,8 @@ import math
 import polars as pl
 from matplotlib.axes import Axes
 
-from freepull.charts.style import COLOURS, HATCHES, axes
+from freepull.charts.style import COLOURS, HATCHES, axes, plain
+from freepull.errors import InvalidInput
 
 
 def grouped(
@@ -17,6 +18,8 @@ def grouped(
 
     ``note`` names a column of shares that is written beside each bar, in %.
     """
+    if rows.is_empty():
+        raise InvalidInput("rows must have at least one row to draw, got none.")
     ax = axes(ax)
     ax.grid(axis="y", visible=False)
     ax.grid(axis="x", color="0.9", linewidth=0.8)
@@ -26,14 +29,22 @@ def grouped(
     for i, name in enumerate(groups):
         own = rows.filter(pl.col(group) == name)
         at = [categories.index(one) + (i - (len(groups) - 1) / 2) * height for one in own[category]]
-        ax.barh(at, own[value], 0.9 * height, label=name, color=COLOURS[i % 8], hatch=HATCHES[i % 8], edgecolor="white")
+        ax.barh(
+            at,
+            own[value],
+            0.9 * height,
+            label=plain(name),
+            color=COLOURS[i % 8],
+            hatch=HATCHES[i % 8],
+            edgecolor="white",
+        )
         low, high = (_length(own[value], own[f"{value}_{end}"]) for end in ("low", "high"))
         ax.errorbar(own[value], at, xerr=[low, high], fmt="none", color="black", capsize=2, linewidth=1)
         if note is not None:
             for y, x, half, rate in zip(at, own[value], high, own[note], strict=True):
                 ax.annotate(f"{100 * rate:.0f} %", (x + half, y), (4, 0), textcoords="offset points",
                             va="center", fontsize=7)  # fmt: skip
-    ax.set_yticks(range(len(categories)), [str(one) for one in categories])
+    ax.set_yticks(range(len(categories)), [plain(one) for one in categories])
     ax.invert_yaxis()
     if note is not None:
         ax.margins(x=0.12)

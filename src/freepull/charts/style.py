@@ -9,6 +9,12 @@ HATCHES = ("", "//", "..", "xx", "\\\\", "++", "oo", "--")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 
 
+def plain(text: object) -> str:
+    """Return a name as it is to be written: no mathematics in it, and none left out of legends."""
+    escaped = str(text).replace("$", r"\$")
+    return f" {escaped}" if escaped.startswith("_") else escaped
+
+
 def axes(ax: Axes | None) -> Axes:
     """Return the given axes, or new ones, without the lines that carry nothing."""
     if ax is None:

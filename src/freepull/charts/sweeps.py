@@ -10,7 +10,7 @@ import polars as pl
 from matplotlib.axes import Axes
 from matplotlib.patheffects import withStroke
 
-from freepull.charts.style import COLOURS, MARKERS, axes
+from freepull.charts.style import COLOURS, MARKERS, axes, plain
 
 DECADE = 10.0
 """From this ratio of the largest to the smallest value on, the axis is logarithmic."""
@@ -35,7 +35,7 @@ def against(rows: pl.DataFrame, x: str, series: str = "principal", ax: Axes | No
     shares: dict[Any, list[_Share]] = {}
     for i, name in enumerate(names):
         own = rows.filter(pl.col(series) == name)
-        look = {"color": COLOURS[i % 8], "label": name, "linewidth": 1.4}
+        look: dict[str, Any] = {"color": COLOURS[i % 8], "label": plain(name), "linewidth": 1.4}
         if own[x].null_count():
             ax.axhline(own["bonus"][0], linestyle="--", **look)
         else:
@@ -88,7 +88,7 @@ def _scale(values: Sequence[Any], ax: Axes) -> Callable[[Any, float], float]:
     Numbers lie where they are, on a logarithmic axis if they span a decade; words stand side by side.
     """
     if not all(isinstance(value, int | float) for value in values):
-        ax.set_xticks(range(len(values)), [str(value) for value in values])
+        ax.set_xticks(range(len(values)), [plain(value) for value in values])
         return lambda value, beside: values.index(value) + beside * len(values)
     low, high = min(values, default=0.0), max(values, default=1.0)
     ax.set_xticks(values, [f"{value:g}" for value in values])

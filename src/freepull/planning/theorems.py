@@ -20,6 +20,8 @@ from freepull.numerics import bernoulli_kl
 from freepull.principal.rules import bounds
 
 Array = NDArray[np.float64]
+SMALLEST = 1e-100
+"""The smallest gap; its square is still a number."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +59,7 @@ def sufficient_pulls(gap: float, arms: int, agents: int, horizon: int, delta: fl
     >>> sufficient_pulls(0.02, arms=3, agents=2, horizon=100_000, delta=0.01).condition
     'every agent needs 799,676 pulls of both arms, and has 100,000 for all: it cannot apply within the horizon.'
     """
-    checks.real("gap", gap, 0.0, 1.0, open_low=True)
+    checks.real("gap", gap, SMALLEST, 1.0)
     checks.whole("agents", agents, 1)
     L = _log_term(arms, horizon, delta)
     value = 16 * L / (agents * gap * gap) + 64 * math.log(L) / (gap * gap)
@@ -95,6 +97,8 @@ def expected_incentives(game: Game, horizon: int, delta: float) -> Claim:
     Σ_km [16·log(KT/δ)/(MΔ_k²) + 64·log log(KT/δ)/Δ_k² − min{T/2, log(T/2)/kl(μ_km, μ_*m)}]⁺. The free pulls are Lai
     and Robbins' and hold as T → ∞, so it is a statement about the limit, at any T.
     """
+    _plain(game)
+    _log_term(game.arms, horizon, delta)
     best = game.means.max(axis=1)
     natural = np.array([
         [_lai_robbins(mu, best[m], horizon / 2) for mu in row] for m, row in enumerate(game.means)
@@ -106,12 +110,15 @@ def expected_incentives(game: Game, horizon: int, delta: float) -> Claim:
 def ucb_incentives(game: Game, horizon: int, delta: float, alpha: float = 2.0) -> Claim:
     """Theorem 2, with the constants of its proof: α-UCB agents, with probability 1 − δ − 4MK/T.
 
-    As Theorem 1, with the free pulls of Lemma 4 at Λ = T/2. For an agent's best arm, of which the lemma says nothing,
-    what is left of T/2 beyond the other arms' free pulls is not counted: the paper takes T/2, and so do we.
+    As Theorem 1, with the free pulls of Lemma 4 at Λ = T/2. Of an agent's best arms the lemma says nothing; as the
+    paper does, we count T/2 free pulls for them, all together, which its lemmas do not give.
     """
+    _plain(game)
     half = checks.whole("horizon", horizon, 4) // 2
     claims = [ucb_pulls(row, half, alpha) for row in game.means]
-    natural = np.array([np.where(np.isnan(claim.value), half, np.minimum(claim.value, half)) for claim in claims])
+    natural = np.array([
+        np.where(np.isnan(one.value), half / np.isnan(one.value).sum(), np.minimum(one.value, half)) for one in claims
+    ])  # fmt: skip
     sure = confidence(game.arms, game.agents, horizon, delta)
     probability = max(0.0, 1 - delta - 4 * game.agents * game.arms / horizon)
     failing = [claim.condition for claim in (sure, *claims) if not claim.holds]
@@ -121,13 +128,18 @@ def ucb_incentives(game: Game, horizon: int, delta: float, alpha: float = 2.0) -
 
 def _unpaid(game: Game, horizon: int, delta: float, natural: Array) -> float:
     """Σ_km [what Lemma 3 asks for − natural pulls]⁺; infinite if two arms tie for best."""
-    if game.weighted:
-        raise InvalidInput("game must have equal weights here, because the theorems are for plain averages.")
     if game.minimum_gap == 0.0:
         return math.inf
     size = (game.arms, game.agents, horizon, delta)
     needed = np.array([sufficient_pulls(float(gap), *size).value for gap in game.gaps])
     return float(np.maximum(needed[None, :] - natural, 0.0).sum())
+
+
+def _plain(game: Game) -> None:
+    """Refuse what is not a game of plain averages."""
+    checks.instance("game", game, Game, "freepull.Game([[0.9, 0.2], [0.3, 0.6]])")
+    if game.weighted:
+        raise InvalidInput("game must have equal weights here, because the theorems are for plain averages.")
 
 
 def _lai_robbins(mean: float, best: float, steps: float) -> float:

@@ -78,7 +78,8 @@ def baselines(request: Request) -> Section:
         "T, bonuses not counted. Temporary myopic agents are those of earlier work: a new one in each place "
         "every step, who knows what was seen there, and is paid to explore from the first step on. Obedient "
         "agents are those of federated bandits: both pull what they are told to, from the first step on, for "
-        "nothing, until the certified rule decides.",
+        "nothing, until the certified rule decides. Most of what temporary agents cost more is the price of κ = "
+        "0, which learners would cost as well (see how long to observe).",
         tuple(findings), drawn, "Bars: bonuses (left) and regret (right) by principal, with 95 % intervals.", rows,
     )  # fmt: skip
 
@@ -111,7 +112,7 @@ def _meaning(label: str, result: Result) -> str:
     if label.startswith("temporary") and "watch" not in label:
         least = _price(label, result)
         return (
-            f"Nothing is explored for free. A temporary agent takes less than 1: its expected loss, {least:,.0f} "
+            f"Nobody waits for free pulls here. A temporary agent takes less than 1: its expected loss, {least:,.0f} "
             "for all pulls together; the bonus of 1 is for agents who come back."
         )
     if "watch" in label:

@@ -2,7 +2,7 @@
 
 The other program was written apart from this package, for the same games (T = 10⁵). Means are compared in units of
 both standard errors together; shares by Fisher's exact test, and costs that are mostly 0 by their share of zeros. The
-threshold is 5.5 standard errors, or the same probability.
+threshold is 5.5 standard errors, or the same probability: with few runs Student's, which is wider.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.special import stdtrit
 from scipy.stats import fisher_exact
 
 from freepull.reproduction.gathering import Found
@@ -21,6 +22,8 @@ from freepull.simulation import Result
 THRESHOLD = 5.5
 CHANCE = math.erfc(THRESHOLD / math.sqrt(2))
 TOY_RUNS, FAMILY_RUNS = 1024, 100
+FEW = 30
+"""Below so many runs, the error of a mean is itself uncertain."""
 MOSTLY = 0.5
 """From this share of zeros on, a mean is not compared."""
 
@@ -76,21 +79,22 @@ def _toy(found: Found) -> Iterator[Check]:
             continue
         yield _shares(f"2(a): right, {name}", share(result, "correct"), (TOY_RUNS, TOY_RUNS))
         yield _shares(f"2(a): decided, {name}", share(result, "decided"), (decided, TOY_RUNS))
-        yield _means(f"2(b): C(T), {name}", mean(result, "paid"), (paid, error))
+        yield _means(f"2(b): C(T), {name}", mean(result, "paid"), (paid, error), result.frame.height)
         for m, k in ((m, k) for m in range(2) for k in range(3)):
             own = float(result.paid[m, k]), float(result.paid_error[m, k])
             theirs = payments[m][k], own[1] * math.sqrt(result.frame.height / TOY_RUNS)
-            yield _means(f"2(b): agent {m + 1}, arm {k + 1}, {name}", own, theirs, rounding=1.0)
+            yield _means(f"2(b): agent {m + 1}, arm {k + 1}, {name}", own, theirs, result.frame.height, 1.0)
     at_05 = found.get("authors")
     if at_05 is not None:
-        yield _means("2(b): C(T), authors, δ = .05", mean(at_05, "paid"), AUTHORS_AT_05)
+        yield _means("2(b): C(T), authors, δ = .05", mean(at_05, "paid"), AUTHORS_AT_05, at_05.frame.height)
 
 
 def _deltas(found: Found) -> Iterator[Check]:
     for cell, result in found:
         exponent = round(-math.log(cell.coordinates["delta"]))
         if cell.principal == "authors":
-            yield _means(f"2(c): −ln δ = {exponent}, authors", mean(result, "paid"), (DELTAS[exponent], DELTAS_ERROR))
+            theirs = DELTAS[exponent], DELTAS_ERROR
+            yield _means(f"2(c): −ln δ = {exponent}, authors", mean(result, "paid"), theirs, result.frame.height)
 
 
 def _family(found: Found) -> Iterator[Check]:
@@ -101,11 +105,11 @@ def _family(found: Found) -> Iterator[Check]:
             yield _shares(f"2(d): decided, {where}, authors", share(result, "decided"), (decided, FAMILY_RUNS))
             yield _shares(f"2(d): free, {where}, authors", _free(result), (free, FAMILY_RUNS))
             if free / FAMILY_RUNS < MOSTLY:
-                yield _means(f"2(d): C(T), {where}, authors", mean(result, "paid"), (paid, error))
+                yield _means(f"2(d): C(T), {where}, authors", mean(result, "paid"), (paid, error), result.frame.height)
         printed = found.get("paper", sd=sd, agents=agents)
         if printed is not None:
             yield _shares(f"2(d): decided, {where}, paper", share(printed, "decided"), (0, FAMILY_RUNS))
-            yield _means(f"2(d): C(T), {where}, paper", mean(printed, "paid"), (50000.0, 0.0))
+            yield _means(f"2(d): C(T), {where}, paper", mean(printed, "paid"), (50000.0, 0.0), printed.frame.height)
 
 
 def _stochastic(found: Found) -> Iterator[Check]:
@@ -113,23 +117,26 @@ def _stochastic(found: Found) -> Iterator[Check]:
     if result is not None:
         paid, error, decided, offered = STOCHASTIC
         yield _shares("3: decided, authors", share(result, "decided"), (decided, TOY_RUNS))
-        yield _means("3: C(T), authors", mean(result, "paid"), (paid, error))
+        yield _means("3: C(T), authors", mean(result, "paid"), (paid, error), result.frame.height)
         ours = mean(result, "offered")
         theirs = offered, ours[1] * math.sqrt(result.frame.height / TOY_RUNS)
-        yield _means("3: offers, authors", ours, theirs, rounding=0.5)
+        yield _means("3: offers, authors", ours, theirs, result.frame.height)
 
 
 def _free(result: Result) -> tuple[int, int]:
     return int((result.frame["paid"] == 0).sum()), result.frame.height
 
 
-def _means(what: str, ours: tuple[float, float], theirs: tuple[float, float], rounding: float = 0.5) -> Check:
+def _means(
+    what: str, ours: tuple[float, float], theirs: tuple[float, float], runs: int, rounding: float = 0.5
+) -> Check:
     """Compare two means; the reference is rounded to whole bonuses."""
     both = math.hypot(*(0.0 if math.isnan(error) else error for _, error in (ours, theirs)))
     apart = max(0.0, abs(ours[0] - theirs[0]) - rounding)
     distance = 0.0 if apart == 0.0 else apart / both if both > 0 else math.inf
     here, there = (f"{centre:,.0f} ± {error:,.0f}" for centre, error in (ours, theirs))
-    return Check(what, here, there, f"{distance:.1f} se", distance <= THRESHOLD)
+    limit = max(THRESHOLD, float(-stdtrit(runs - 1, CHANCE / 2))) if runs < FEW else THRESHOLD
+    return Check(what, here, there, f"{distance:.1f} se", distance <= limit)
 
 
 def _shares(what: str, ours: tuple[int, int], theirs: tuple[int, int]) -> Check:

@@ -36,6 +36,9 @@ def write(folder: Path, sections: Sequence[Section], checks: Sequence[Check], re
     """Write everything, and return the path of the report."""
     figures = folder / FIGURES
     figures.mkdir(exist_ok=True)
+    for old in figures.iterdir():
+        if old.stem not in {section.name for section in sections}:
+            old.unlink()
     for section in sections:
         for ending in ("png", "svg", "pdf"):
             section.figure.savefig(figures / f"{section.name}.{ending}", metadata={"Creator": f"freepull {__version__}"}
@@ -57,7 +60,8 @@ def _page(sections: Sequence[Section], checks: Sequence[Check], request: Request
         "(NeurIPS 2021) in three settings, and some beyond it. For each claim: what the paper says, what we measured, "
         "with standard errors, and what is true of it.</p>",
         _table(("setting", "what it is"), ((name, SETTINGS[name]) for name in request.settings)),
-        f'<p class="soft">freepull {__version__}, {request.runs} runs of every cell, seed {request.seed}, {made}, '
+        f'<p class="soft">freepull {__version__}, {_runs(sections, request)} runs of every cell, '
+        f"seed {request.seed}, {made}, "
         f"{seconds:.0f} s for what was missing. Numbers: mean ± standard error. The same numbers are in "
         f"<code>{FIGURES}/</code> as Parquet, with the figures as PNG, SVG and PDF; the runs themselves, with their "
         f"provenance, in <code>studies/</code>.</p>",
@@ -71,6 +75,12 @@ def _page(sections: Sequence[Section], checks: Sequence[Check], request: Request
         f"<title>freepull: the paper reproduced</title><style>{STYLE}</style></head>\n<body>\n"
         + "\n".join(parts) + "\n</body></html>\n"
     )  # fmt: skip
+
+
+def _runs(sections: Sequence[Section], request: Request) -> int:
+    """How many there are; a folder may hold more than were asked for now."""
+    kept = [max(section.rows["runs"].to_list()) for section in sections if "runs" in section.rows.columns]
+    return max(kept, default=request.runs)
 
 
 def _section(section: Section) -> str:

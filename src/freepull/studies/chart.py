@@ -28,5 +28,5 @@ def chart(store: Store, x: str | None = None, ax: Axes | None = None) -> Axes:
         rows = summary(store)
         others = [pl.format(f", {axis}={{}}", pl.col(axis)).fill_null("") for axis in axes if axis != x]
         ax = charts.against(rows.with_columns(line=pl.concat_str("principal", *others)), x, series="line", ax=ax)
-    ax.set_title(store.study.title, fontsize=10)
+    ax.set_title(charts.plain(store.study.title), fontsize=10)
     return ax
