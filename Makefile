@@ -4,10 +4,10 @@ BIN := .venv/bin
 READY := .venv/ready
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint types bench verify chaos docs lock clean
+.PHONY: help run test lint types bench verify calibrate reproduce chaos docs lock clean
 
 help: ## what each target does
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-9s %s\n", $$1, $$2}'
 
 $(READY): requirements.txt pyproject.toml
 	$(PYTHON) -m venv .venv
@@ -37,6 +37,12 @@ verify: $(READY) ## error rates, displayed bounds and costs; writes docs/verific
 
 chaos: $(READY) ## crashes, power cuts, faults, two writers, corruption: what a campaign survives (half an hour)
 	$(BIN)/python chaos/chaos.py
+
+calibrate: $(READY) ## whether plans hold what they say; writes docs/calibration.md (a quarter of an hour on two cores)
+	$(BIN)/python verification/calibrate.py
+
+reproduce: $(READY) ## the paper's experiments in three settings; a report in out/reproduction (minutes)
+	$(BIN)/freepull reproduce
 
 docs: $(READY) ## the site, in docs/_build/html
 	$(BIN)/python -m sphinx -W -q docs docs/_build/html

@@ -15,7 +15,7 @@ import power
 import recovery
 import repetition
 import writers
-from findings import Finding
+from outcome import Finding
 
 CHAOS: dict[str, tuple[Callable[[], Finding], Callable[[], Finding]]] = {
     "kills": (kills.run, lambda: kills.run(6, 0.2)),

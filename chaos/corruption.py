@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import apsw
-from findings import Finding, finding
+from outcome import Finding, finding
 from world import AGENTS, ARMS, NAME, create, right
 
 import freepull as fp

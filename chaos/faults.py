@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import apsw
-from findings import Finding, finding
+from outcome import Finding, finding
 from world import AGENTS, NAME, Answer, create, lost, pull, right
 
 import freepull as fp

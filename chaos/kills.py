@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from findings import Finding, finding
+from outcome import Finding, finding
 from world import AGENTS, NAME, Answer, Pull, create, lost, pull, right
 
 import freepull as fp

@@ -9,7 +9,7 @@ import threading
 import time
 from pathlib import Path
 
-from findings import Finding, finding
+from outcome import Finding, finding
 from postgres_server import PostgresServer
 from proxy import Proxy
 from world import AGENTS, NAME, Answer, Pull, create, lost, pull, right

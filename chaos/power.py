@@ -7,7 +7,7 @@ from contextlib import suppress
 from itertools import count
 
 from disk import Disk
-from findings import Finding, finding
+from outcome import Finding, finding
 from world import AGENTS, Answer, create, lost, pull, right
 
 from freepull.errors import FreepullError

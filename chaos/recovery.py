@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 import numpy as np
-from findings import Finding, finding
+from outcome import Finding, finding
 from world import NAME, create
 
 import freepull as fp

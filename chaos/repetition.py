@@ -10,7 +10,7 @@ import tempfile
 from itertools import groupby
 from pathlib import Path
 
-from findings import Finding, finding
+from outcome import Finding, finding
 from world import AGENTS, ARMS, create
 
 import freepull as fp

@@ -10,7 +10,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from findings import Finding, finding
+from outcome import Finding, finding
 from postgres_server import PostgresServer
 from world import NAME, create, right
 

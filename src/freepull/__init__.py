@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any
 from freepull.version import __version__ as __version__
 
 if TYPE_CHECKING:
-    from freepull import agents, answers, charts, errors, instances, rewards
+    from freepull import agents, answers, charts, errors, instances, pages, rewards, studies
     from freepull.game import Game
     from freepull.live import AsyncCampaign, Campaign
+    from freepull.planning import Plan, plan
     from freepull.principal import Grounds, Offer, Principal, Trial, Verdict, personalised, protocols, rules
     from freepull.principal import schedules as observe
     from freepull.simulation import Result, simulate
@@ -25,12 +26,14 @@ _HOME = {
     "charts": "freepull.charts",
     "errors": "freepull.errors",
     "instances": "freepull.instances",
+    "pages": "freepull.pages",
     "rewards": "freepull.rewards",
     "observe": "freepull.principal.schedules",
     "protocols": "freepull.principal.protocols",
     "rules": "freepull.principal.rules",
     "AsyncCampaign": "freepull.live:AsyncCampaign",
     "Campaign": "freepull.live:Campaign",
+    "studies": "freepull.studies",
     "Game": "freepull.game:Game",
     "Grounds": "freepull.principal:Grounds",
     "Offer": "freepull.principal:Offer",
@@ -38,6 +41,8 @@ _HOME = {
     "Trial": "freepull.principal:Trial",
     "Verdict": "freepull.principal:Verdict",
     "personalised": "freepull.principal:personalised",
+    "Plan": "freepull.planning:Plan",
+    "plan": "freepull.planning:plan",
     "Result": "freepull.simulation:Result",
     "simulate": "freepull.simulation:simulate",
 }
@@ -48,6 +53,7 @@ __all__ = [
     "Game",
     "Grounds",
     "Offer",
+    "Plan",
     "Principal",
     "Result",
     "Trial",
@@ -58,11 +64,14 @@ __all__ = [
     "errors",
     "instances",
     "observe",
+    "pages",
     "personalised",
+    "plan",
     "protocols",
     "rewards",
     "rules",
     "simulate",
+    "studies",
 ]
 
 

@@ -23,6 +23,10 @@ class ResultError(FreepullError):
     """A result file cannot be read or written."""
 
 
+class StudyError(FreepullError):
+    """A study file, or the folder of its results, cannot be used as it is."""
+
+
 class ReadableEngine(UserWarning):
     """Says that the slower, readable engine is used, and why."""
 
@@ -113,3 +117,7 @@ class Corrupt(StoreError):
 
 class ReplayDiffers(Corrupt):
     """Replaying the log did not give what it says was decided."""
+
+
+class UnusableRows(UserWarning):
+    """Says which rows of a log were left out, and why."""
