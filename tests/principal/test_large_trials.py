@@ -250,19 +250,42 @@ def test_closing_in_slices_is_closing_at_once(rule: fp.rules.Rule, offers: str) 
                 trial.ask(m)
             trial.tell_many(*zip(*pulls, strict=True))
         one.end_step()
-        before = (other.active, other.decided_at, other.rule.bounds(), [other.wanted(m) for m in range(4)])
+        before = shown(other)
         with slices_of(2):
             other.end_step(at_once=False)
             cuts.append(0)
             while not other.work(0):
                 cuts[-1] += 1
-                shown = (other.active, other.decided_at, other.rule.bounds(), [other.wanted(m) for m in range(4)])
-                assert shown[:2] == before[:2]
-                assert one.phase == "over" or shown[3] == before[3]
+                assert one.phase == "over" or shown(other) == before
                 assert other.verdict().decided == (before[1] is not None)
         assert one.state() == other.state()
     assert one.kappa is not None
     assert sum(cuts) > 60 or isinstance(rule, fp.rules.Passive)
+
+
+def shown(trial: fp.Trial) -> tuple[Any, ...]:
+    """What agents and watchers see that must not change before a closing is done."""
+    wanted = [trial.wanted(m) for m in range(trial.setting.agents)]
+    return trial.active, trial.decided_at, trial.kappa, trial.verdict().arm, trial.record.pulls.tolist(), wanted
+
+
+def test_who_asks_or_leaves_during_a_closing_is_not_in_the_new_plan() -> None:
+    for offers in ("one", "each"):
+        principal = fp.Principal(fp.rules.Certified(0.05), observe=fp.observe.Steps(0), offers=offers)
+        trial = principal.start(arms=2, agents=4)
+        trial.end_step(at_once=False)
+        offer = trial.ask(0)
+        assert offer is not None
+        assert trial.work()
+        assert trial.ask(0) == offer
+        assert trial.tell(0, offer.arm, 0.5) == "paid"
+        assert trial.wanted(0) is None, "one offer a step, and this one was made in it"
+        assert [trial.wanted(m) for m in (1, 2, 3)] == ([None] * 3 if offers == "one" else [0] * 3)
+        trial.end_step(at_once=False)
+        trial.leave(0)
+        assert trial.work()
+        assert trial.wanted(0) is None
+        assert trial.wanted(1) == 0
 
 
 def test_the_state_is_saved_between_steps_only_and_read_by_its_own_principal() -> None:
