@@ -72,7 +72,8 @@ def size(agents: int, arms: int) -> dict[str, Any]:
             waits = _closing(campaign, agents, arms)
             return {
                 "rates": rates, "asks": len(waits), "longest": 1e3 * max(waits),
-                "median": 1e3 * float(np.median(waits)), "memory": memory("VmHWM") / 1e9, "fsync": 1e3 * _fsync(Path(folder)),
+                "median": 1e3 * float(np.median(waits)), "memory": memory("VmHWM") / 1e9,
+                "fsync": 1e3 * _fsync(Path(folder)),
             }  # fmt: skip
 
 
