@@ -46,6 +46,16 @@ def test_silence_is_expiry_and_no_refusal_and_starts_a_cool_down(url: str, clock
     campaign.close()
 
 
+def test_a_budget_that_is_changed_meanwhile_does_not_end_a_cool_down(sqlite: str, clock: Clock) -> None:
+    campaign = create(sqlite, clock, offer_lasts="2 hours", cool_down="5 hours")
+    offered(campaign, "ann")
+    clock.pass_hours(2)
+    campaign.budget("100 EUR")
+    assert campaign.ask("ann") is None
+    assert campaign.ask("bob") is not None
+    campaign.close()
+
+
 def test_acting_at_the_deadline_is_decided_once(url: str, clock: Clock) -> None:
     for early, outcome in ((1, "paid"), (0, None), (-1, None)):
         campaign = create(url, clock, name=f"at {early}", offer_lasts="1 hour")
