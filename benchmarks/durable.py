@@ -1,6 +1,6 @@
 """What a durable campaign takes on SQLite: pulls a second, the longest wait while a round is closed, and memory.
 
-Each size runs in a process of its own, because memory is that of a process. `python benchmarks/campaign.py M K` prints
+Each size runs in a process of its own, because memory is that of a process. `python benchmarks/durable.py M K` prints
 one of them.
 """
 
