@@ -47,9 +47,7 @@ def main(url: str, most: int = 100) -> fp.Campaign:
         name="greetings",
         arms=GREETINGS,
         agents=[user.name for user in people],
-        principal=fp.Principal(
-            fp.rules.Certified(delta=0.05), observe=fp.observe.Steps(10), offers="each", budget=2000
-        ),
+        principal=principal,
         price="0.20 EUR",
     )
     campaign.start(by="example")
