@@ -21,7 +21,9 @@ import freepull as fp
 from freepull import errors
 from freepull.live import recovery
 from freepull.live.copying import copy
+from freepull.live.events import REFUSED
 from freepull.live.rows import TABLES
+from freepull.live.segments import pack
 from freepull.live.stores import connect
 from freepull.live.stores import sqlite as sqlite_store
 from freepull.live.verification import verify
@@ -123,6 +125,22 @@ def test_replay_verifies_what_was_decided_and_never_decides_anew(
     other = replace(campaign.settings, principal=replace(EACH, rule=fp.rules.Certified(0.5)))
     monkeypatch.setattr(recovery, "settings_of", lambda store, name: other)
     with pytest.raises(errors.ReplayDiffers, match=r"cannot be replayed as the log has it: step \d+ ended with"):
+        fp.Campaign.open(sqlite, "onboarding", clock=clock)
+
+
+@pytest.mark.parametrize(("field", "value"), [("flags", 0), ("flags", REFUSED), ("offer", 2), ("arm", 1), ("agent", 1)])
+def test_replay_verifies_what_pulls_did_to_offers(sqlite: str, clock: Clock, field: str, value: int) -> None:
+    campaign = create(sqlite, clock)
+    offer = campaign.ask("ann")
+    assert offer is not None
+    assert campaign.tell("ann", offer.arm, 0.5).outcome == "paid"
+    *_, before, last = recovery.segments(campaign.core.store, "onboarding")
+    campaign.close()
+    forged = last.records.copy()
+    forged[field] = value
+    data, _ = pack(last.number, last.first, forged, last.more, before.checksum)
+    _changer(sqlite)(last.number, data)
+    with pytest.raises(errors.ReplayDiffers, match="its pulls did something else to open offers"):
         fp.Campaign.open(sqlite, "onboarding", clock=clock)
 
 
