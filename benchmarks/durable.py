@@ -22,8 +22,8 @@ import numpy as np
 from findings import Effort, Findings
 from trial import memory
 
-RATE, MEMORY, WAIT = 50_000.0, 2.0, 250.0
-"""The bars: durable pulls a second, GB at M = 10⁶ and K = 30, ms that an ask may wait while a round is closed."""
+RATE, MEMORY, WAIT = 50_000.0, 2.0, 100.0
+"""The bars: durable pulls a second, GB, and ms that 99 of 100 requests may wait while a round is filled and closed."""
 PART = "a durable campaign on SQLite, certified rule"
 SIZES = [(10_000, 4), (1_000_000, 30)]
 BATCHES = ((100, 200), (1_000, 50), (20_000, 5))
@@ -45,8 +45,11 @@ def measure(found: Findings, effort: Effort) -> None:
                 found.plain(PART, what, f"{plain:,.0f}/s", detail)
             else:
                 found.at_least(PART, what, plain, RATE, "/s", detail)
-        detail = f"{told['asks']:,} asks and pulls meanwhile, {told['median']:.2g} ms in the middle; {synced}"
-        found.at_most(PART, f"the longest wait while a round is closed, {size}", told["longest"], WAIT, " ms", detail)
+        detail = (
+            f"of {told['asks']:,} requests; median {told['median']:.2g} ms, longest {told['longest']:.3g} ms; {synced}"
+        )
+        what = f"99 % of waits, while another client fills a round and it is closed, {size}"
+        found.at_most(PART, what, told["most"], WAIT, " ms", detail)
         found.at_most(PART, f"memory of the process, {size}", told["memory"], MEMORY, " GB")
 
 
@@ -72,6 +75,7 @@ def size(agents: int, arms: int) -> dict[str, Any]:
             waits = _closing(campaign, agents, arms)
             return {
                 "rates": rates, "asks": len(waits), "longest": 1e3 * max(waits),
+                "most": 1e3 * float(np.quantile(waits, 0.99)),
                 "median": 1e3 * float(np.median(waits)), "memory": memory("VmHWM") / 1e9,
                 "fsync": 1e3 * _fsync(Path(folder)),
             }  # fmt: skip
