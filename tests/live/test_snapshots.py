@@ -131,6 +131,20 @@ def test_without_fork_a_copy_does(sqlite: str, clock: Clock, monkeypatch: pytest
     campaign.close()
 
 
+def test_silences_are_counted_across_a_snapshot(sqlite: str, clock: Clock) -> None:
+    campaign = create(sqlite, clock, offer_lasts="1 hour", cool_down="1 minute")
+    for silences in (1, 2, 3):
+        assert campaign.ask("ann") is not None
+        clock.pass_hours(2)
+        for agent in ("bob", "cy", "cy"):
+            campaign.tell(agent, "A", 0.5)
+        assert campaign.status().expired == silences
+        assert campaign.status().absent == (silences == 3)
+        campaign.snapshot()
+        campaign = reopen(campaign, sqlite, clock)
+    assert campaign.status().absent == 1
+
+
 ORPHANED = """
 import os, socket, time
 from freepull.live import snapshots
