@@ -130,8 +130,8 @@ def _reading(plan: Plan) -> list[str]:
         "it has the same δ, shared out among the rivals of the best option, and a power of "
         f"{100 * POWER:g} %, the guesses taken as exact.",
         "Other settings are compared with the plan on runs with the same luck; ± is a 95 % interval of the mean.",
-        "Formulas are rules of thumb. The lower bound is a yardstick: what somebody would have to pay who knew the game "
-        "and had the free pulls of the whole horizon, to name the best option with the same δ.",
+        "Formulas are rules of thumb. The lower bound is a yardstick: what somebody would have to pay who knew the game"
+        " and had the free pulls of the whole horizon, to name the best option with the same δ.",
         f"The principal only watches until step {plan.first.kappa:,}; after that she makes {OFFERS[asked['offers']]}.",
         f"Settings: {asked['rule']}, {asked['observe']}, {asked['protocol']}; people pick by "
         f"{', '.join(asked['strategy'])} and answer offers by {', '.join(asked['answers'])}.",
