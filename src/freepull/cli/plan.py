@@ -128,15 +128,15 @@ def command(
         progress=False if as_json else None,
         on_first=None if as_json or quick else show_first,
     )
-    if as_json:
-        typer.echo(json.dumps(made.to_dict()))
-    else:
-        show(made)
     if html is not None:
         from freepull.pages import plan_page
 
         html.write_text(plan_page(made), encoding="utf-8")
-        if not as_json:
+    if as_json:
+        typer.echo(json.dumps(made.to_dict()))
+    else:
+        show(made)
+        if html is not None:
             console.print(f"written to {html}", soft_wrap=True)
     if made.provenance["interrupted"]:
         raise typer.Exit(130)
