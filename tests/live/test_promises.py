@@ -87,7 +87,8 @@ def test_event_ids_are_forgotten_after_the_window(url: str, clock: Clock) -> Non
     campaign = create(url, clock, remembers="2 hours")
     told = campaign.tell("ann", "A", 0.5, event="e")
     clock.pass_hours(1.9)
-    assert campaign.tell("ann", "A", 0.5, event="e") == told
+    for _ in range(3):  # what is forgotten is forgotten after an answer
+        assert campaign.tell("ann", "A", 0.5, event="e") == told
     clock.pass_hours(0.2)
     campaign.tell("bob", "A", 0.5)
     assert contents(campaign)["event_ids"] == []
