@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -155,6 +156,24 @@ def test_a_refusal_bans_as_the_protocol_says_and_unban_ends_it(url: str, clock: 
     campaign.tell_many([("ann", "A", 0.5), ("bob", "A", 0.5), ("cy", "A", 0.5)])
     assert campaign.ask("ann") is not None
     assert [(entry.action, entry.who) for entry in campaign.audit()][-1] == ("unbanned", "ops")
+    campaign.close()
+
+
+def test_unban_forgets_the_refusals_that_led_there(sqlite: str, clock: Clock) -> None:
+    campaign = create(sqlite, clock, principal=replace(EACH, protocol=fp.protocols.BanAfter(2)))
+
+    def refuse() -> int:
+        """Let ann refuse an offer, and end the step; return how many are banned."""
+        offer = campaign.ask("ann")
+        assert offer is not None
+        campaign.tell_many([("ann", "A" if offer.arm != "A" else "B", 0.5), ("bob", "A", 0.5), ("cy", "A", 0.5)])
+        return campaign.status().banned
+
+    assert [refuse(), refuse()] == [0, 1]
+    campaign.unban("ann")
+    for agent in ("bob", "cy", "cy"):
+        campaign.tell(agent, "A", 0.5)  # offers are planned at the end of a step
+    assert [refuse(), refuse()] == [0, 1]
     campaign.close()
 
 

@@ -1,4 +1,4 @@
-"""Without its lease an owner answers nothing: not what it has just committed, nor what it still knows by heart."""
+"""A writer without its lease answers nothing, and a commit that fails is never tried again."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ import pytest
 from staging import Clock, create
 
 from freepull import errors
+from freepull.live.rows import ManyRows
+from freepull.live.stores import Lease
 from freepull.live.stores.postgres import PostgresStore
 from freepull.live.verification import verify
 
@@ -39,3 +41,18 @@ def test_an_open_offer_is_not_shown_again_by_a_writer_who_was_replaced(postgres:
         campaign.ask("ann")
     with pytest.raises(errors.Fenced):
         campaign.status()
+
+
+def test_a_commit_that_fails_is_not_tried_again_and_ends_the_writer(sqlite: str, clock: Clock) -> None:
+    campaign, tries = create(sqlite, clock), []
+
+    def fail(lease: Lease, rows: ManyRows) -> None:
+        tries.append(rows)
+        raise errors.StoreError("the disk is on fire.")
+
+    campaign.core.store.write = fail  # type: ignore[method-assign]
+    for act in (lambda: campaign.tell("ann", "A", 0.5), campaign.status, lambda: campaign.ask("ann"), campaign.start):
+        with pytest.raises(errors.WriterEnded, match=r"a commit failed .*the disk is on fire.*; open it again"):
+            act()
+    assert len(tries) == 1
+    assert verify(sqlite, "onboarding").observations == 0
