@@ -10,6 +10,7 @@ from pathlib import Path
 import apsw
 import psycopg
 import pytest
+from postgres_server import PostgresServer
 
 import freepull as fp
 from freepull import errors
@@ -128,6 +129,24 @@ def test_urls_are_checked(url: str, said: str) -> None:
 def test_a_postgres_that_is_not_there_is_a_sentence(tmp_path: Path) -> None:
     with pytest.raises(errors.StoreError, match="failed: connection "):
         fp.Campaign.open(f"postgresql://nobody@/none?host={tmp_path}", "x")
+
+
+def test_a_postgres_on_which_nothing_is_durable_is_refused() -> None:
+    server = PostgresServer()
+    with closing(server):
+        server.start("-c", "fsync=off")
+        with pytest.raises(errors.StoreError, match="runs with fsync = off, where nothing is durable; turn it on"):
+            PostgresStore(server.url)
+
+
+def test_commits_are_durable_even_where_that_is_not_the_default(postgres: str) -> None:
+    with psycopg.connect(postgres, autocommit=True) as connection:
+        connection.execute("ALTER ROLE postgres SET synchronous_commit = off")
+        try:
+            with closing(PostgresStore(postgres)) as store:
+                assert store.query("SHOW synchronous_commit") == [("on",)]
+        finally:
+            connection.execute("ALTER ROLE postgres RESET synchronous_commit")
 
 
 def test_a_password_is_not_told(tmp_path: Path) -> None:
