@@ -14,6 +14,7 @@ import tempfile
 import threading
 import time
 from collections import Counter
+from collections.abc import Callable
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -61,17 +62,21 @@ def size(agents: int, arms: int) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         chosen: dict[str, Any] = {"arms": arms, "principal": principal, "price": "0.50 EUR"}
         url, rng, numbers = f"sqlite:///{folder}/trial.db", np.random.default_rng(1), Counter[int]()
+        ids = count()
         with fp.Campaign.create(url, name="small", agents=50, **chosen) as campaign:
             campaign.start()
             campaign.tell_many([(m, k, 0.5) for m in range(50) for k in range(arms)])  # compiles, or loads
         with fp.Campaign.create(url, name="trial", agents=agents, snapshot_every=10**9, **chosen) as campaign:
             campaign.start()
-            rates = {}
-            for batch, times in BATCHES:
-                pulls = _batches(rng, agents, arms, batch, times)
-                numbered = [[(*it, _next(numbers, it[0])) for it in some] for some in pulls]
-                named = [[(*it, f"{batch} {i} {j}") for j, it in enumerate(some)] for i, some in enumerate(pulls)]
-                rates[batch] = [batch * times / _seconds(campaign, some) for some in (pulls, numbered, named)]
+            ways: list[Callable[[int], tuple[object, ...]]] = [
+                lambda agent: (),
+                lambda agent: (_next(numbers, agent),),
+                lambda agent: (f"visit {next(ids)}",),
+            ]
+            rates = {
+                batch: [batch * times / _seconds(campaign, rng, batch, times, way) for way in ways]
+                for batch, times in BATCHES
+            }
             waits = 1e3 * np.array(_closing(campaign, agents, arms))
             median, most, longest = np.quantile(waits, [0.5, 0.99, 1.0]).tolist()
             told: dict[str, Any] = {"rates": rates, "asks": len(waits), "median": median, "most": most}
@@ -83,20 +88,16 @@ def _next(numbers: Counter[int], agent: int) -> int:
     return numbers[agent]
 
 
-def _batches(rng: np.random.Generator, agents: int, arms: int, batch: int, times: int) -> list[list[Any]]:
-    def some() -> list[Any]:
-        drawn = rng.integers(0, agents, batch), rng.integers(0, arms, batch), rng.random(batch)
-        return list(zip(*(column.tolist() for column in drawn), strict=True))
-
-    return [some() for _ in range(times)]
-
-
-def _seconds(campaign: Any, batches: list[list[Any]]) -> float:
+def _seconds(campaign: Any, rng: np.random.Generator, batch: int, times: int, event: Any) -> float:
     """Tell batches one after the other, as a gateway would; return how long that took, by the clock."""
-    began = time.perf_counter()
-    for batch in batches:
-        campaign.tell_many(batch)
-    return time.perf_counter() - began
+    took, agents, arms = 0.0, campaign.status().agents, len(campaign.settings.arms)
+    for _ in range(times):
+        drawn = rng.integers(0, agents, batch), rng.integers(0, arms, batch), rng.random(batch)
+        pulls = [(m, k, x, *event(m)) for m, k, x in zip(*(column.tolist() for column in drawn), strict=True)]
+        began = time.perf_counter()
+        campaign.tell_many(pulls)
+        took += time.perf_counter() - began
+    return took
 
 
 def _closing(campaign: Any, agents: int, arms: int) -> list[float]:
