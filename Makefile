@@ -35,7 +35,7 @@ bench: $(READY) ## how fast it is, side by side with C and others; writes docs/b
 verify: $(READY) ## error rates, displayed bounds and costs; writes docs/verification.md (half an hour on two cores)
 	$(BIN)/python verification/verify.py
 
-chaos: $(READY) ## crashes, power cuts, faults, two writers, corruption: what a campaign survives (half an hour)
+chaos: $(READY) ## crashes, power cuts, faults, two writers, corruption: what a campaign survives (a quarter of an hour)
 	$(BIN)/python chaos/chaos.py
 
 calibrate: $(READY) ## whether plans hold what they say; writes docs/calibration.md (a quarter of an hour on two cores)

@@ -55,7 +55,7 @@ def run(kills: int = KILLS, seconds: float = 0.5) -> Finding:
         rate = status.events / busy
         found.demand(rate >= RATE or kills < KILLS, f"{rate:,.0f} events/s, which is no load; use a quieter machine")
         found.figures |= {"pulls answered": len(answers), "lost": len(missing), "paid twice": twice, "events/s": rate}
-        found.figures |= {"payments": len(ledger), "snapshots": status.events // SNAPSHOT_EVERY}
+        found.figures |= {"payments": len(ledger), "snapshots due": status.events // SNAPSHOT_EVERY}
         return found
 
 
