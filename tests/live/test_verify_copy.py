@@ -208,6 +208,14 @@ def test_a_backup_takes_along_what_is_told_meanwhile(
     assert report.observations >= campaign.status().observations - told
 
 
+def test_a_backup_that_cannot_be_made_harms_nobody(sqlite: str, clock: Clock, tmp_path: Path) -> None:
+    campaign = rich(sqlite, clock)
+    with pytest.raises(errors.StoreError, match=r"could not be copied to .*; choose another place"):
+        campaign.backup(tmp_path / "nowhere" / "backup.db")
+    campaign.tell("bob", "A", 0.5)
+    campaign.close()
+
+
 def test_a_dump_of_postgres_can_be_restored(
     server: PostgresServer, postgres: str, clock: Clock, tmp_path: Path
 ) -> None:

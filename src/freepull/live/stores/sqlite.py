@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -148,15 +148,24 @@ class SqliteStore(SqlStore):
         target = Path(path)
         if target.exists():
             raise InvalidInput(f"path must be a file that does not exist yet, got {str(path)!r}.")
-        with self._failing():
-            copy = apsw.Connection(str(target))
-            try:
-                with copy.backup("main", self._connection, "main") as backup:
-                    while not backup.done:
-                        with self._lock:
-                            backup.step(COPIED)
-            finally:
-                copy.close()
+        try:
+            with closing(apsw.Connection(str(target))) as copy:
+                self._copy(copy)
+        except apsw.Error as error:  # the campaigns go on
+            target.unlink(missing_ok=True)
+            raise StoreError(f"{self.url} could not be copied to {path}: {error}; choose another place.") from error
+
+    def _copy(self, copy: apsw.Connection) -> None:
+        """Copy some pages at a time, so that nobody waits long."""
+        with self._lock:
+            backup = copy.backup("main", self._connection, "main")
+        try:
+            while not backup.done:
+                with self._lock:
+                    backup.step(COPIED)
+        finally:
+            with self._lock:
+                backup.close()
 
     def close(self) -> None:
         """Close the file, once nobody in this process uses it any more."""
