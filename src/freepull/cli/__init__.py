@@ -36,8 +36,10 @@ def main() -> None:
     """Run the program. Starting makes many objects and no garbage, so it is looked for more seldom than usual."""
     gc.set_threshold(200_000)
     warnings.showwarning = cast(Any, _note)
-    from freepull.cli import campaign_data, simulate
+    from freepull.cli import campaign_data, serve, simulate, token
 
     app.command("simulate", help=simulate.EXAMPLE)(simulate.command)
     app.add_typer(campaign_data.app, name="campaign")
+    app.command("serve", help=serve.EXAMPLE)(serve.command)
+    app.add_typer(token.app, name="token")
     app()

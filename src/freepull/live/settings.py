@@ -21,7 +21,7 @@ PARKED_AFTER = 3
 """So many offers in a row that expire, and the agent is parked."""
 LONGEST_NAME = 200
 MOST_ARMS = 1 << 16
-_PARTS = {
+PARTS = {
     part.__name__: part
     for part in (
         *(rules.Certified, rules.Pairwise, rules.Population, rules.Paper, rules.Passive),
@@ -89,7 +89,7 @@ def encode_part(part: Any) -> Any:
     if not is_dataclass(part) or isinstance(part, type):
         return part
     name = type(part).__name__
-    if _PARTS.get(name) is not type(part):
+    if PARTS.get(name) is not type(part):
         raise InvalidInput(
             f"principal must be made of freepull's own parts, because a campaign's log has to name them, got {name}."
         )
@@ -103,7 +103,7 @@ def decode_part(plain: Any) -> Any:
     values = {name: decode_part(value) for name, value in plain.items() if name != "part"}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return _PARTS[plain["part"]](**values)
+        return PARTS[plain["part"]](**values)
 
 
 def arm_names(arms: Any) -> tuple[str, ...]:

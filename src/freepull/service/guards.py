@@ -1,0 +1,42 @@
+"""Who may do what: every route names the scopes it takes, and an agent acts only for itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from litestar.connection import ASGIConnection
+from litestar.handlers import BaseRouteHandler
+
+from freepull.service.access import Visitor
+from freepull.service.problems import Refused
+from freepull.service.rates import Rates
+
+
+def needs(*scopes: str) -> Callable[[ASGIConnection[Any, Any, Any, Any], BaseRouteHandler], None]:
+    """Return a guard that lets only these scopes pass; a token for one campaign passes only there."""
+
+    def guard(connection: ASGIConnection[Any, Any, Any, Any], _: BaseRouteHandler) -> None:
+        app = connection.app.state
+        visitor = app.house.access.visitor(connection.headers.get("authorization"))
+        connection.scope["state"]["visitor"] = visitor
+        campaign = connection.path_params.get("campaign", "")
+        if visitor.agent is not None:
+            if "agent" not in scopes:
+                raise Refused(403, "an agent's token cannot do this.", "Use a token of an admin.")
+            if campaign != visitor.campaign:
+                raise Refused(401, "the token is for another campaign.", "Use the token for this one.")
+            rates: Rates = app.rates
+            rates.take(visitor.id)
+        elif visitor.scope not in scopes:
+            raise Refused(403, f"a token of scope {visitor.scope} cannot do this.", f"It takes {' or '.join(scopes)}.")
+        elif visitor.campaign and visitor.campaign != campaign:
+            raise Refused(403, "the token is for one campaign only.", "Use one that is for this, or for all.")
+
+    return guard
+
+
+def visitor_of(connection: Any) -> Visitor:
+    """Return who asks; a guard has let them pass."""
+    visitor: Visitor = connection.scope["state"]["visitor"]
+    return visitor

@@ -1,0 +1,86 @@
+"""What agents and gateways do: ask for an offer, tell pulls."""
+
+from __future__ import annotations
+
+from asyncio import wrap_future
+from typing import Annotated, Any
+
+from litestar import get, post
+from litestar.params import Body as In
+
+from freepull.live.desk import Desk
+from freepull.service.bodies import Batch, Pull, Strict
+from freepull.service.guards import needs, visitor_of
+from freepull.service.replies import BatchReply, Me, OfferReply, ToldReply, told_reply
+from freepull.service.routes.common import ACT, BEARER, WRITE, Asked, by, find
+
+OWN: dict[str, Any] = {"guards": [needs("agent")], "responses": ACT, "security": BEARER, "return_dto": None}
+
+
+def _number(request: Asked) -> int:
+    number = visitor_of(request).agent
+    assert number is not None
+    return number
+
+
+@post("/campaigns/{campaign:str}/me/offer", status_code=200, tags=["agents"], **OWN)
+async def offer(request: Asked, campaign: str) -> OfferReply:
+    """Is there an offer for me? Asking again returns the same one while it is open."""
+    found = await find(request, campaign)
+    return OfferReply(await found.campaign.ask(_number(request)))
+
+
+@post("/campaigns/{campaign:str}/me/observations", status_code=200, dto=Strict[Pull], tags=["agents"], **OWN)
+async def observe(request: Asked, campaign: str, data: Annotated[Pull, In()]) -> ToldReply:
+    """Tell one pull of mine; with an event it is safe to repeat."""
+    found = await find(request, campaign)
+    told = await found.campaign.tell(_number(request), data.arm, data.reward, data.event)
+    request.app.state.metrics.observations(1)
+    return told_reply(told)
+
+
+@get("/campaigns/{campaign:str}/me", tags=["agents"], **OWN)
+async def me(request: Asked, campaign: str) -> Me:
+    """What I may know: the campaign's status, my pulls, my open offer."""
+    found = await find(request, campaign)
+    core, number = found.campaign.blocking.core, _number(request)
+
+    def look(desk: Desk, at: int) -> Me:
+        state, trial = desk.state, desk.state.started
+        counted = trial is not None and number < state.panel
+        standing = state.offers.open.get(number)
+        return Me(
+            agent=core.register.shown(number),
+            campaign=core.name,
+            status=state.status,
+            phase=None if trial is None else trial.phase,
+            arms=core.register.arms,
+            pulls=trial.record.pulls[number].tolist() if trial is not None and counted else [],
+            offer=None if standing is None or standing.recalled else core.offer(standing),
+            banned=trial is not None and counted and bool(trial.bans.until[number] > trial.steps),
+            next_number=state.people.last_number(number) + 1,
+        )
+
+    return await wrap_future(core.do(look))
+
+
+@post(
+    "/campaigns/{campaign:str}/observations:batch",
+    status_code=200,
+    dto=Strict[Batch],
+    return_dto=None,
+    guards=[needs("gateway", "admin")],
+    responses=WRITE,
+    security=BEARER,
+    tags=["gateway"],
+)
+async def batch(request: Asked, campaign: str, data: Annotated[Batch, In()]) -> BatchReply:
+    """Tell pulls of many agents, in one commit; each has a result of its own."""
+    found = await find(request, campaign)
+    rows = [(it.agent, it.arm, it.reward, it.event) for it in data.observations]
+    told = await found.campaign.tell_many(rows, errors="return", by=by(request))
+    request.app.state.metrics.observations(len(told))
+    return BatchReply([told_reply(it) for it in told])
+
+
+HANDLERS = [offer, observe, me, batch]
