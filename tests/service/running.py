@@ -20,7 +20,7 @@ NEW = {
     "arms": ["A", "B", "C"],
     "agents": ["ann", "bob", "cy"],
     "price": "0.50 EUR",
-    "principal": {"observe": {"part": "Steps", "steps": 0}, "rule": {"part": "Certified", "delta": 0.05}},
+    "principal": {"observe": {"part": "Steps", "n": 0}, "rule": {"part": "Certified", "delta": 0.05}},
 }
 
 

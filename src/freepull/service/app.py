@@ -55,6 +55,11 @@ def build(url: str, limits: Limits | None = None, log: Log = lambda *_, **__: No
         """Return counters for Prometheus."""
         return metrics.text(house, gate.waiting)
 
+    @get("/v1/openapi.json", include_in_schema=False)
+    async def document(request: Asked) -> dict[str, Any]:
+        """Return the OpenAPI document."""
+        return request.app.openapi_schema.to_schema()
+
     def unexpected(request: Asked, error: Exception) -> Response[bytes]:
         """Say nothing of the inside, but log it."""
         log("error", error=f"{type(error).__name__}: {error}"[:500])
@@ -65,7 +70,7 @@ def build(url: str, limits: Limits | None = None, log: Log = lambda *_, **__: No
     app = Litestar(
         route_handlers=[
             Router("/v1", route_handlers=[it for group in handlers for it in group]),
-            *(healthz, readyz, counters, *PAGES),
+            *(healthz, readyz, counters, document, *PAGES),
         ],
         state=State({"house": house, "metrics": metrics, "rates": Rates(limits.agent_rate)}),
         lifespan=[open_house],
@@ -73,7 +78,7 @@ def build(url: str, limits: Limits | None = None, log: Log = lambda *_, **__: No
         openapi_config=OpenAPIConfig(
             title="freepull",
             version=__version__,
-            path="/v1",
+            path="/v1/schema",
             render_plugins=[JsonRenderPlugin(path="/openapi.json")],
             components=Components(
                 security_schemes={"bearer": SecurityScheme(type="http", scheme="bearer", description="A token.")}

@@ -13,8 +13,8 @@ from freepull.service.problems import Refused
 from freepull.service.rates import Rates
 
 
-def needs(*scopes: str) -> Callable[[ASGIConnection[Any, Any, Any, Any], BaseRouteHandler], None]:
-    """Return a guard that lets only these scopes pass; a token for one campaign passes only there."""
+def needs(*scopes: str, lists: bool = False) -> Callable[[ASGIConnection[Any, Any, Any, Any], BaseRouteHandler], None]:
+    """Return a guard that lets only these scopes pass; a token for one campaign passes only there, and where it is listed."""
 
     def guard(connection: ASGIConnection[Any, Any, Any, Any], _: BaseRouteHandler) -> None:
         app = connection.app.state
@@ -30,7 +30,7 @@ def needs(*scopes: str) -> Callable[[ASGIConnection[Any, Any, Any, Any], BaseRou
             rates.take(visitor.id)
         elif visitor.scope not in scopes:
             raise Refused(403, f"a token of scope {visitor.scope} cannot do this.", f"It takes {' or '.join(scopes)}.")
-        elif visitor.campaign and visitor.campaign != campaign:
+        elif visitor.campaign and visitor.campaign != campaign and not lists:
             raise Refused(403, "the token is for one campaign only.", "Use one that is for this, or for all.")
 
     return guard

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
-from freepull.errors import CampaignBusy, Corrupt, Fenced, FreepullError, NewerVersion, StoreError
+from freepull.errors import CampaignBusy, CampaignExists, Corrupt, Fenced, FreepullError, NewerVersion, StoreError
 from freepull.live import AsyncCampaign
 from freepull.service.access import Access
 from freepull.service.history import History
@@ -109,6 +109,9 @@ class House:
 
     async def create(self, **settings: Any) -> Open:
         """Make a campaign."""
+        name = settings["name"]
+        if name in self.here():
+            raise CampaignExists(f"there is a campaign {name!r} already; choose another name.")
         return self._keep(await AsyncCampaign.create(self.url, **settings))
 
     def _keep(self, campaign: AsyncCampaign) -> Open:

@@ -26,6 +26,7 @@ except ImportError as error:  # pragma: no cover - a test runs this in a process
     raise MissingExtra("the service needs Litestar; install freepull with pip install 'freepull[live]'.") from error
 
 HEADER_SECONDS = 10.0
+IDLE_SECONDS = 10
 ENDING_SECONDS = 10
 
 
@@ -80,7 +81,7 @@ class Server(uvicorn.Server):
             access_log=False,
             server_header=False,
             backlog=2048,
-            timeout_keep_alive=15,
+            timeout_keep_alive=IDLE_SECONDS,
             timeout_graceful_shutdown=ENDING_SECONDS,
             h11_max_incomplete_event_size=16 << 10,
             **more,
@@ -117,7 +118,7 @@ def listen(host: str, port: int) -> socket.socket:
     """Take a port, or say in a sentence why not."""
     try:
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        found = socket.socket(family, socket.SOCK_STREAM)
+        found = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)  # else Nagle stays on
         found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         found.bind((host, port))
     except (OSError, OverflowError) as error:

@@ -52,6 +52,7 @@ class Viewers:
         try:
             yield b"retry: 2000\n\n"
             audited, seen = after, -1
+            self._status = await self._campaign.status()
             while not closing.is_set():
                 if self._task is None:
                     self._task = asyncio.create_task(self._look())

@@ -12,7 +12,7 @@ from freepull.live.desk import Desk
 from freepull.service.bodies import Batch, Pull, Strict
 from freepull.service.guards import needs, visitor_of
 from freepull.service.replies import BatchReply, Me, OfferReply, ToldReply, told_reply
-from freepull.service.routes.common import ACT, BEARER, WRITE, Asked, by, find
+from freepull.service.routes.common import ACT, BEARER, WRITE, Asked, InPath, by, find
 
 OWN: dict[str, Any] = {"guards": [needs("agent")], "responses": ACT, "security": BEARER, "return_dto": None}
 
@@ -24,14 +24,14 @@ def _number(request: Asked) -> int:
 
 
 @post("/campaigns/{campaign:str}/me/offer", status_code=200, tags=["agents"], **OWN)
-async def offer(request: Asked, campaign: str) -> OfferReply:
+async def offer(request: Asked, campaign: InPath) -> OfferReply:
     """Is there an offer for me? Asking again returns the same one while it is open."""
     found = await find(request, campaign)
     return OfferReply(await found.campaign.ask(_number(request)))
 
 
 @post("/campaigns/{campaign:str}/me/observations", status_code=200, dto=Strict[Pull], tags=["agents"], **OWN)
-async def observe(request: Asked, campaign: str, data: Annotated[Pull, In()]) -> ToldReply:
+async def observe(request: Asked, campaign: InPath, data: Annotated[Pull, In()]) -> ToldReply:
     """Tell one pull of mine; with an event it is safe to repeat."""
     found = await find(request, campaign)
     told = await found.campaign.tell(_number(request), data.arm, data.reward, data.event)
@@ -40,7 +40,7 @@ async def observe(request: Asked, campaign: str, data: Annotated[Pull, In()]) ->
 
 
 @get("/campaigns/{campaign:str}/me", tags=["agents"], **OWN)
-async def me(request: Asked, campaign: str) -> Me:
+async def me(request: Asked, campaign: InPath) -> Me:
     """What I may know: the campaign's status, my pulls, my open offer."""
     found = await find(request, campaign)
     core, number = found.campaign.blocking.core, _number(request)
@@ -74,7 +74,7 @@ async def me(request: Asked, campaign: str) -> Me:
     security=BEARER,
     tags=["gateway"],
 )
-async def batch(request: Asked, campaign: str, data: Annotated[Batch, In()]) -> BatchReply:
+async def batch(request: Asked, campaign: InPath, data: Annotated[Batch, In()]) -> BatchReply:
     """Tell pulls of many agents, in one commit; each has a result of its own."""
     found = await find(request, campaign)
     rows = [(it.agent, it.arm, it.reward, it.event) for it in data.observations]

@@ -21,6 +21,7 @@ from freepull.service.routes.common import (
     READER,
     WRITE,
     Asked,
+    InPath,
     agent_number,
     arm_number,
     by,
@@ -31,7 +32,7 @@ from freepull.service.routes.common import (
 CHANGE: dict[str, Any] = {"guards": [needs(*ADMIN)], "responses": WRITE, "security": BEARER, "return_dto": None}
 
 
-@get("/campaigns", guards=[needs(*READER)], responses=READ, security=BEARER, tags=["campaigns"])
+@get("/campaigns", guards=[needs(*READER, lists=True)], responses=READ, security=BEARER, tags=["campaigns"])
 async def campaigns(request: Asked) -> list[CampaignRow]:
     """List the campaigns that the token is for."""
     house, only = house_of(request), visitor_of(request).campaign
@@ -57,13 +58,13 @@ async def create(request: Asked, data: Annotated[NewCampaign, In()]) -> Status:
 
 
 @get("/campaigns/{campaign:str}", guards=[needs(*READER)], responses=READ, security=BEARER, tags=["campaigns"])
-async def status(request: Asked, campaign: str) -> Status:
+async def status(request: Asked, campaign: InPath) -> Status:
     """Say how a campaign stands."""
     return await (await find(request, campaign)).campaign.status()
 
 
 @post("/campaigns/{campaign:str}/start", status_code=200, tags=["campaigns"], **CHANGE)
-async def start(request: Asked, campaign: str) -> Status:
+async def start(request: Asked, campaign: InPath) -> Status:
     """Close the panel and begin."""
     found = (await find(request, campaign)).campaign
     await found.start(by(request))
@@ -71,7 +72,7 @@ async def start(request: Asked, campaign: str) -> Status:
 
 
 @post("/campaigns/{campaign:str}/pause", status_code=200, tags=["campaigns"], **CHANGE)
-async def pause(request: Asked, campaign: str) -> Status:
+async def pause(request: Asked, campaign: InPath) -> Status:
     """Make no offers until it is resumed; pulls still count."""
     found = (await find(request, campaign)).campaign
     await found.pause(by(request))
@@ -79,7 +80,7 @@ async def pause(request: Asked, campaign: str) -> Status:
 
 
 @post("/campaigns/{campaign:str}/resume", status_code=200, tags=["campaigns"], **CHANGE)
-async def resume(request: Asked, campaign: str) -> Status:
+async def resume(request: Asked, campaign: InPath) -> Status:
     """Make offers again."""
     found = (await find(request, campaign)).campaign
     await found.resume(by(request))
@@ -87,7 +88,7 @@ async def resume(request: Asked, campaign: str) -> Status:
 
 
 @post("/campaigns/{campaign:str}/stop", status_code=200, dto=Strict[Stop], tags=["campaigns"], **CHANGE)
-async def stop(request: Asked, campaign: str, data: Annotated[Stop, In()]) -> Status:
+async def stop(request: Asked, campaign: InPath, data: Annotated[Stop, In()]) -> Status:
     """End a campaign for good."""
     found = (await find(request, campaign)).campaign
     await found.stop(data.why, by(request))
@@ -95,7 +96,7 @@ async def stop(request: Asked, campaign: str, data: Annotated[Stop, In()]) -> St
 
 
 @patch("/campaigns/{campaign:str}/budget", dto=Strict[Budget], tags=["campaigns"], **CHANGE)
-async def budget(request: Asked, campaign: str, data: Annotated[Budget, In()]) -> Status:
+async def budget(request: Asked, campaign: InPath, data: Annotated[Budget, In()]) -> Status:
     """Change the most that may be spent."""
     found = (await find(request, campaign)).campaign
     await found.budget(data.budget, by(request))
@@ -103,14 +104,14 @@ async def budget(request: Asked, campaign: str, data: Annotated[Budget, In()]) -
 
 
 @post("/campaigns/{campaign:str}/agents", dto=Strict[NewAgents], tags=["agents"], **CHANGE)
-async def enrol(request: Asked, campaign: str, data: Annotated[NewAgents, In()]) -> Enrolled:
+async def enrol(request: Asked, campaign: InPath, data: Annotated[NewAgents, In()]) -> Enrolled:
     """Add agents; from the start on they are late joiners."""
     found = (await find(request, campaign)).campaign
     return Enrolled(await found.add_agents(data.agents, data.weights, by(request)))
 
 
 @post("/campaigns/{campaign:str}/agents/{agent:str}/unban", status_code=200, tags=["agents"], **CHANGE)
-async def unban(request: Asked, campaign: str, agent: str) -> Status:
+async def unban(request: Asked, campaign: InPath, agent: InPath) -> Status:
     """End an agent's ban."""
     found = await find(request, campaign)
     await found.campaign.unban(agent_number(found, agent), by(request))
@@ -118,7 +119,7 @@ async def unban(request: Asked, campaign: str, agent: str) -> Status:
 
 
 @post("/campaigns/{campaign:str}/agents/{agent:str}/leave", status_code=200, tags=["agents"], **CHANGE)
-async def leave(request: Asked, campaign: str, agent: str) -> Status:
+async def leave(request: Asked, campaign: InPath, agent: InPath) -> Status:
     """Note that an agent has left."""
     found = await find(request, campaign)
     await found.campaign.leave(agent_number(found, agent), by(request))
@@ -126,7 +127,7 @@ async def leave(request: Asked, campaign: str, agent: str) -> Status:
 
 
 @post("/campaigns/{campaign:str}/arms/{arm:str}/withdraw", status_code=200, tags=["campaigns"], **CHANGE)
-async def withdraw(request: Asked, campaign: str, arm: str) -> Status:
+async def withdraw(request: Asked, campaign: InPath, arm: InPath) -> Status:
     """Take an arm out, if that was provided for."""
     found = await find(request, campaign)
     await found.campaign.withdraw(arm_number(found, arm), by(request))

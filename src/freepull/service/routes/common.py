@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 from litestar import Request
-from litestar.params import Parameter
+from litestar.params import FromPath, QueryParameter
 
 from freepull.errors import UnknownAgent, UnknownArm
 from freepull.service.guards import visitor_of
@@ -19,8 +19,10 @@ ACT = described(400, 401, 403, 404, 408, 409, 413, 415, 421, 422, 429, 500, 503)
 BEARER = [{"bearer": list[str]()}]
 ADMIN, READER = ("admin",), ("admin", "read")
 PAGE = 1000
-After = Annotated[int, Parameter(ge=-1, lt=1 << 62, description="Only what comes behind this one.")]
-Limit = Annotated[int, Parameter(ge=1, le=PAGE, description="At most so many.")]
+InPath = FromPath[str]
+Only = Annotated[bool, QueryParameter(description="Only the open ones.")]
+After = Annotated[int, QueryParameter(ge=-1, lt=1 << 62, description="Only what comes behind this one.")]
+Limit = Annotated[int, QueryParameter(ge=1, le=PAGE, description="At most so many.")]
 
 
 def house_of(request: Asked) -> House:

@@ -14,7 +14,7 @@ from typing import Annotated, Any, TypeVar
 from litestar import Response, get, post
 from litestar.background_tasks import BackgroundTask
 from litestar.openapi.datastructures import ResponseSpec
-from litestar.params import Parameter
+from litestar.params import QueryParameter
 from litestar.response import File
 
 from freepull.live import tables
@@ -33,7 +33,9 @@ from freepull.service.routes.common import (
     WRITE,
     After,
     Asked,
+    InPath,
     Limit,
+    Only,
     by,
     find,
 )
@@ -44,7 +46,7 @@ KINDS = {"text/csv": ".csv", "application/vnd.apache.parquet": ".parquet"}
 FILE = ResponseSpec(bytes, generate_examples=False, media_type="application/octet-stream", description="The file")
 FileName = Annotated[
     str,
-    Parameter(
+    QueryParameter(
         pattern=r"^[A-Za-z0-9_-]{1,100}$",
         description="The same name and row are the same event, so sending a file again tells only what is new.",
     ),
@@ -61,13 +63,13 @@ def _of(found: Open) -> tuple[Any, Any]:
 
 
 @get("/campaigns/{campaign:str}/arms", **LOOK)
-async def arms(request: Asked, campaign: str) -> list[Arm]:
+async def arms(request: Asked, campaign: InPath) -> list[Arm]:
     """Every arm, and what stops the trial."""
     return (await (await find(request, campaign)).campaign.status()).arms
 
 
 @get("/campaigns/{campaign:str}/agents", **LOOK)
-async def agents(request: Asked, campaign: str, after: After = -1, limit: Limit = PAGE) -> list[AgentRow]:
+async def agents(request: Asked, campaign: InPath, after: After = -1, limit: Limit = PAGE) -> list[AgentRow]:
     """The agents in the order of their numbers."""
     core = (await find(request, campaign)).campaign.blocking.core
 
@@ -89,7 +91,7 @@ async def agents(request: Asked, campaign: str, after: After = -1, limit: Limit 
 
 @get("/campaigns/{campaign:str}/offers", **LOOK)
 async def offers(
-    request: Asked, campaign: str, after: After = 0, limit: Limit = PAGE, open_only: bool = False
+    request: Asked, campaign: InPath, after: After = 0, limit: Limit = PAGE, open_only: Only = False
 ) -> list[OfferRow]:
     """Offers in their order; all, or the open ones alone."""
     found = await find(request, campaign)
@@ -106,25 +108,25 @@ async def offers(
 
 
 @get("/campaigns/{campaign:str}/ledger", **LOOK)
-async def ledger(request: Asked, campaign: str, after: After = 0, limit: Limit = PAGE) -> list[LedgerEntry]:
+async def ledger(request: Asked, campaign: InPath, after: After = 0, limit: Limit = PAGE) -> list[LedgerEntry]:
     """What was paid."""
     return await _page(tables.ledger(*_of(await find(request, campaign)), after), limit)
 
 
 @get("/campaigns/{campaign:str}/bans", **LOOK)
-async def bans(request: Asked, campaign: str, limit: Limit = PAGE) -> list[BanRow]:
+async def bans(request: Asked, campaign: InPath, limit: Limit = PAGE) -> list[BanRow]:
     """Who was banned, and for which offer."""
     return await _page(tables.bans(*_of(await find(request, campaign))), limit)
 
 
 @get("/campaigns/{campaign:str}/audit", **LOOK)
-async def audit(request: Asked, campaign: str, after: After = -1, limit: Limit = PAGE) -> list[AuditEntry]:
+async def audit(request: Asked, campaign: InPath, after: After = -1, limit: Limit = PAGE) -> list[AuditEntry]:
     """Who did what when, and what was concluded."""
     return await _page(tables.audit(*_of(await find(request, campaign)), after), limit)
 
 
 @get("/campaigns/{campaign:str}/verdict", **{**LOOK, "responses": WRITE})
-async def verdict(request: Asked, campaign: str) -> Verdict:
+async def verdict(request: Asked, campaign: InPath) -> Verdict:
     """Which arm, whether that is decided and certified, and what it rests on."""
     return await (await find(request, campaign)).campaign.verdict()
 
@@ -137,7 +139,7 @@ async def verdict(request: Asked, campaign: str) -> Verdict:
     security=BEARER,
     tags=["files"],
 )
-async def import_file(request: Asked, campaign: str, name: FileName = "import") -> Imported:
+async def import_file(request: Asked, campaign: InPath, name: FileName = "import") -> Imported:
     """Tell the observations of a CSV or Parquet file with the columns agent, arm, reward and perhaps event."""
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind not in KINDS:
@@ -158,7 +160,7 @@ async def import_file(request: Asked, campaign: str, name: FileName = "import") 
     security=BEARER,
     tags=["files"],
 )
-async def export_file(request: Asked, campaign: str, file: str) -> Response[Any]:
+async def export_file(request: Asked, campaign: InPath, file: InPath) -> Response[Any]:
     """Download observations.parquet, observations.csv, ledger.parquet or ledger.csv."""
     what, _, kind = file.partition(".")
     if what not in ("observations", "ledger") or kind not in ("parquet", "csv"):

@@ -14,7 +14,7 @@ from freepull.service.bodies import NewAgentTokens, NewToken, Strict
 from freepull.service.guards import needs
 from freepull.service.problems import Refused
 from freepull.service.replies import AgentToken, AgentTokens, MadeToken
-from freepull.service.routes.common import ADMIN, BEARER, WRITE, Asked, agent_number, find, house_of
+from freepull.service.routes.common import ADMIN, BEARER, WRITE, Asked, InPath, agent_number, find, house_of
 
 CHANGE: dict[str, Any] = {
     "guards": [needs(*ADMIN)],
@@ -40,7 +40,7 @@ async def new_token(request: Asked, data: Annotated[NewToken, In()]) -> MadeToke
 
 
 @delete("/tokens/{id:str}", **CHANGE)
-async def revoke(request: Asked, id: str) -> None:
+async def revoke(request: Asked, id: InPath) -> None:
     """End a token for good."""
     try:
         await asyncio.to_thread(house_of(request).access.revoke, id)
@@ -49,7 +49,7 @@ async def revoke(request: Asked, id: str) -> None:
 
 
 @post("/campaigns/{campaign:str}/tokens", dto=Strict[NewAgentTokens], **CHANGE)
-async def agent_tokens(request: Asked, campaign: str, data: Annotated[NewAgentTokens, In()]) -> AgentTokens:
+async def agent_tokens(request: Asked, campaign: InPath, data: Annotated[NewAgentTokens, In()]) -> AgentTokens:
     """Make tokens for agents, each for one agent of one campaign."""
     found, access = await find(request, campaign), house_of(request).access
     register = found.campaign.blocking.core.register
@@ -58,7 +58,7 @@ async def agent_tokens(request: Asked, campaign: str, data: Annotated[NewAgentTo
 
 
 @post("/campaigns/{campaign:str}/agents/{agent:str}/revoke", status_code=204, **CHANGE)
-async def revoke_agent(request: Asked, campaign: str, agent: str) -> None:
+async def revoke_agent(request: Asked, campaign: InPath, agent: InPath) -> None:
     """End all tokens of an agent; new ones can be made."""
     number = agent_number(await find(request, campaign), agent)
     await asyncio.to_thread(house_of(request).access.revoke_agent, campaign, number)

@@ -17,7 +17,7 @@ from freepull.service import viewers
 from freepull.service.guards import needs
 from freepull.service.history import Point
 from freepull.service.problems import Refused
-from freepull.service.routes.common import BEARER, READ, READER, After, Asked, find, house_of
+from freepull.service.routes.common import BEARER, READ, READER, After, Asked, InPath, find, house_of
 
 LOOK: dict[str, Any] = {"guards": [needs(*READER)], "responses": READ, "security": BEARER, "tags": ["watch"]}
 EVENTS = ResponseSpec(str, generate_examples=False, media_type="text/event-stream", description="Server-sent events")
@@ -46,7 +46,7 @@ class Pulls(msgspec.Struct):
     security=BEARER,
     tags=["watch"],
 )
-async def stream(request: Asked, campaign: str, after: After = -1) -> Stream:
+async def stream(request: Asked, campaign: InPath, after: After = -1) -> Stream:
     """Server-sent events: `status` as things stand, `audit` for what was done; ids are places in the log.
 
     The header Last-Event-ID, or ``after``, goes on where a stream broke off.
@@ -62,13 +62,13 @@ async def stream(request: Asked, campaign: str, after: After = -1) -> Stream:
 
 
 @get("/campaigns/{campaign:str}/history", **LOOK)
-async def history(request: Asked, campaign: str) -> list[Point]:
+async def history(request: Asked, campaign: InPath) -> list[Point]:
     """How means, bounds, spend and active arms came about, in at most some hundred points."""
     return await (await find(request, campaign)).history.points()
 
 
 @get("/campaigns/{campaign:str}/pulls", **LOOK)
-async def pulls(request: Asked, campaign: str) -> Pulls:
+async def pulls(request: Asked, campaign: InPath) -> Pulls:
     """Pulls per agent: quantiles, and a sample of at most 500 agents."""
     core = (await find(request, campaign)).campaign.blocking.core
 
