@@ -45,7 +45,7 @@ class Service:
         self.server.gate.log = lambda *_, **__: None
         self.thread = threading.Thread(target=lambda: asyncio.run(self.server.serve(sockets=[listening])))
         self.thread.start()
-        self.http = httpx.Client(base_url=self.at, trust_env=False, timeout=30)
+        self.http = httpx.Client(base_url=self.at, trust_env=False, timeout=120)
         for _ in range(600):
             with suppress(httpx.TransportError):
                 if self.http.get("/readyz").status_code == 200:

@@ -17,9 +17,11 @@ from freepull.service.metrics import Metrics
 from freepull.service.problems import Refused
 
 CONTENT_SECURITY = (
-    b"default-src 'none'; script-src 'self'; style-src 'self' 'sha256-47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU='; "
-    b"img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
+    b"default-src 'none'; script-src 'self'; style-src 'self'; style-src-attr 'unsafe-inline'; "
+    b"style-src-elem 'self' 'sha256-47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU='; img-src 'self' data:; "
+    b"connect-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
 )
+"""No script but ours, nothing from elsewhere; plotly sets styles on its own elements, and adds an empty sheet."""
 HEADERS = [
     (b"content-security-policy", CONTENT_SECURITY),
     (b"x-content-type-options", b"nosniff"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import signal
 import socket
 import sys
 from contextlib import suppress
@@ -134,6 +135,8 @@ def run(url: str, host: str, port: int, address: str | None, limits: Limits, **m
     core.known_as(address or f"http://{host}:{port}")
     server = Server(url, host, port, limits, **more)
     write_log("serving", address=f"http://{host}:{port}")
+    for number in (signal.SIGINT, signal.SIGTERM):  # uvicorn raises them again once it has ended well
+        signal.signal(number, lambda *_: None)
     server.run(sockets=[listening])
     write_log("ended")
     return 1 if server.gate.house.failed.is_set() or not server.started else 0

@@ -25,15 +25,15 @@ export function left(text, now) {
 }
 
 const TABLES = {
-  arms: { title: "Arms", columns: [["Arm", (r) => r.name], ["Standing", (r) => r.active ? "in" : "out", "plain"], ["Mean", (r) => figure(r.mean), "number"],
+  arms: { title: "Arms", columns: [["Arm", (r) => r.name], ["Standing", (r) => r.active ? "in" : "out"], ["Mean", (r) => figure(r.mean), "number"],
     ["What stops it", (r) => figure(r.bound), "number"], ["Pulls", (r) => count(r.pulls), "number"], ["Paid", (r) => count(r.paid), "number"]], out: (r) => !r.active },
   offers: { title: "Open offers", empty: "No offer is open.", columns: [["Offer", (r) => r.offer, "number"], ["Agent", (r) => r.agent], ["Arm", (r) => r.arm],
     ["Time left", (r) => left(r.expires, Date.now()), "number"], ["Standing", (r) => r.recalled ? "taken back" : "open"]] },
-  ledger: { title: "Ledger", empty: "Nothing was paid yet.", columns: [["Entry", (r) => r.entry, "number"], ["At (UTC)", (r) => time(r.at)], ["Agent", (r) => r.agent],
+  ledger: { title: "Ledger", empty: "Nothing was paid yet.", columns: [["Entry", (r) => r.entry, "number"], ["At (UTC)", (r) => time(r.at), "when"], ["Agent", (r) => r.agent],
     ["Arm", (r) => r.arm], ["Amount", (r) => money(r.amount), "number"]] },
   bans: { title: "Bans", empty: "Nobody is banned.", columns: [["Agent", (r) => r.agent], ["Reason", (r) => `refused offer ${r.offer} in step ${r.step}`],
     ["Until", (r) => r.lifted ? `lifted ${time(r.lifted)}` : r.until === null ? "for ever" : `step ${r.until}`]] },
-  audit: { title: "Audit", empty: "Nothing happened yet.", columns: [["At (UTC)", (r) => time(r.at)], ["Who", (r) => r.who || "the campaign"], ["What", (r) => r.action],
+  audit: { title: "Audit", empty: "Nothing happened yet.", columns: [["At (UTC)", (r) => time(r.at), "when"], ["Who", (r) => r.who || "the campaign"], ["What", (r) => r.action],
     ["Detail", (r) => Object.keys(r.detail).length ? JSON.stringify(r.detail) : ""]] },
 };
 

@@ -1,0 +1,164 @@
+"""Traffic for the service: raw HTTP/1.1 over asyncio streams, because a full client would be the bottleneck."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from freepull.service.access import Access
+
+ROOT = Path(__file__).parents[1]
+
+
+class Process:
+    """A service in a process of its own, which can be killed."""
+
+    def __init__(self, url: str, *options: str) -> None:
+        command = [sys.executable, "-m", "freepull", "serve", "--store", url, "--port", "0", *options]
+        environment = os.environ | {"PYTHONPATH": str(ROOT / "src")}
+        self.process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment)
+        assert self.process.stderr is not None
+        self.address = ""
+        while not self.address:
+            line = self.process.stderr.readline()
+            assert line, "the service did not begin"
+            told = json.loads(line) if line.startswith("{") else {}
+            self.address = told.get("address", "")
+        self._drain = subprocess.Popen(["cat"], stdin=self.process.stderr, stdout=subprocess.DEVNULL)
+        self.port = int(self.address.rpartition(":")[2])
+        for _ in range(1200):
+            try:
+                urllib.request.urlopen(f"{self.address}/readyz", timeout=5).close()
+                return
+            except OSError:
+                time.sleep(0.05)
+        raise RuntimeError("the service is not ready")
+
+    def ask(self, token: str, method: str, path: str, body: Any = None) -> Any:
+        """Send one request."""
+        headers = {"authorization": f"Bearer {token}", "content-type": "application/json"}
+        data = None if body is None else json.dumps(body).encode()
+        request = urllib.request.Request(f"{self.address}/v1{path}", data, headers, method=method)
+        with urllib.request.urlopen(request, timeout=600) as found:
+            return json.load(found)
+
+    def kill(self) -> None:
+        """End it without a warning."""
+        self.process.kill()
+        self.process.wait()
+        self._drain.wait()
+
+    def end(self) -> int:
+        """End it as an operator would; return the exit code."""
+        self.process.terminate()
+        code = self.process.wait(60)
+        self._drain.wait()
+        return code
+
+    @property
+    def memory(self) -> float:
+        """Resident memory in MB."""
+        pages = int(Path(f"/proc/{self.process.pid}/statm").read_text().split()[1])
+        return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
+
+
+@dataclass
+class Figures:
+    """What some traffic met with."""
+
+    seconds: float = 0.0
+    events: int = 0
+    statuses: Counter[int] = field(default_factory=Counter)
+    times: list[float] = field(default_factory=list)
+
+    @property
+    def rate(self) -> float:
+        """Events a second."""
+        return self.events / self.seconds
+
+    def p(self, share: float) -> float:
+        """A quantile of the times of good answers, in milliseconds."""
+        ordered = sorted(self.times)
+        return 1000 * ordered[min(len(ordered) - 1, int(share * len(ordered)))] if ordered else float("nan")
+
+    def __str__(self) -> str:
+        statuses = ", ".join(f"{count:,} × {status}" for status, count in sorted(self.statuses.items()))
+        return f"{self.rate:,.0f} events/s, p50 {self.p(0.5):.1f} ms, p99 {self.p(0.99):.1f} ms ({statuses})"
+
+
+class Line:
+    """One connection that is kept open."""
+
+    def __init__(self, port: int) -> None:
+        self.port = port
+        self._reader: asyncio.StreamReader | None = None
+        self._writer: asyncio.StreamWriter | None = None
+
+    async def post(self, path: str, token: str, body: bytes) -> tuple[int, bytes]:
+        """Send a POST and return status and body; connect anew if the line is dead."""
+        if self._writer is None:
+            self._reader, self._writer = await asyncio.open_connection("127.0.0.1", self.port)
+        assert self._reader is not None
+        head = (
+            f"POST /v1{path} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {token}\r\n"
+            f"content-type: application/json\r\ncontent-length: {len(body)}\r\n\r\n"
+        )
+        try:
+            self._writer.write(head.encode() + body)
+            answer = await self._reader.readuntil(b"\r\n\r\n")
+            lower = answer.lower()
+            at = lower.find(b"content-length: ")
+            length = int(lower[at + 16 : lower.index(b"\r\n", at)]) if at >= 0 else 0
+            return int(answer[9:12]), await self._reader.readexactly(length)
+        except (OSError, asyncio.IncompleteReadError):
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """Hang up."""
+        if self._writer is not None:
+            self._writer.close()
+        self._reader = self._writer = None
+
+
+def fsync_time() -> float:
+    """The machine's own: median seconds of 200 small writes with fsync."""
+    times = []
+    with tempfile.TemporaryFile() as file:
+        for _ in range(200):
+            file.write(b"x" * 4096)
+            file.flush()
+            begun = time.perf_counter()
+            os.fsync(file.fileno())
+            times.append(time.perf_counter() - begun)
+    return sorted(times)[100]
+
+
+def stage(url: str, agents: int, arms: int = 2, campaigns: int = 1) -> tuple[Process, str, list[str]]:
+    """Start a service with campaigns that have begun; return it, an admin's token, and a gateway's."""
+    access = Access(url)
+    admin, gateway = access.new("admin")[0], access.new("gateway")[0]
+    access.close()
+    process = Process(url, "--agent-rate", "1000000")
+    for i in range(campaigns):
+        body = {"name": f"c{i}", "arms": arms, "agents": agents, "price": "0.01 EUR"}
+        body["principal"] = {"observe": {"part": "Steps", "n": 1_000_000}}
+        process.ask(admin, "POST", "/campaigns", body)
+        process.ask(admin, "POST", f"/campaigns/c{i}/start")
+    return process, admin, [gateway]
+
+
+def agent_tokens(process: Process, admin: str, agents: int) -> list[str]:
+    """Make tokens for the first agents."""
+    made = process.ask(admin, "POST", "/campaigns/c0/tokens", {"agents": list(range(agents))})
+    return [it["token"] for it in made["tokens"]]
