@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import time
 import uuid
 from collections.abc import Callable
@@ -58,18 +59,19 @@ class Gate:
         self.app, self.house, self.limits, self.metrics, self.log = app, house, limits, metrics, log
         self.answered = Answered(house.access)
         self.waiting = 0
+        self._prefix, self._numbers = uuid.uuid4().hex[:8], itertools.count()
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """Serve one request."""
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        sending = _Sending(send, uuid.uuid4().hex[:12])
+        sending = _Sending(send, f"{self._prefix}{next(self._numbers):x}")
         begun = time.perf_counter()
         self.waiting += 1
         streaming = scope["path"].endswith("/stream")
         try:
-            if self.waiting - self.house_viewers() > self.limits.waiting:
+            if self.waiting > self.limits.waiting and self.waiting - self.house_viewers() > self.limits.waiting:
                 raise Refused(503, "too many requests are waiting.", "Try again after the time in Retry-After.")
             async with asyncio.timeout(None if streaming else self.limits.answer):
                 await self._serve(scope, receive, sending)

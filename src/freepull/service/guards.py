@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 from litestar.connection import ASGIConnection
@@ -13,10 +13,10 @@ from freepull.service.problems import Refused
 from freepull.service.rates import Rates
 
 
-def needs(*scopes: str, lists: bool = False) -> Callable[[ASGIConnection[Any, Any, Any, Any], BaseRouteHandler], None]:
+def needs(*scopes: str, lists: bool = False) -> Callable[[ASGIConnection[Any, Any, Any, Any], BaseRouteHandler], Awaitable[None]]:
     """Return a guard that lets only these scopes pass; a token for one campaign passes only there, and where it is listed."""
 
-    def guard(connection: ASGIConnection[Any, Any, Any, Any], _: BaseRouteHandler) -> None:
+    async def guard(connection: ASGIConnection[Any, Any, Any, Any], _: BaseRouteHandler) -> None:
         app = connection.app.state
         visitor = app.house.access.visitor(connection.headers.get("authorization"))
         connection.scope["state"]["visitor"] = visitor
