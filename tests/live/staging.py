@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import fields, is_dataclass
 from typing import Any
-
-import numpy as np
 
 import freepull as fp
 from freepull.live.rows import TABLES
 from freepull.live.stores import Store
+from freepull.live.verification import pieces_of
 
 OPENED: list[fp.Campaign] = []
 """Campaigns to be closed when a test is over, however it ends."""
@@ -58,31 +56,7 @@ def contents(campaign: fp.Campaign) -> dict[str, list[Any]]:
     return {table: list(campaign.core.store.read(campaign.name, table)) for table in TABLES}
 
 
-def picture(campaign: fp.Campaign) -> Any:
+def picture(campaign: fp.Campaign) -> bytes:
     """Return everything that is in memory, down to the last bit."""
-    state = campaign.core.writer.desk.state
-    return {name: bits(value) for name, value in vars(state).items() if name != "rows"}
-
-
-def bits(value: Any, depth: int = 0) -> Any:
-    """Return any part of a state as something that is equal only if every bit is."""
-    assert depth < 30
-    if isinstance(value, np.ndarray):
-        return value.dtype.str, value.shape, value.tobytes()
-    if isinstance(value, float):
-        return value.hex()
-    if value is None or isinstance(value, (int, str, bytes)):
-        return value
-    if isinstance(value, dict):
-        return {str(name): bits(item, depth + 1) for name, item in value.items()}
-    if isinstance(value, set):
-        return sorted(value)
-    if isinstance(value, (list, tuple)):
-        return [bits(item, depth + 1) for item in value]
-    if hasattr(value, "tobytes"):
-        return value.tobytes()
-    if is_dataclass(value):
-        return [type(value).__name__, *(bits(getattr(value, field.name), depth + 1) for field in fields(value))]
-    if hasattr(value, "__dict__"):
-        return [type(value).__name__, *(bits(item, depth + 1) for item in vars(value).values())]
-    raise TypeError(f"no bits of {value!r}")
+    desk = campaign.core.writer.desk
+    return pieces_of(desk.state, desk.log)

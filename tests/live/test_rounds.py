@@ -39,7 +39,7 @@ WORLDS: list[tuple[fp.Principal, Any, Any]] = [
 @pytest.mark.parametrize("world", range(len(WORLDS)))
 def test_a_campaign_in_rounds_follows_the_simulation_bit_for_bit(sqlite: str, clock: Clock, world: int) -> None:
     principal, agents, answers = WORLDS[world]
-    steps, seed, run = 150, 7, 3
+    steps, seed, run = 80, 7, 3
     campaign = create(sqlite, clock, arms=3, agents=2, principal=principal, mode="rounds", horizon=steps)
     play(campaign, GAME, agents=agents, answers=answers, steps=steps, seed=seed, run=run)
     experiment = check(GAME, agents, answers, principal, steps, [run], seed, "horizon", None)
@@ -58,9 +58,8 @@ def test_a_campaign_in_rounds_follows_the_simulation_bit_for_bit(sqlite: str, cl
     )
     assert (trial.offered, trial.refused, trial.banned) == (outcome.offered, outcome.refused, outcome.banned)
     assert np.array_equal(trial.paid, outcome.paid)
-    simulated = fp.simulate(
-        GAME, agents=agents, answers=answers, principal=principal, horizon=steps, runs=[run], seed=seed, keep="agents"
-    )
+    shared: dict[str, Any] = {"agents": agents, "answers": answers, "principal": principal, "engine": "readable"}
+    simulated = fp.simulate(GAME, horizon=steps, runs=[run], seed=seed, **shared)
     status, row = campaign.status(), simulated.frame.row(0, named=True)
     assert (status.offered, status.paid, status.refused) == (row["offered"], row["paid"], row["refused"])
     assert campaign.verdict().arm == f"arm {row['arm']}"

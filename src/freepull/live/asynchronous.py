@@ -14,7 +14,6 @@ from freepull.live.campaign import ERRORS, Campaign
 from freepull.live.replies import AuditEntry, BanRow, LedgerEntry, Offer, OfferRow, Status, Told, Verdict
 from freepull.live.settings import Settings
 from freepull.live.stores import Store
-from freepull.live.times import Clock
 
 
 class AsyncCampaign:
@@ -31,9 +30,9 @@ class AsyncCampaign:
         return cls(await to_thread(Campaign.create, url, **settings))
 
     @classmethod
-    async def open(cls, url: str | Store, name: str, *, wait: float = 0.0, clock: Clock | None = None) -> Self:
+    async def open(cls, url: str | Store, name: str, **how: Any) -> Self:
         """Open a campaign, as `Campaign.open` does."""
-        return cls(await to_thread(Campaign.open, url, name, wait=wait, clock=clock))
+        return cls(await to_thread(Campaign.open, url, name, **how))
 
     @property
     def settings(self) -> Settings:
@@ -134,6 +133,10 @@ class AsyncCampaign:
     async def import_observations(self, path: str | Path, by: str = "") -> int:
         """See `Campaign.import_observations`."""
         return await to_thread(self.blocking.import_observations, path, by)
+
+    async def snapshot(self) -> int:
+        """See `Campaign.snapshot`."""
+        return await to_thread(self.blocking.snapshot)
 
     async def backup(self, path: str | Path) -> None:
         """See `Campaign.backup`."""

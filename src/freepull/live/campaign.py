@@ -11,7 +11,7 @@ from typing import Any, Literal, Self, cast, overload
 from freepull import checks
 from freepull.errors import FreepullError
 from freepull.live import exports, tables
-from freepull.live.core import Core
+from freepull.live.core import Core, Limits
 from freepull.live.creation import agree
 from freepull.live.replies import AuditEntry, BanRow, LedgerEntry, Offer, OfferRow, Status, Told, Verdict
 from freepull.live.settings import Settings
@@ -74,6 +74,7 @@ class Campaign:
         remembers: Duration = "30 days",
         by: str = "",
         clock: Clock | None = None,
+        snapshot_every: int = 1_000_000,
     ) -> Self:
         """Make a campaign and open it; agents enrol until `start` closes the panel.
 
@@ -113,6 +114,8 @@ class Campaign:
             Who does it, for the audit.
         clock
             Microseconds since 1970, for tests.
+        snapshot_every
+            Events between two snapshots, which make opening faster; it changes nothing else.
         """
         settings = agree(
             name=name,
@@ -130,12 +133,35 @@ class Campaign:
             round_lasts=round_lasts,
             remembers=remembers,
         )
-        return cls(Core.create(url, settings, agents, weights, by, clock))
+        limits = Limits(snapshot_every=checks.whole("snapshot_every", snapshot_every, 1))
+        return cls(Core.create(url, settings, agents, weights, by, clock, limits))
 
     @classmethod
-    def open(cls, url: str | Store, name: str, *, wait: float = 0.0, clock: Clock | None = None) -> Self:
-        """Open a campaign; wait so many seconds for another process that has it to let go."""
-        return cls(Core.open(url, name, clock, wait))
+    def open(
+        cls,
+        url: str | Store,
+        name: str,
+        *,
+        wait: float = 0.0,
+        clock: Clock | None = None,
+        snapshots: bool = True,
+        snapshot_every: int = 1_000_000,
+    ) -> Self:
+        """Open a campaign.
+
+        Parameters
+        ----------
+        url, name
+            Where it is, and which.
+        wait
+            Seconds to wait for another process that has it to let go.
+        snapshots
+            Whether to begin with the newest snapshot; False replays the whole log.
+        clock, snapshot_every
+            As for `create`.
+        """
+        limits = Limits(snapshot_every=checks.whole("snapshot_every", snapshot_every, 1))
+        return cls(Core.open(url, name, clock, wait, snapshots, limits))
 
     @property
     def settings(self) -> Settings:
@@ -251,6 +277,10 @@ class Campaign:
         Nothing is told if a row names an unknown agent or arm or has a wrong reward. Safe to repeat.
         """
         return exports.tell_file(self.core, path, by)
+
+    def snapshot(self) -> int:
+        """Take a snapshot now; return after how many events it was taken, once it is stored."""
+        return self.core.snapshot().result().result()
 
     def backup(self, path: str | Path) -> None:
         """Copy the SQLite file as it is now to a new one, while the campaign goes on."""

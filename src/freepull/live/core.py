@@ -13,6 +13,8 @@ import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from itertools import chain
 from typing import Any, TypeVar
 
 from freepull import checks
@@ -24,10 +26,11 @@ from freepull.live.events import Kind
 from freepull.live.log import Log
 from freepull.live.money import Money
 from freepull.live.offers import Standing
-from freepull.live.recovery import check_ledger, recover
+from freepull.live.recovery import check_ledger, recover, segments
 from freepull.live.replies import Offer, Status, Told, Verdict
 from freepull.live.rows import put
 from freepull.live.settings import LONGEST_NAME, Settings, agent_names
+from freepull.live.snapshots import Snapshooter, newest
 from freepull.live.state import State
 from freepull.live.status import status_of, verdict_of
 from freepull.live.stores import Lease, Store, connect
@@ -36,6 +39,18 @@ from freepull.live.times import Clock, shown, system_clock
 from freepull.live.writer import MOST_QUEUED, Job, Writer
 
 Reply = TypeVar("Reply")
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What an open campaign allows itself."""
+
+    snapshot_every: int = 1_000_000
+    """Events between two snapshots, about."""
+    queue: int = MOST_QUEUED
+    """Requests that may wait."""
+
+
 OWNER = f"{socket.gethostname()}:{os.getpid()}:{uuid.uuid4().hex[:8]}"
 """How this process is known to stores."""
 _HERE: set[tuple[str, str]] = set()
@@ -51,7 +66,7 @@ def known_as(address: str) -> None:
 class Core:
     """An open campaign."""
 
-    def __init__(self, store: Store, lease: Lease, state: State, log: Log, clock: Clock, most_queued: int) -> None:
+    def __init__(self, store: Store, lease: Lease, state: State, log: Log, clock: Clock, limits: Limits) -> None:
         self.store, self.name = store, lease.name
         self.settings = state.settings
         self.register = Register(self.name, self.settings.arms)
@@ -61,12 +76,20 @@ class Core:
         state.rows = {}
         self._lease, self._closed = lease, False
         self._desk = Desk(state, log)
-        self.writer = Writer(store, lease, self._desk, clock, most_queued)
-        self.writer.on_end = self._forget
+        state.history = lambda: chain((it.records for it in segments(store, self.name)), [log.records()])
+        self._snapshots = Snapshooter(store, lease, state, log, limits.snapshot_every)
+        self.writer = Writer(store, lease, self._desk, clock, limits.queue, self._snapshots.after_group, self._forget)
 
     @classmethod
     def create(
-        cls, url: str | Store, settings: Settings, agents: Any, weights: Any, by: str, clock: Clock | None
+        cls,
+        url: str | Store,
+        settings: Settings,
+        agents: Any,
+        weights: Any,
+        by: str,
+        clock: Clock | None,
+        limits: Limits,
     ) -> Core:
         """Write a campaign's first events and open it."""
         names = agent_names(agents)
@@ -85,20 +108,20 @@ class Core:
         rows["segments"] = [log.seal()]
         store = connect(url, new=True)
         with _Here(store, settings.name) as here:
-            return here.keep(cls(store, store.create(settings.name, OWNER, rows), state, log, clock, MOST_QUEUED))
+            return here.keep(cls(store, store.create(settings.name, OWNER, rows), state, log, clock, limits))
 
     @classmethod
     def open(
-        cls, url: str | Store, name: str, clock: Clock | None, wait: float, most_queued: int = MOST_QUEUED
+        cls, url: str | Store, name: str, clock: Clock | None, wait: float, snapshots: bool, limits: Limits
     ) -> Core:
         """Read a campaign back and own it; wait so many seconds for another owner to let go."""
         store = connect(url)
         with _Here(store, name) as here:
             lease = _claim(store, name, wait)
             try:
-                state, log = recover(store, name)
+                state, log = recover(store, name, snapshot=newest(store, name) if snapshots else None)
                 check_ledger(store, name, state)
-                return here.keep(cls(store, lease, state, log, clock or system_clock, most_queued))
+                return here.keep(cls(store, lease, state, log, clock or system_clock, limits))
             except BaseException:
                 with suppress(FreepullError):
                     store.release(lease)
@@ -110,6 +133,7 @@ class Core:
         if self._closed or self.writer.ended is not None:
             return
         self._closed = True
+        self._snapshots.close()
         self._forget()
         self.store.release(self._lease)
         self.store.close()
@@ -226,6 +250,10 @@ class Core:
             desk.note(at, author, {"erased": len(known)})
 
         return self.do(run)
+
+    def snapshot(self) -> Future[Future[int]]:
+        """Take a snapshot; the inner future is done when it is stored."""
+        return self.do(lambda desk, at: self._snapshots.want())
 
     def status(self) -> Future[Status]:
         """Say how the campaign stands."""

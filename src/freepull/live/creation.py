@@ -14,6 +14,7 @@ from freepull.live.settings import LATE_JOINERS, LONGEST_NAME, MODES, Settings, 
 from freepull.live.times import lasting, moment
 from freepull.live.trials import start
 from freepull.principal import Principal
+from freepull.principal.rules import Certified, Pairwise
 
 FEW = 1_000_000
 """Streams up to which a trial is started on trial, to see that it can be."""
@@ -68,6 +69,10 @@ def agree(
         round_lasts=None if round_lasts is None else lasting("round_lasts", round_lasts),
         remembers=lasting("remembers", remembers),
     )
+    if late_joiners == "count" and (leavers != "wait" or not isinstance(principal.rule, (Certified, Pairwise))):
+        raise InvalidInput(
+            "late_joiners must be 'observe', unless leavers is 'wait' and the rule is Certified or Pairwise."
+        )
     settings = replace(settings, budget=settings.first_budget())
     rehearse(settings, 1, None)
     if mode == "free" and principal.offers == "one":

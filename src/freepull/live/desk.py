@@ -45,19 +45,28 @@ class Desk:
         self.log.extend(records)
 
     def enrol(self, count: int, weights: list[float] | None, at: int, by: str) -> int:
-        """Add agents; return the number of the first. From the start on they are observed only."""
+        """Add agents; return the number of the first. After the start they are observed only, or the panel widens."""
         state, first = self.state, self.state.people.enrolled
         if state.status == "stopped":
             raise WrongMoment(f"campaign {self.name} has stopped, so nobody can join it.")
         if first + count >= 1 << 32:
             raise InvalidInput(f"agents must be fewer than {1 << 32:,} in all.")
-        if weights is not None and state.started is not None:
+        counts = state.started is None or self._widens
+        if weights is not None and not counts:
             raise InvalidInput("weights must be left out after the start, because late joiners do not count.")
-        if first and state.started is None and (weights is None) != (state.weights is None):
+        if first and counts and (weights is None) != (state.weights is None):
             raise InvalidInput("weights must be given for all agents of a campaign, or for none.")
         more = {"weights": weights, "by": by} if weights is not None else {"by": by}
-        self.write(Kind.ENROLLED, at, agent=first, value=count, more=more)
+        if self._widens:
+            self.close_step(at)
+        self.write(Kind.JOINED if self._widens else Kind.ENROLLED, at, agent=first, value=count, more=more)
         return first
+
+    @property
+    def _widens(self) -> bool:
+        """Whether late joiners count, and it is not too late for that."""
+        state = self.state
+        return state.settings.late_joiners == "count" and state.started is not None and state.decision is None
 
     def start(self, at: int, by: str) -> None:
         """Close the panel and begin."""

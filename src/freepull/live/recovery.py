@@ -10,6 +10,7 @@ from freepull.live.log import Log
 from freepull.live.rows import Rows
 from freepull.live.segments import ORIGIN, Segment, unpack
 from freepull.live.settings import Settings
+from freepull.live.snapshots import read
 from freepull.live.state import State
 from freepull.live.stores import Store
 
@@ -37,10 +38,12 @@ def settings_of(store: Store, name: str) -> Settings:
     raise Corrupt(f"the log of campaign {name!r} does not begin with its creation; restore it from a backup.")
 
 
-def recover(store: Store, name: str, rows: Rows | None = None) -> tuple[State, Log]:
-    """Rebuild a campaign from its whole log."""
-    state, log = State(settings_of(store, name), rows), Log()
-    for segment in segments(store, name):
+def recover(store: Store, name: str, *, rows: Rows | None = None, snapshot: int | None = None) -> tuple[State, Log]:
+    """Rebuild a campaign from its whole log, or from a snapshot and the rest of the log."""
+    settings = settings_of(store, name)
+    state, log = (State(settings, rows), Log()) if snapshot is None else read(store, name, snapshot, settings)
+    state.history = lambda: (segment.records for segment in segments(store, name))
+    for segment in segments(store, name, log.number, log.first, log.checksum):
         state.apply_many(segment.records, segment.more)
         log = Log(segment.number + 1, segment.first + len(segment.records), segment.checksum)
     return state, log

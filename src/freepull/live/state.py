@@ -6,7 +6,7 @@ log say it already, and replay only verifies it.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,7 @@ from freepull.live.offers import Offers, Standing
 from freepull.live.people import People
 from freepull.live.rows import Rows, put
 from freepull.live.settings import Settings
-from freepull.live.trials import changes, essence, start, tell_many
+from freepull.live.trials import changes, decision_of, essence, first_events, start, tell_many, widened
 from freepull.principal import Trial
 
 SMALL = 100_000
@@ -45,6 +45,10 @@ class State:
         self.offers = Offers(settings.price, settings.budget)
         self.panel = 0
         """How many agents the verdict speaks of; whoever comes later is observed only."""
+        self.panels = 1
+        """How many panels there have been, this one included."""
+        self.history: Callable[[], Iterable[Records]] = tuple
+        """Returns the log from its first event on; needed where late joiners count."""
         self.weights: list[float] | None = None
         self.started: Trial | None = None
         self.observations = self.observed = 0
@@ -149,6 +153,16 @@ class State:
             if (event.more or {}).get("weights") is not None:
                 self.weights = [*(self.weights or []), *(event.more or {})["weights"]]
 
+    def _joined(self, event: Event, fresh: bool) -> None:
+        """Widen the panel, and look at everything anew."""
+        self.people.enrolled += event.value
+        self.panel, self.panels = self.people.enrolled, self.panels + 1
+        if self.weights is not None:
+            self.weights += (event.more or {})["weights"]
+        history = first_events(self.history(), self.events)
+        self.started = widened(self.trial, self.settings, self.panel, self.weights, self.panels, history)
+        self.acted = np.concatenate([self.acted, np.zeros(event.value, bool)])
+
     def _started(self, event: Event, fresh: bool) -> None:
         trial = start(self.settings, self.panel, self.weights)
         trial.afford(self.settings.affordable(self.offers.budget))
@@ -201,7 +215,9 @@ class State:
         active, refused = self.ending
         trial.work()
         self.ending = None
-        facts = changes(trial, active, refused, decided=self.decision is not None)
+        facts = changes(trial, active, refused)
+        if trial.decided_at is not None and self.decision is None:
+            facts["decided"] = decision_of(trial, self.settings, self.panels)
         if not fresh and essence(event.more) != essence(facts):
             raise self._differs(f"step {trial.steps} ended with {essence(facts)} and not {essence(event.more)}")
         told = facts if fresh else event.more or {}
@@ -283,4 +299,5 @@ _APPLY: dict[Kind, Callable[[State, Event, bool], Event | None]] = {
     Kind.RESUMED: State._resumed,
     Kind.STOPPED: State._stopped,
     Kind.NOTED: State._nothing,
+    Kind.JOINED: State._joined,
 }

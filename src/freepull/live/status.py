@@ -11,6 +11,7 @@ from freepull.live.money import Money
 from freepull.live.replies import Arm, Status, Verdict
 from freepull.live.state import State
 from freepull.live.times import shown
+from freepull.live.trials import grounds_of
 from freepull.principal import Grounds
 
 NAMED = 10
@@ -74,7 +75,8 @@ def verdict_of(state: State, register: Register) -> Verdict:
     missing = awaited(state)
     if missing:
         why += f"; awaited: {', '.join(register.shown(agent) for agent in missing)}"
-    return Verdict(register.arms[trial.rule.leader()], False, False, why, None, spent, trial.panel.grounds())
+    grounds = grounds_of(trial, state.settings, state.panels)
+    return Verdict(register.arms[trial.rule.leader()], False, False, why, None, spent, grounds)
 
 
 def awaited(state: State) -> list[int]:

@@ -15,7 +15,7 @@ from freepull.live.batches import Batch
 from freepull.live.desk import GOING, Desk
 from freepull.live.events import ENDINGS, NUMBERED, OBSERVED, OUTCOME, PAID, pulls
 from freepull.live.replies import Told
-from freepull.live.rows import put
+from freepull.live.rows import Rows, put
 
 RECORD = struct.Struct("<BBHIIIq")
 Known = dict[bytes, tuple[int, bytes]]
@@ -48,7 +48,8 @@ class _Look:
         state = desk.state
         self.gone = state.people.parked | state.people.left if state.settings.leavers != "wait" else set[int]()
         plain = state.status in GOING and state.settings.mode == "free" and not self.gone
-        if not plain or self.errors or batch.ids or batch.numbers:
+        new = len(set(batch.ids)) == len(batch.ids) and known.keys().isdisjoint(batch.ids)
+        if not plain or self.errors or batch.numbers or not new:
             self.moment = _Moment(desk, self.gone, plain)
             self.places: dict[bytes, int] = {}
             self.counted: dict[int, tuple[int, int]] = {}
@@ -170,20 +171,26 @@ def _write(desk: Desk, batch: Batch, fresh: Sequence[int], at: int, known: Known
         records["flags"][[batch.numbers[i] is not None for i in fresh]] |= NUMBERED
     begin = 0
     while begin < len(fresh):
-        end = begin + max(1, desk.room()) if state.status in GOING else len(fresh)
+        end = min(len(fresh), begin + max(1, desk.room()) if state.status in GOING else len(fresh))
         part, first = records[begin:end], state.events
         desk.write_pulls(part)
-        written = part.tobytes()
-        for j, i in enumerate(fresh[begin:end]):
-            content = written[j * RECORD.size : (j + 1) * RECORD.size]
-            told[i] = reply(desk, first + j, content)
-            key = batch.ids[i] if batch.ids else None
-            if key is not None:
-                known[key] = first + j, content
-                put(state.rows, "event_ids", key, first + j, content, at)
+        told.update(zip(fresh[begin:end], map(Told, range(first, state.events)), strict=True))
+        for j in np.flatnonzero(part["offer"]).tolist():
+            told[fresh[begin + j]] = reply(desk, first + j, part[j].tobytes())
+        if batch.ids:
+            _remember(state.rows, [batch.ids[i] for i in fresh[begin:end]], first, part.tobytes(), at, known)
         desk.end_step_if_due(at)
         begin = end
     return told
+
+
+def _remember(rows: Rows | None, ids: list[bytes | None], first: int, written: bytes, at: int, known: Known) -> None:
+    """Remember event ids, with what they stand for."""
+    size = RECORD.size
+    for j, key in enumerate(ids):
+        if key is not None:
+            known[key] = first + j, written[j * size : (j + 1) * size]
+            put(rows, "event_ids", key, *known[key], at)
 
 
 def reply(desk: Desk, event: int, record: bytes) -> Told:

@@ -3,30 +3,39 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from freepull.live.events import PAID, REFUSED
+from freepull.live.events import PAID, REFUSED, Kind, Records
 from freepull.live.settings import Settings
-from freepull.principal import Principal, Trial
+from freepull.principal import Grounds, Principal, Trial
 from freepull.principal.record import UNITS
 
 Facts = dict[str, Any]
 OUTCOMES = {"paid": PAID, "refused": REFUSED}
 
 
-def start(settings: Settings, agents: int, weights: list[float] | None, panels: int = 1) -> Trial:
-    """Begin the trial of the ``panels``-th panel.
+def principal_of(settings: Settings, panels: int) -> Principal:
+    """Return the principal of the ``panels``-th panel.
 
     Where late joiners count, every panel is a chance to err: the i-th is tested at δ/(i(i+1)), which adds up to δ.
     """
-    principal = settings.principal
-    if settings.late_joiners == "count":
-        principal = at_delta(principal, panels * (panels + 1))
-    trial = principal.start(
+    principal, delta = settings.principal, settings.principal.rule.delta
+    if settings.late_joiners == "observe" or delta is None:
+        return principal
+    rule = replace(principal.rule, delta=delta / (panels * (panels + 1)))  # type: ignore[type-var]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # what there is to warn of was said when the principal was made
+        return replace(principal, rule=rule)
+
+
+def start(settings: Settings, agents: int, weights: list[float] | None, panels: int = 1) -> Trial:
+    """Begin the trial of a panel."""
+    trial = principal_of(settings, panels).start(
         arms=len(settings.arms),
         agents=agents,
         horizon=settings.horizon,
@@ -39,12 +48,38 @@ def start(settings: Settings, agents: int, weights: list[float] | None, panels: 
     return trial
 
 
-def at_delta(principal: Principal, share: int) -> Principal:
-    """Return the principal with δ divided; it warns of nothing that was not said before."""
-    delta = principal.rule.delta
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return replace(principal, rule=replace(principal.rule, delta=delta and delta / share))  # type: ignore[type-var]
+def widened(
+    old: Trial, settings: Settings, agents: int, weights: list[float] | None, panels: int, history: Iterable[Records]
+) -> Trial:
+    """Begin again with more agents, from the first pull on; offers, payments and bans stay as they are."""
+    new = start(settings, agents, weights, panels)
+    for records in history:
+        told = records[(records["kind"] == Kind.TOLD) & (records["agent"] < old.setting.agents)]
+        new.tell_many(told["agent"], told["arm"], told["value"] / UNITS)
+    new.succeed(old)
+    return new
+
+
+def first_events(history: Iterable[Records], count: int) -> Iterator[Records]:
+    """Return the first so many events of a log."""
+    for records in history:
+        yield records[:count]
+        count -= len(records)
+        if count <= 0:
+            return
+
+
+def grounds_of(trial: Trial, settings: Settings, panels: int) -> Grounds:
+    """Say what a verdict rests on, with the share of δ that late joiners leave."""
+    grounds = trial.panel.grounds()
+    if settings.late_joiners == "observe":
+        return grounds
+    return replace(
+        grounds,
+        delta=settings.principal.rule.delta,
+        leavers=f"{grounds.leavers}; late joiners count, panel {panels}, tested at δ/{panels * (panels + 1)}",
+        assumptions=(*grounds.assumptions, "joining has nothing to do with rewards"),
+    )
 
 
 def tell_many(trial: Trial, agents: NDArray[Any], arms: NDArray[Any], values: NDArray[Any]) -> NDArray[np.uint8]:
@@ -56,8 +91,8 @@ def tell_many(trial: Trial, agents: NDArray[Any], arms: NDArray[Any], values: ND
     return outcomes
 
 
-def changes(trial: Trial, active: list[int], refused: list[tuple[int, int]], decided: bool) -> Facts:
-    """Return what the end of a step has changed: arms out or in again, bans, and the verdict."""
+def changes(trial: Trial, active: list[int], refused: list[tuple[int, int]]) -> Facts:
+    """Return what the end of a step has changed: arms out or in again, and bans."""
     facts: Facts = {}
     out, back = set(active) - set(trial.active), set(trial.active) - set(active)
     if out:
@@ -68,13 +103,15 @@ def changes(trial: Trial, active: list[int], refused: list[tuple[int, int]], dec
     bans = [[agent, offer, int(until[agent])] for agent, offer in refused if until[agent] > trial.steps]
     if bans:
         facts["bans"] = bans
-    if trial.decided_at is not None and not decided:
-        verdict = trial.verdict()
-        grounds = asdict(verdict.rests_on)
-        facts["decided"] = {"arm": verdict.arm, "certified": verdict.certified, "why": verdict.why} | {
-            "rests_on": grounds | {"assumptions": list(grounds["assumptions"])}
-        }
     return facts
+
+
+def decision_of(trial: Trial, settings: Settings, panels: int) -> Facts:
+    """Return the verdict of a trial that is decided, as plain data."""
+    verdict = trial.verdict()
+    grounds = asdict(grounds_of(trial, settings, panels))
+    told = {"arm": verdict.arm, "certified": verdict.certified, "why": verdict.why}
+    return told | {"rests_on": grounds | {"assumptions": list(grounds["assumptions"])}}
 
 
 def essence(facts: Facts | None) -> Facts:

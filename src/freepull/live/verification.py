@@ -9,9 +9,12 @@ import numpy as np
 from freepull.errors import Corrupt
 from freepull.live.core import owned
 from freepull.live.events import RECORD
+from freepull.live.log import Log
 from freepull.live.money import Money
 from freepull.live.recovery import check_ledger, recover, segments
 from freepull.live.rows import DERIVED, KEYS, Row, Rows
+from freepull.live.snapshots import pieces
+from freepull.live.state import State
 from freepull.live.stores import Store
 
 
@@ -35,10 +38,11 @@ def verify(url: str | Store, name: str, wait: float = 0.0) -> Report:
     """Replay a campaign's log and compare it with its tables; raise `Corrupt` and say what is wrong, if anything is."""
     with owned(url, name, wait) as (store, _):
         rows: Rows = {}
-        state, log = recover(store, name, rows)
+        state, log = recover(store, name, rows=rows)
         check_ledger(store, name, state)
         for table in DERIVED:
             _compare(store, name, table, list(rows.get(table, ())))
+        kept = _check_snapshots(store, name, state, log)
         return Report(
             name=name,
             segments=log.number,
@@ -48,7 +52,7 @@ def verify(url: str | Store, name: str, wait: float = 0.0) -> Report:
             entries=state.offers.endings["paid"],
             spent=Money(state.offers.spent, state.offers.price.currency),
             event_ids=_check_ids(store, name),
-            snapshots=0,
+            snapshots=kept,
         )
 
 
@@ -64,6 +68,25 @@ def _compare(store: Store, name: str, table: str, told: list[Row]) -> None:
         raise Corrupt(
             f"table {table} of campaign {name!r} has {found} rows, but the log makes {len(expected)}; restore a backup."
         )
+
+
+def _check_snapshots(store: Store, name: str, state: State, log: Log) -> int:
+    """See that every snapshot and the log after it lead to where the whole log leads."""
+    whole = [event for event, there, parts in store.snapshots(name) if there == parts]
+    for event in whole:
+        if pieces_of(*recover(store, name, snapshot=event)) != pieces_of(state, log):
+            raise Corrupt(
+                f"the snapshot of campaign {name!r} after event {event} leads elsewhere than its log; open the "
+                "campaign without snapshots to replay its log instead."
+            )
+    return len(whole)
+
+
+def pieces_of(state: State, log: Log) -> bytes:
+    """Return everything that is in memory as bytes, equal only if every bit is; a step must not be being closed."""
+    if state.ending is not None:
+        state.trial.work()
+    return b"".join(pieces(state, log))
 
 
 def _check_ids(store: Store, name: str) -> int:

@@ -25,8 +25,8 @@ from freepull.live.times import Clock
 MOST_QUEUED = 10_000
 GROUP = 20_000
 """So many pulls, at least one request, go into one commit."""
-FORGETTING = 60 * 10**6
-"""How often old event ids are looked for, in microseconds."""
+FORGETTING, FORGOTTEN = 10 * 10**6, 20_000
+"""How often old event ids are forgotten, in microseconds, and how many at a time."""
 
 
 @dataclass
@@ -42,10 +42,18 @@ class Job:
 class Writer:
     """A thread that owns a campaign's state."""
 
-    def __init__(self, store: Store, lease: Lease, desk: Desk, clock: Clock, most_queued: int = MOST_QUEUED) -> None:
+    def __init__(
+        self,
+        store: Store,
+        lease: Lease,
+        desk: Desk,
+        clock: Clock,
+        most_queued: int,
+        after_group: Callable[[], None],
+        on_end: Callable[[], None],
+    ) -> None:
         self.store, self.lease, self.desk, self.clock = store, lease, desk, clock
-        self.after_commit: Callable[[], None] = lambda: None
-        self.on_end: Callable[[], None] = lambda: None
+        self.after_group, self.on_end = after_group, on_end
         self._most = most_queued
         self._jobs: deque[Job] = deque()
         self._wake = threading.Condition()
@@ -116,6 +124,7 @@ class Writer:
         known = self.store.find_events(self.lease, ids) if ids else {}
         answers = [self._do(job, at, known) for job in group]
         self._commit(at)
+        self.after_group()
         for job, (reply, error) in zip(group, answers, strict=True):
             if not job.reply.set_running_or_notify_cancel():
                 continue
@@ -139,12 +148,11 @@ class Writer:
             rows, state.rows = state.rows or {}, {}
             rows["segments"] = [log.seal()]
             self.store.write(self.lease, rows)
-            self.after_commit()
         elif self.lease.until - steady() < self.lease.seconds * 2 / 3:
             self.store.renew(self.lease)
         if at - self._forgotten >= FORGETTING:
             self._forgotten = at
-            self.store.remove(self.lease, "event_ids", "at", at - state.settings.remembers)
+            self.store.remove(self.lease, "event_ids", "at", at - state.settings.remembers, FORGOTTEN)
 
     def _end(self, group: list[Job], error: BaseException) -> None:
         """Answer nothing but that this is the end."""

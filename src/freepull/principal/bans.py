@@ -42,6 +42,12 @@ class Bans:
         self.until[agent] = min(int(self.until[agent]), t)
         self.refusing = [other for other in self.refusing if other != agent]
 
+    def succeed(self, old: Bans) -> None:
+        """Take over from a trial of fewer agents."""
+        self.refusals[: len(old.refusals)] = old.refusals
+        self.until[: len(old.until)] = old.until
+        self.refusing = old.refusing
+
     def parts(self) -> dict[str, Any]:
         """Return all that changes."""
         return {"refusals": self.refusals, "until": self.until, "refusing": self.refusing}

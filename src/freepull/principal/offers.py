@@ -144,6 +144,12 @@ class Offers:
         self.released |= set(np.flatnonzero(self.open == arm).tolist())
         self.plan[self.plan == arm] = NOBODY
 
+    def succeed(self, old: Offers) -> None:
+        """Take over from a trial of fewer agents."""
+        self.open[: old.agents] = old.open
+        self.opened, self.offered, self.refused, self.released = old.opened, old.offered, old.refused, old.released
+        self._paid = old._paid
+
     def parts(self) -> dict[str, Any]:
         """Return all that changes."""
         kept: dict[str, Any] = {"plan": self.plan, "open": self.open, "paid": np.array(self._paid, np.uint32)}

@@ -236,6 +236,16 @@ class Trial:
         plan = None if self.decided_at is not None else finish(self._planning(*self._payable(), self.kappa))
         self.offers.replace(plan, self.panel.absent)
 
+    def succeed(self, old: Trial) -> None:
+        """Go on where a trial of fewer agents was, its pulls aside: clock, offers, payments, bans and absences."""
+        old.work()
+        self.steps, self.kappa, self.regular, self.resting = old.steps, old.kappa, old.regular, old.resting
+        self._told[: len(old._told)] = old._told
+        self.panel.absent[: len(old._told)] = old.panel.absent
+        self.bans.succeed(old.bans)
+        self.offers.succeed(old.offers)
+        self.afford(old.offers.affordable)
+
     def leave(self, agent: int) -> None:
         """Note that an agent has left: it gets no more offers, and the policy for leavers decides about its pulls.
 

@@ -86,8 +86,12 @@ class Store(ABC):
         """Return those of the event ids that are known, with the number of the event and its record."""
 
     @abstractmethod
-    def remove(self, lease: Lease, table: str, column: str, below: int) -> None:
-        """Remove the rows whose column is less than a number: old event ids, old snapshots."""
+    def snapshots(self, name: str) -> list[tuple[int, int, int]]:
+        """Return for every snapshot its event, how many of its parts are there, and how many there should be."""
+
+    @abstractmethod
+    def remove(self, lease: Lease, table: str, column: str, below: int, most: int) -> int:
+        """Remove some rows whose column is less than a number, old event ids or old snapshots; return how many."""
 
     @abstractmethod
     def erase_names(self, lease: Lease, agents: Iterable[int] | None) -> None:

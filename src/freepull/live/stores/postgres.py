@@ -124,4 +124,4 @@ class _Statements:
 
 
 def _line(error: Exception) -> str:
-    return " ".join(str(error).split()).rstrip(".")
+    return " ".join(str(error).split()).rstrip(" .?")

@@ -12,8 +12,8 @@ from freepull.errors import CampaignBusy, CampaignExists, Fenced, NewerVersion, 
 from freepull.live.rows import CHANGING, KEYS, TABLES, ManyRows, Row
 from freepull.live.stores.base import Lease, Store, steady
 
-PAGE = 256
-"""So many rows are read at a time."""
+PAGE = 1 << 22
+"""So many bytes are read at a time, about."""
 MIGRATIONS = sorted(files(__package__).joinpath("migrations").iterdir(), key=lambda file: file.name)
 
 
@@ -141,23 +141,39 @@ class SqlStore(Store):
         known = self.query("SELECT campaign FROM campaigns WHERE name = ?", (name,))
         if not known:
             raise self.unknown(name)
-        columns = ", ".join(TABLES[table])
+        columns, rows = ", ".join(TABLES[table]), 16
         while True:
             where = f" AND ({', '.join(key)}) > ({', '.join('?' * len(key))})" if after else ""
             page = self.query(
-                f"SELECT {columns} FROM {table} WHERE campaign = ?{where} ORDER BY {', '.join(key)} LIMIT {PAGE}",
+                f"SELECT {columns} FROM {table} WHERE campaign = ?{where} ORDER BY {', '.join(key)} LIMIT {rows}",
                 (*known[0], *after),
             )
             yield from page
-            if len(page) < PAGE:
+            if len(page) < rows:
                 return
             after = page[-1][: len(key)]
+            size = sum(len(cell) if isinstance(cell, bytes) else 16 for row in page for cell in row)
+            rows = max(1, min(PAGE * len(page) // size, 10_000))
 
-    def remove(self, lease: Lease, table: str, column: str, below: int) -> None:
-        """Remove rows whose column is less than a number."""
+    def snapshots(self, name: str) -> list[tuple[int, int, int]]:
+        """Return for every snapshot its event, how many of its parts are there, and how many there should be."""
+        sql = (
+            "SELECT event, count(*), max(parts) FROM snapshots JOIN campaigns USING (campaign) WHERE name = ? "
+            "GROUP BY event ORDER BY event"
+        )
+        return [(int(event), int(there), int(parts)) for event, there, parts in self.query(sql, (name,))]
+
+    def remove(self, lease: Lease, table: str, column: str, below: int, most: int) -> int:
+        """Remove some rows whose column is less than a number; return how many."""
+        key = ", ".join(TABLES[table][: KEYS[table]])
+        old = f"SELECT {key} FROM {table} WHERE campaign = ? AND {column} < ? LIMIT {most}"
         with self.transaction() as do:
             self._hold(do, lease)
-            do.run(f"DELETE FROM {table} WHERE campaign = ? AND {column} < ?", (lease.campaign, below))
+            gone = do.run(
+                f"DELETE FROM {table} WHERE campaign = ? AND ({key}) IN ({old}) RETURNING 1",
+                (lease.campaign, lease.campaign, below),
+            )
+        return len(gone)
 
     def erase_names(self, lease: Lease, agents: Iterable[int] | None) -> None:
         """Erase names."""

@@ -87,7 +87,6 @@ class SqliteStore(SqlStore):
             raise StoreError(f"{self.url} is on a file system without write-ahead logs; choose another place.")
         run(f"PRAGMA application_id = {MARK}")
         run(f"PRAGMA synchronous = {synchronous}")
-        run("PRAGMA secure_delete = ON")
         run("PRAGMA foreign_keys = ON")
         run("PRAGMA cache_size = -65536")
         run("PRAGMA wal_autocheckpoint = 0")
@@ -127,9 +126,11 @@ class SqliteStore(SqlStore):
         return {bytes(key): (int(event), bytes(record)) for key, event, record in found}
 
     def erase_names(self, lease: Lease, agents: Iterable[int] | None) -> None:
-        """Erase names, from the write-ahead log as well."""
-        super().erase_names(lease, agents)
+        """Erase names, from free pages and the write-ahead log as well."""
         with self._lock, self._failing():
+            self._connection.execute("PRAGMA secure_delete = ON")
+            super().erase_names(lease, agents)
+            self._connection.execute("PRAGMA secure_delete = OFF")
             self._connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
 
     def version(self, do: Statements) -> int:

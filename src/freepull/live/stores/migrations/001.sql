@@ -67,13 +67,13 @@ CREATE TABLE names (
   UNIQUE (campaign, name)
 ) {clustered};
 CREATE TABLE event_ids (
-  campaign BIGINT NOT NULL REFERENCES campaigns,
+  campaign BIGINT NOT NULL,
   id {blob} NOT NULL,
   event BIGINT NOT NULL,
   record {blob} NOT NULL,
   at BIGINT NOT NULL,
   PRIMARY KEY (campaign, id)
-) {clustered};
+);
 CREATE INDEX event_ids_at ON event_ids (campaign, at);
 CREATE TABLE snapshots (
   campaign BIGINT NOT NULL REFERENCES campaigns,

@@ -1,0 +1,170 @@
+"""Snapshots: the state after some event, so that only what came later has to be replayed.
+
+A snapshot is written while the campaign goes on. Where there is `fork`, a copy of the process that costs nothing until
+something changes sends it, as Redis does; elsewhere a copy in memory does.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+import tempfile
+import threading
+import warnings
+import zlib
+from collections.abc import Iterator
+from concurrent.futures import Future
+from mmap import ACCESS_READ, mmap
+
+import msgspec
+
+from freepull.errors import Corrupt, NewerVersion, StoreError
+from freepull.live.kept import Kept, keep, restored
+from freepull.live.log import Log
+from freepull.live.settings import Settings
+from freepull.live.state import State
+from freepull.live.stores import Lease, Store
+
+MAGIC = b"fpsn"
+VERSION = 1
+HEADER = struct.Struct("<4sHHQ")
+"""magic, version, 0, bytes of what is not the trial."""
+CHECKSUM = struct.Struct("<I")
+PART = 1 << 20
+Piece = bytes | memoryview
+
+
+def pieces(state: State, log: Log) -> list[Piece]:
+    """Return a snapshot in pieces that are not copied; nothing may change until they are written."""
+    kept = msgspec.msgpack.encode(keep(state, log))
+    trial = [] if state.started is None else list(state.started.state_pieces())
+    return [HEADER.pack(MAGIC, VERSION, 0, len(kept)), kept, *trial]
+
+
+def begin(found: list[Piece]) -> Iterator[bytes]:
+    """Freeze the pieces as they are at this moment; return them in parts, to be written at leisure."""
+    if not hasattr(os, "fork"):
+        return _parts(b"".join(found))
+    reading, writing = os.pipe()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # Python fears forks of processes with threads; the child only writes
+        child = os.fork()
+    if child == 0:
+        _send(found, writing)
+    os.close(writing)
+    return _received(reading, child)
+
+
+def _send(found: list[Piece], writing: int) -> None:
+    """Write the pieces and vanish; this is the child, which must touch nothing else."""
+    failed = 1
+    try:
+        for piece in found:
+            rest = memoryview(piece).cast("B")
+            while len(rest):
+                rest = rest[os.write(writing, rest[:PART]) :]
+        failed = 0
+    finally:
+        os._exit(failed)
+
+
+def _received(reading: int, child: int) -> Iterator[bytes]:
+    with open(reading, "rb") as pipe:
+        while part := pipe.read(PART):
+            yield part
+    _, status = os.waitpid(child, 0)
+    if status:
+        raise StoreError("a snapshot could not be taken: the process that copied it ended early.")
+
+
+def _parts(whole: bytes) -> Iterator[bytes]:
+    for begin in range(0, len(whole), PART):
+        yield whole[begin : begin + PART]
+
+
+def write(store: Store, lease: Lease, event: int, size: int, parts: Iterator[bytes]) -> None:
+    """Store a snapshot part by part, then remove the older ones."""
+    count = -(-size // PART)
+    for number, part in enumerate(parts):
+        row = (event, number, count, CHECKSUM.pack(zlib.crc32(part)) + part)
+        store.write(lease, {"snapshots": [row]})
+    while store.remove(lease, "snapshots", "event", event, 4):
+        pass
+
+
+def newest(store: Store, name: str) -> int | None:
+    """Return the event of the newest snapshot that is complete."""
+    return max((event for event, there, parts in store.snapshots(name) if there == parts), default=None)
+
+
+def read(store: Store, name: str, event: int, settings: Settings) -> tuple[State, Log]:
+    """Read a snapshot back."""
+    where = f"the snapshot of campaign {name!r} after event {event}"
+    remedy = "open the campaign without snapshots to replay its log instead"
+    with tempfile.TemporaryFile() as file:
+        for number, (has_event, part, _, data) in enumerate(store.read(name, "snapshots", (event, -1))):
+            if has_event != event:
+                break
+            if part != number or zlib.crc32(data[CHECKSUM.size :]) != CHECKSUM.unpack_from(data)[0]:
+                raise Corrupt(f"{where} is damaged in part {number}; {remedy}.")
+            file.write(data[CHECKSUM.size :])
+        file.flush()
+        with mmap(file.fileno(), 0, access=ACCESS_READ) as whole:
+            magic, version, _, length = HEADER.unpack_from(whole)
+            if magic != MAGIC:
+                raise Corrupt(f"{where} is none; {remedy}.")
+            if version != VERSION:
+                raise NewerVersion(f"{where} has format {version}, this freepull knows {VERSION}; {remedy}.")
+            kept = msgspec.msgpack.decode(whole[HEADER.size : HEADER.size + length], type=Kept)
+            with memoryview(whole) as view, view[HEADER.size + length :] as trial:
+                return restored(settings, kept, trial)
+
+
+class Snapshooter:
+    """Takes a snapshot now and then, while the campaign goes on."""
+
+    def __init__(self, store: Store, lease: Lease, state: State, log: Log, every: int) -> None:
+        self._store, self._lease, self._state, self._log = store, lease, state, log
+        self._every = every
+        self._last = newest(store, lease.name) or 0
+        self._wanted: list[Future[int]] = []
+        self._thread: threading.Thread | None = None
+
+    def want(self) -> Future[int]:
+        """Ask for one as soon as possible; its future is the event after which it was taken, once it is stored."""
+        future: Future[int] = Future()
+        self._wanted.append(future)
+        return future
+
+    def after_group(self) -> None:
+        """Begin one, if it is time and nothing hinders; called by the writer, when all that has happened is stored."""
+        event = self._state.events
+        due = event - self._last >= self._every or self._wanted
+        if not due or self._state.ending is not None or (self._thread is not None and self._thread.is_alive()):
+            return
+        found = pieces(self._state, self._log)
+        size = sum(len(memoryview(piece).cast("B")) for piece in found)
+        waiting, self._wanted = self._wanted, []
+        self._last = event
+        parts = begin(found)
+        self._thread = threading.Thread(
+            target=self._write, args=(event, size, parts, waiting), name="freepull snapshot"
+        )
+        self._thread.start()
+
+    def _write(self, event: int, size: int, parts: Iterator[bytes], waiting: list[Future[int]]) -> None:
+        try:
+            write(self._store, self._lease, event, size, parts)
+        except Exception as error:  # the next commit says what is wrong with the store; a snapshot is not needed
+            for future in waiting:
+                future.set_exception(error)
+        else:
+            for future in waiting:
+                future.set_result(event)
+
+    def close(self) -> None:
+        """Wait for the one that is being written."""
+        if self._thread is not None:
+            self._thread.join()
+        for future in self._wanted:
+            future.cancel()

@@ -1,0 +1,107 @@
+"""A campaign as one would write it down on paper: a bare trial, a list of offers, a list of payments, and a clock.
+
+It knows nothing of events, segments, stores or writers; the stateful test compares it with the real thing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import freepull as fp
+
+HOUR = 3600 * 10**6
+
+
+@dataclass
+class Paper:
+    """One offer."""
+
+    agent: int
+    arm: int
+    deadline: int
+    ending: str | None = None
+    recalled: bool = False
+
+
+class Model:
+    """Free mode, one offer an agent."""
+
+    def __init__(
+        self, principal: fp.Principal, arms: int, agents: int, horizon: int, lasts: int, cools: int, price: int
+    ) -> None:
+        self.trial = principal.start(arms=arms, agents=agents, horizon=horizon)
+        self.agents, self.lasts, self.cools, self.price = agents, lasts, cools, price
+        self.offers: list[Paper] = []
+        self.paid: list[tuple[int, int, int]] = []
+        self.pulls: list[tuple[int, int, float]] = []
+        self.ids: dict[tuple[int, str], tuple[int, float, str | None]] = {}
+        self.status = "running"
+        self.cooling: dict[int, int] = {}
+        self.silent = [0] * agents
+        self.absent: set[int] = set()
+        self.in_step = 0
+        self.budget: int | None = None
+
+    def of(self, agent: int) -> Paper | None:
+        return next((it for it in self.offers if it.agent == agent and it.ending is None), None)
+
+    @property
+    def reserved(self) -> int:
+        return self.price * sum(it.ending is None for it in self.offers)
+
+    def tick(self, now: int) -> None:
+        for it in sorted((it for it in self.offers if it.ending is None), key=lambda it: (it.deadline, it.agent)):
+            if it.deadline > now:
+                continue
+            self.trial.cancel(it.agent)
+            it.ending = "cancelled" if it.recalled else "expired"
+            if it.recalled:
+                continue
+            self.cooling[it.agent] = it.deadline + self.cools
+            self.trial.resting.add(it.agent)
+            self.silent[it.agent] += 1
+            if self.silent[it.agent] == 3:
+                self.silent[it.agent] = 0
+                self.trial.leave(it.agent)
+                self.absent.add(it.agent)
+
+    def ask(self, agent: int, now: int) -> int | None:
+        self.tick(now)
+        if self.status != "running":
+            return None
+        standing = self.of(agent)
+        if standing is not None:
+            return None if standing.recalled else standing.arm
+        offer = self.trial.ask(agent)
+        if offer is None:
+            return None
+        self.offers.append(Paper(agent, offer.arm, now + self.lasts))
+        return offer.arm
+
+    def tell(self, agent: int, arm: int, reward: float, now: int) -> str | None:
+        self.tick(now)
+        standing = self.of(agent)
+        outcome = self.trial.tell(agent, arm, reward)
+        self.absent.discard(agent)
+        self.pulls.append((agent, arm, reward))
+        if standing is not None:
+            if standing.arm == arm:
+                self.paid.append((self.offers.index(standing) + 1, agent, arm))
+            standing.ending = outcome or "cancelled"
+            self.silent[agent] = 0
+            outcome = standing.ending
+        self.in_step += 1
+        if self.in_step == self.agents:
+            self.in_step = 0
+            self.cooling = {who: until for who, until in self.cooling.items() if until > now}
+            self.trial.resting = set(self.cooling)
+            self.trial.end_step()
+            self.recall(lambda it: self.trial.decided_at is not None or it.arm not in self.trial.active)
+        return outcome
+
+    def recall(self, which: object) -> None:
+        assert callable(which)
+        for it in self.offers:
+            if it.ending is None and which(it):
+                it.recalled = True
+                self.trial.recall(it.agent)

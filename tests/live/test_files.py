@@ -1,0 +1,90 @@
+"""Exports and imports."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import polars as pl
+import pytest
+from staging import Clock, contents, create, reopen
+
+from freepull import errors
+
+
+def test_observations_and_the_ledger_are_exported(url: str, clock: Clock, tmp_path: Path) -> None:
+    campaign = create(url, clock, agents=["=cmd()", "bob", "cy"], arms=["@A", "B", "C"])
+    offer = campaign.ask("=cmd()")
+    assert offer is not None
+    campaign.tell("=cmd()", offer.arm, 1 / 3)
+    campaign.tell("bob", "B", 0.5)
+    campaign.add_agents(["late"])
+    campaign.tell("late", "C", 1.0)
+    for form in ("parquet", "csv"):
+        assert campaign.export(tmp_path / f"o.{form}") == 3
+        assert campaign.export(tmp_path / f"l.{form}", "ledger") == 1
+    told = pl.read_parquet(tmp_path / "o.parquet")
+    assert told["agent"].to_list() == ["=cmd()", "bob", "late"]
+    assert told["arm"].to_list() == [offer.arm, "B", "C"]
+    assert told["reward"].to_list() == [round(2**30 / 3) / 2**30, 0.5, 1.0]
+    assert told["outcome"].to_list() == ["paid", None, None]
+    assert told["offer"].to_list() == [1, None, None]
+    assert told["counted"].to_list() == [True, True, False]
+    assert told["at"].dt.epoch("us").to_list() == [clock.now] * 3
+    ledger = pl.read_parquet(tmp_path / "l.parquet").row(0, named=True)
+    assert (ledger["agent"], ledger["minor_units"], ledger["currency"], ledger["amount"]) == (
+        *("=cmd()", 50),
+        *("EUR", "0.50 EUR"),
+    )
+    for file in ("o.csv", "l.csv"):
+        cells = [cell for line in (tmp_path / file).read_text().splitlines() for cell in line.split(",")]
+        assert not [cell for cell in cells if cell[:1] in "=+-@" and cell]
+        assert "'=cmd()" in cells
+    with pytest.raises(errors.InvalidInput, match=r"path must end in .parquet or .csv"):
+        campaign.export(tmp_path / "o.xlsx")
+    with pytest.raises(errors.InvalidInput, match="what must be one of"):
+        campaign.export(tmp_path / "o.csv", "everything")
+    campaign.close()
+
+
+def test_an_import_is_told_once_however_often_it_is_repeated(url: str, clock: Clock, tmp_path: Path) -> None:
+    campaign = create(url, clock)
+    file = tmp_path / "day.csv"
+    file.write_text("agent,arm,reward,note\nann,A,0.5,x\nbob,B,1,y\ncy,C,0,z\n")
+    assert campaign.import_observations(file, by="ops") == 3
+    assert campaign.status().observations == 3
+    campaign = reopen(campaign, url, clock)
+    file.write_text(file.read_text() + "ann,B,0.25,w\n")
+    assert campaign.import_observations(file) == 4
+    assert campaign.status().observations == 4
+    assert [entry.detail for entry in campaign.audit() if entry.action == "noted"] == [{"told": 3}]
+    file.write_text("agent,arm,reward\nann,A,0.6\n")
+    with pytest.raises(errors.EventConflict):
+        campaign.import_observations(file)
+    campaign.export(tmp_path / "all.parquet")
+    pl.read_parquet(tmp_path / "all.parquet").write_parquet(tmp_path / "again.parquet")
+    assert campaign.import_observations(tmp_path / "again.parquet") == 4
+    assert campaign.status().observations == 8
+    campaign.close()
+
+
+def test_a_file_with_a_wrong_row_is_refused_as_a_whole(sqlite: str, clock: Clock, tmp_path: Path) -> None:
+    campaign = create(sqlite, clock)
+    before = contents(campaign)
+    file = tmp_path / "day.csv"
+    for text, said in (
+        (
+            "agent,arm,reward\nann,A,0.5\ndan,A,0.5\n",
+            "row 2 of day.csv is wrong: campaign 'onboarding' has no agent 'dan'",
+        ),
+        ("agent,arm,reward\nann,A,1.5\n", "row 1 of day.csv is wrong: reward must be"),
+        ("agent,arm,reward\nann,A,high\n", "row 1 of day.csv is wrong: reward must be"),
+        ("agent,arm\nann,A\n", "day.csv has no reward"),
+        ("", "path cannot be read as .csv"),
+    ):
+        file.write_text(text)
+        with pytest.raises(errors.InvalidInput, match=said):
+            campaign.import_observations(file)
+        assert contents(campaign) == before
+    with pytest.raises(errors.InvalidInput, match="path must be a"):
+        campaign.import_observations(tmp_path / "none.csv")
+    campaign.close()

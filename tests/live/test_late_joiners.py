@@ -1,0 +1,92 @@
+"""Late joiners who count: the panel widens, everything is looked at anew, and each panel has its share of δ."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from staging import Clock, create, picture, reopen
+
+import freepull as fp
+from freepull import errors
+
+RULES = [fp.rules.Certified(0.3), fp.rules.Pairwise(0.3)]
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_a_wider_panel_is_the_one_that_would_have_been_told_everything(
+    url: str, clock: Clock, rule: fp.rules.Rule
+) -> None:
+    principal = fp.Principal(rule, observe=fp.observe.Steps(0), offers="each", protocol=fp.protocols.BanFor(50))
+    campaign = create(url, clock, principal=principal, late_joiners="count", arms=["A", "B"], agents=["ann", "bob"])
+    paid = campaign.ask("ann")
+    assert paid is not None
+    campaign.tell("ann", paid.arm, 0.5)
+    refused = campaign.ask("bob")
+    assert refused is not None
+    campaign.tell("bob", "B" if refused.arm == "A" else "A", 0.25)
+    pulls = [("ann", "A", 1.0), ("bob", "B", 0.0), ("ann", "B", 0.5), ("bob", "A", 0.75)] * 3
+    campaign.tell_many(pulls)
+    open_offer = campaign.ask("ann")
+    campaign.add_agents(["cy", "dan"], by="ops")
+    status = campaign.status()
+    assert (status.agents, status.late_joiners, status.observations) == (4, 0, 14)
+    assert campaign.ask("ann") == open_offer
+    before = picture(campaign)
+    campaign = reopen(campaign, url, clock)
+    assert picture(campaign) == before
+    trial = campaign.core.writer.desk.state.trial
+    assert trial.principal.rule.delta == pytest.approx(0.3 / 6)
+    fresh = fp.Principal(trial.principal.rule, observe=fp.observe.Steps(0), offers="each").start(arms=2, agents=4)
+    names, arms = {"ann": 0, "bob": 1}, {"A": 0, "B": 1}
+    fresh.tell(0, arms[paid.arm], 0.5)
+    fresh.tell(1, 1 - arms[refused.arm], 0.25)
+    for agent, arm, reward in pulls:
+        fresh.tell(names[agent], arms[arm], reward)
+    fresh.end_step()
+    campaign.tell_many([("cy", "A", 1.0), ("dan", "A", 1.0)])
+    fresh.tell_many([2, 3], [0, 0], [1.0, 1.0])
+    assert trial.record.pulls.tolist() == fresh.record.pulls.tolist()
+    assert trial.rule.bounds() == fresh.rule.bounds()
+    assert campaign.status().banned == 1
+    assert campaign.ask("cy") is not None
+    grounds = campaign.verdict().rests_on
+    assert grounds.delta == 0.3
+    assert "late joiners count, panel 2, tested at δ/6" in grounds.leavers
+    assert "joining has nothing to do with rewards" in grounds.assumptions
+    campaign.close()
+
+
+def test_a_campaign_with_late_joiners_can_be_decided_and_then_only_observes(sqlite: str, clock: Clock) -> None:
+    principal = fp.Principal(fp.rules.Certified(0.3), observe=fp.observe.Steps(0), offers="each")
+    campaign = create(sqlite, clock, principal=principal, late_joiners="count", arms=["A", "B"], agents=["ann"])
+    campaign.add_agents(["bob"])
+    campaign.add_agents(["cy"])
+    assert campaign.core.writer.desk.state.trial.principal.rule.delta == pytest.approx(0.3 / 12)
+    while not campaign.status().decided:
+        campaign.tell_many([(agent, arm, reward) for agent in range(3) for arm, reward in (("A", 1.0), ("B", 0.0))] * 5)
+        assert campaign.status().step < 1000
+    assert campaign.verdict().certified
+    campaign.add_agents(["dan"])
+    assert (campaign.status().agents, campaign.status().late_joiners) == (3, 1)
+    before = picture(campaign)
+    campaign = reopen(campaign, sqlite, clock)
+    assert picture(campaign) == before
+    campaign.close()
+
+
+def test_counting_late_joiners_needs_a_rule_and_a_policy_that_allow_it(sqlite: str, clock: Clock) -> None:
+    independent: dict[str, Any] = {"leavers": "independent"}
+    population = {"principal": fp.Principal(fp.rules.Population(0.1), observe=fp.observe.Steps(0), offers="each")}
+    for wrong in (independent, population):
+        with pytest.raises(errors.InvalidInput, match="late_joiners must be 'observe', unless"):
+            create(sqlite, clock, late_joiners="count", **wrong)
+
+
+def test_late_joiners_have_weights_if_the_others_do(sqlite: str, clock: Clock) -> None:
+    campaign = create(sqlite, clock, late_joiners="count", weights=[1, 1, 2])
+    with pytest.raises(errors.InvalidInput, match="weights must be given for all agents"):
+        campaign.add_agents(["dan"])
+    campaign.add_agents(["dan"], weights=[4])
+    assert campaign.core.writer.desk.state.trial.setting.weights.tolist() == [0.125, 0.125, 0.25, 0.5]
+    campaign.close()

@@ -1,0 +1,125 @@
+"""Snapshots: opening from one gives what the whole log gives, bit for bit, whenever it was taken."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+from typing import Any
+
+import apsw
+import pytest
+from staging import EACH, Clock, contents, create, picture, reopen
+
+import freepull as fp
+from freepull import errors
+from freepull.live import snapshots
+from freepull.live.verification import verify
+
+PRINCIPALS = [
+    EACH,
+    fp.Principal(fp.rules.Pairwise(0.1), observe=fp.observe.Steps(1), offers="each", budget=20),
+    fp.Principal(fp.rules.Paper(0.5), observe=fp.observe.Share(0.1), protocol=fp.protocols.BanFor(2), offers="each"),
+    fp.Principal(fp.rules.Population(0.1, pulls=5), observe=fp.observe.Steps(0), offers="each"),
+]
+
+
+def live(campaign: fp.Campaign, clock: Clock, rng: random.Random, acts: int) -> None:
+    """Let all sorts of things happen."""
+    for _ in range(acts):
+        agent, arm = rng.randrange(3), rng.randrange(3)
+        what = rng.random()
+        if what < 0.3:
+            campaign.ask(agent)
+        elif what < 0.9:
+            event = rng.choice([None, f"e{rng.random()}"])
+            campaign.tell(agent, arm, rng.random(), event)
+        else:
+            clock.pass_hours(rng.random() * 30)
+
+
+@pytest.mark.parametrize("which", range(len(PRINCIPALS)))
+def test_a_snapshot_and_the_rest_of_the_log_give_the_whole_log(sqlite: str, clock: Clock, which: int) -> None:
+    rng = random.Random(which)
+    campaign = create(sqlite, clock, principal=PRINCIPALS[which], agents=3, horizon=200)
+    live(campaign, clock, rng, 60)
+    campaign.tell(1, 1, 0.5, campaign.core.writer.desk.state.people.last_number(1) + 1)
+    event = campaign.snapshot()
+    assert event == campaign.status().events
+    live(campaign, clock, rng, 40)
+    before = picture(campaign)
+    campaign = reopen(campaign, sqlite, clock)
+    assert picture(campaign) == before
+    live(campaign, clock, rng, 30)
+    before = picture(campaign)
+    campaign.close()
+    for from_snapshot in (True, False):
+        again = fp.Campaign.open(sqlite, "onboarding", clock=clock, snapshots=from_snapshot)
+        assert picture(again) == before
+        again.close()
+    assert verify(sqlite, "onboarding").snapshots == 1
+
+
+def test_snapshots_are_taken_now_and_then_and_only_the_newest_is_kept(url: str, clock: Clock) -> None:
+    campaign = create(url, clock, snapshot_every=50)
+    for _ in range(30):
+        campaign.tell_many([("ann", "A", 0.5), ("bob", "B", 0.25), ("cy", "C", 0.75)] * 4)
+    campaign.close()
+    campaign = fp.Campaign.open(url, "onboarding", clock=clock)
+    ((event, there, parts),) = campaign.core.store.snapshots("onboarding")
+    assert there == parts
+    assert event > 200
+    before = picture(campaign)
+    campaign = reopen(campaign, url, clock)
+    assert picture(campaign) == before
+    campaign.close()
+
+
+def test_a_snapshot_that_was_not_finished_is_ignored(url: str, clock: Clock) -> None:
+    campaign = create(url, clock)
+    campaign.tell("ann", "A", 0.5)
+    before = picture(campaign)
+    state, log = campaign.core.writer.desk.state, campaign.core.writer.desk.log
+    data = b"".join(snapshots.pieces(state, log))
+    row = (state.events, 0, 2, snapshots.CHECKSUM.pack(0) + data)
+    campaign.core.store.write(campaign.core.writer.lease, {"snapshots": [row]})
+    campaign = reopen(campaign, url, clock)
+    assert picture(campaign) == before
+    campaign.snapshot()
+    assert len(contents(campaign)["snapshots"]) == 1
+    campaign.close()
+
+
+def test_any_flipped_byte_of_a_snapshot_is_found_and_the_log_still_opens(sqlite: str, clock: Clock) -> None:
+    campaign = create(sqlite, clock)
+    campaign.tell("ann", "A", 0.5)
+    campaign.snapshot()
+    before = picture(campaign)
+    campaign.close()
+    path = Path(sqlite.removeprefix("sqlite:///"))
+    database = apsw.Connection(str(path))
+    data: Any = database.execute("SELECT data FROM snapshots").get
+    rng = random.Random(1)
+    for place in [*range(40), *rng.sample(range(len(data)), 40)]:
+        broken = bytearray(data)
+        broken[place] ^= 1 << rng.randrange(8)
+        database.execute("UPDATE snapshots SET data = ?", (bytes(broken),))
+        database.close()
+        with pytest.raises(
+            errors.Corrupt, match="the snapshot of campaign 'onboarding' after event 4 is damaged in part 0"
+        ):
+            fp.Campaign.open(sqlite, "onboarding", clock=clock)
+        database = apsw.Connection(str(path))
+    database.close()
+    with fp.Campaign.open(sqlite, "onboarding", clock=clock, snapshots=False) as again:
+        assert picture(again) == before
+
+
+def test_without_fork_a_copy_does(sqlite: str, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr("os.fork")
+    campaign = create(sqlite, clock)
+    campaign.tell("ann", "A", 0.5)
+    campaign.snapshot()
+    before = picture(campaign)
+    campaign = reopen(campaign, sqlite, clock)
+    assert picture(campaign) == before
+    campaign.close()

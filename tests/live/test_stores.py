@@ -1,0 +1,128 @@
+"""Both stores keep the promises of the kit, and the kit finds stores that do not; newer versions, others' files."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+import apsw
+import psycopg
+import pytest
+
+import freepull as fp
+from freepull import errors
+from freepull.live.rows import ManyRows
+from freepull.live.stores import Lease, connect
+from freepull.live.stores.postgres import PostgresStore
+from freepull.live.stores.sqlite import SqliteStore
+from freepull.testing import STORE_CHECKS, check_store
+
+
+@pytest.mark.parametrize("promise", STORE_CHECKS)
+def test_sqlite_keeps_its_promises(tmp_path: Path, promise: str) -> None:
+    STORE_CHECKS[promise](lambda: SqliteStore(tmp_path / "trial.db"))
+
+
+@pytest.mark.parametrize("promise", STORE_CHECKS)
+def test_postgres_keeps_its_promises(postgres: str, promise: str) -> None:
+    STORE_CHECKS[promise](lambda: PostgresStore(postgres, lease_seconds=1.0))
+
+
+class Loses(SqliteStore):
+    """Forgets a row now and then."""
+
+    def write(self, lease: Lease, rows: ManyRows) -> None:
+        super().write(lease, {table: list(batch)[:-1] if table == "audit" else batch for table, batch in rows.items()})
+
+
+class Unfenced(SqliteStore):
+    """Lets anybody write."""
+
+    def write(self, lease: Lease, rows: ManyRows) -> None:
+        lease.epoch = self.query("SELECT epoch FROM campaigns WHERE campaign = ?", (lease.campaign,))[0][0]
+        super().write(lease, rows)
+
+
+class Torn(SqliteStore):
+    """Writes table by table."""
+
+    def write(self, lease: Lease, rows: ManyRows) -> None:
+        for table, batch in rows.items():
+            super().write(lease, {table: batch})
+
+
+class Forgetful(SqliteStore):
+    """Does not find event ids."""
+
+    def find_events(self, lease: Lease, ids: Iterable[bytes]) -> dict[bytes, tuple[int, bytes]]:
+        return {}
+
+
+@pytest.mark.parametrize("broken", [Loses, Unfenced, Torn, Forgetful])
+def test_the_kit_finds_a_store_that_breaks_a_promise(tmp_path: Path, broken: type[SqliteStore]) -> None:
+    with pytest.raises(AssertionError, match="the store does not keep a promise"):
+        check_store(lambda: broken(tmp_path / "trial.db"))
+
+
+def newer_sqlite(url: str) -> None:
+    database = apsw.Connection(url.removeprefix("sqlite:///"))
+    database.execute("PRAGMA user_version = 99")
+    database.close()
+
+
+def newer_postgres(url: str) -> None:
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute("INSERT INTO freepull.version VALUES (99)")
+
+
+def test_tables_of_a_newer_version_are_refused(url: str) -> None:
+    connect(url, new=True).close()
+    change: Callable[[str], None] = newer_sqlite if url.startswith("sqlite") else newer_postgres
+    change(url)
+    with pytest.raises(
+        errors.NewerVersion, match=r"was written by a newer freepull \(its tables have version 99"
+    ) as said:
+        fp.Campaign.open(url, "x")
+    assert re.search(r"install a newer freepull\.$", str(said.value))
+
+
+def test_files_of_others_are_left_alone(tmp_path: Path) -> None:
+    other = tmp_path / "other.db"
+    database = apsw.Connection(str(other))
+    database.execute("CREATE TABLE t (x)")
+    database.close()
+    before = other.read_bytes()
+    with pytest.raises(errors.InvalidInput, match="is a SQLite file of another program"):
+        fp.Campaign.open(f"sqlite:///{other}", "x")
+    assert other.read_bytes() == before
+    text = tmp_path / "notes.txt"
+    text.write_text("not a database, but long enough to look like one " * 50)
+    with pytest.raises(errors.Corrupt, match="is damaged or no SQLite file"):
+        fp.Campaign.open(f"sqlite:///{text}", "x")
+    assert text.read_text().startswith("not a database")
+
+
+@pytest.mark.parametrize(
+    ("url", "said"),
+    [
+        ("mysql://x", "url must begin with"),
+        ("sqlite:///", "url must begin with"),
+        (17, "url must be a text"),
+        ("sqlite:////nowhere/at/all.db", "url must name a file in a folder that exists"),
+    ],
+)
+def test_urls_are_checked(url: str, said: str) -> None:
+    with pytest.raises(errors.InvalidInput, match=said):
+        connect(url, new=True)
+
+
+def test_a_postgres_that_is_not_there_is_a_sentence(tmp_path: Path) -> None:
+    with pytest.raises(errors.StoreError, match="failed: connection "):
+        fp.Campaign.open(f"postgresql://nobody@/none?host={tmp_path}", "x")
+
+
+def test_a_password_is_not_told(tmp_path: Path) -> None:
+    with pytest.raises(errors.StoreError) as said:
+        fp.Campaign.open(f"postgresql://nobody:secret@/none?host={tmp_path}", "x")
+    assert "secret" not in str(said.value)
