@@ -4,7 +4,7 @@ BIN := .venv/bin
 READY := .venv/ready
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint types bench verify docs lock clean
+.PHONY: help run test lint types bench verify load serve docs lock clean
 
 help: ## what each target does
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
@@ -34,6 +34,12 @@ bench: $(READY) ## how fast it is, side by side with C and others; writes docs/b
 
 verify: $(READY) ## error rates, displayed bounds and costs; writes docs/verification.md (half an hour on two cores)
 	$(BIN)/python verification/verify.py
+
+load: $(READY) ## the service under load, on SQLite and PostgreSQL (a quarter of an hour)
+	PYTHONPATH=chaos $(BIN)/python load/load.py
+
+serve: $(READY) ## the service on trial.db, at http://127.0.0.1:8000
+	$(BIN)/freepull serve --store sqlite:///trial.db
 
 docs: $(READY) ## the site, in docs/_build/html
 	$(BIN)/python -m sphinx -W -q docs docs/_build/html

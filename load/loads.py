@@ -8,7 +8,7 @@ import random
 import time
 from collections.abc import Sequence
 
-from traffic import Figures, Line, Process
+from traffic import Figures, Line, Process, hang_up
 
 
 async def closed_loop(port: int, tokens: Sequence[str], connections: int, seconds: float) -> Figures:
@@ -26,7 +26,7 @@ async def closed_loop(port: int, tokens: Sequence[str], connections: int, second
             if status == 200:
                 figures.times.append(time.perf_counter() - begun)
                 figures.events += 1
-        line.close()
+        await line.close()
 
     begun = time.perf_counter()
     await asyncio.gather(*(one(n) for n in range(connections)))
@@ -54,7 +54,7 @@ async def batches(port: int, gateway: str, agents: int, connections: int, size: 
             if status == 200:
                 figures.times.append(time.perf_counter() - begun)
                 figures.events += size
-        line.close()
+        await line.close()
 
     begun = time.perf_counter()
     await asyncio.gather(*(one(n) for n in range(connections)))
@@ -67,8 +67,7 @@ async def steady(port: int, tokens: Sequence[str], rate: float, seconds: float, 
     figures, idle = Figures(), [Line(port) for _ in range(most)]
     begun, tasks, sent = time.perf_counter(), set[asyncio.Task[None]](), 0
 
-    async def one(n: int, due: float) -> None:
-        line = idle.pop()
+    async def one(line: Line, n: int, due: float) -> None:
         try:
             body = b'{"arm":"arm %d","reward":0.5,"event":"s%.3f-%d"}' % (n % 2, begun, n)
             status, _ = await line.post("/campaigns/c0/me/observations", tokens[n % len(tokens)], body)
@@ -84,7 +83,7 @@ async def steady(port: int, tokens: Sequence[str], rate: float, seconds: float, 
     while (now := time.perf_counter()) < begun + seconds:
         while sent < (now - begun) * rate:
             if idle:
-                task = asyncio.create_task(one(sent, begun + sent / rate))
+                task = asyncio.create_task(one(idle.pop(), sent, begun + sent / rate))
                 tasks.add(task)
                 task.add_done_callback(tasks.discard)
             sent += 1
@@ -92,7 +91,7 @@ async def steady(port: int, tokens: Sequence[str], rate: float, seconds: float, 
     await asyncio.gather(*tasks)
     figures.seconds = time.perf_counter() - begun
     for line in idle:
-        line.close()
+        await line.close()
     return figures
 
 
@@ -106,7 +105,7 @@ async def watch(port: int, token: str, end: asyncio.Event) -> int:
             size += len(await asyncio.wait_for(reader.read(65536), 1.0))
         except TimeoutError:
             continue
-    writer.close()
+    await hang_up(writer)
     return size
 
 
@@ -132,6 +131,7 @@ async def half_open(process: Process, connections: int) -> tuple[float, float]:
     reader, writer = await asyncio.open_connection("127.0.0.1", process.port)
     writer.write(b"GET /healthz HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n")
     assert (await reader.read()).startswith(b"HTTP/1.1 200")
+    await hang_up(writer)
     answered = time.perf_counter() - begun
 
     async def closed(it: asyncio.StreamReader) -> None:
@@ -142,5 +142,5 @@ async def half_open(process: Process, connections: int) -> tuple[float, float]:
 
     await asyncio.gather(*(closed(it) for it, _ in lines))
     for _, it in lines:
-        it.close()
+        await hang_up(it)
     return answered, time.perf_counter() - begun

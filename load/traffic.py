@@ -11,6 +11,7 @@ import tempfile
 import time
 import urllib.request
 from collections import Counter
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -35,6 +36,7 @@ class Process:
             told = json.loads(line) if line.startswith("{") else {}
             self.address = told.get("address", "")
         self._drain = subprocess.Popen(["cat"], stdin=self.process.stderr, stdout=subprocess.DEVNULL)
+        self.process.stderr.close()
         self.port = int(self.address.rpartition(":")[2])
         for _ in range(1200):
             try:
@@ -121,14 +123,21 @@ class Line:
             length = int(lower[at + 16 : lower.index(b"\r\n", at)]) if at >= 0 else 0
             return int(answer[9:12]), await self._reader.readexactly(length)
         except (OSError, asyncio.IncompleteReadError):
-            self.close()
+            await self.close()
             raise
 
-    def close(self) -> None:
+    async def close(self) -> None:
         """Hang up."""
         if self._writer is not None:
-            self._writer.close()
+            await hang_up(self._writer)
         self._reader = self._writer = None
+
+
+async def hang_up(writer: asyncio.StreamWriter) -> None:
+    """Close a connection and wait until it is closed."""
+    writer.close()
+    with suppress(OSError):
+        await writer.wait_closed()
 
 
 def fsync_time() -> float:

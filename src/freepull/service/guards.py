@@ -13,7 +13,9 @@ from freepull.service.problems import Refused
 from freepull.service.rates import Rates
 
 
-def needs(*scopes: str, lists: bool = False) -> Callable[[ASGIConnection[Any, Any, Any, Any], BaseRouteHandler], Awaitable[None]]:
+def needs(
+    *scopes: str, lists: bool = False
+) -> Callable[[ASGIConnection[Any, Any, Any, Any], BaseRouteHandler], Awaitable[None]]:
     """Return a guard that lets only these scopes pass; a token for one campaign passes only there, and where it is listed."""
 
     async def guard(connection: ASGIConnection[Any, Any, Any, Any], _: BaseRouteHandler) -> None:

@@ -28,6 +28,8 @@ except ImportError as error:  # pragma: no cover - a test runs this in a process
 
 HEADER_SECONDS = 10.0
 IDLE_SECONDS = 10
+SWITCH = 0.0005
+"""Seconds after which the writers' threads get their turn; with Python's 5 ms every reply would wait for several."""
 ENDING_SECONDS = 10
 
 
@@ -134,6 +136,7 @@ def run(url: str, host: str, port: int, address: str | None, limits: Limits, **m
     port = listening.getsockname()[1]
     core.known_as(address or f"http://{host}:{port}")
     server = Server(url, host, port, limits, **more)
+    sys.setswitchinterval(SWITCH)
     write_log("serving", address=f"http://{host}:{port}")
     for number in (signal.SIGINT, signal.SIGTERM):  # uvicorn raises them again once it has ended well
         signal.signal(number, lambda *_: None)
