@@ -34,7 +34,7 @@ async def person(
 ) -> None:
     """Ask, take the offer or choose by UCB, try the option, tell how it was; then do something else for a while."""
     chance = random.Random(number)
-    likes = [0.45 + 0.5 * (number % 2), 0.75, 0.95 - 0.5 * (number % 2)]  # alone, nobody likes the lower price best
+    likes = [0.45 + 0.5 * (number % 2), 0.88, 0.95 - 0.5 * (number % 2)]  # alone, nobody likes the lower price best
     strategy = fp.agents.AlphaUCB(alpha=2.0)
     me = fp.AsyncAgentClient(url, "upgrade", token, strategy=strategy, http=http, retries=30)
     while not stop.is_set():
@@ -49,7 +49,7 @@ async def trial(url: str, admin: str, people: int, pause: float) -> Verdict:
         principal = fp.Principal(fp.rules.Certified(delta=0.05), observe=fp.observe.Steps(2), offers="each")
         names = [f"user-{m}" for m in range(people)]
         await client.create(name="upgrade", arms=ARMS, agents=names, principal=principal, price="0.50 EUR", horizon=60)
-        await client.budget("upgrade", f"{people} EUR")
+        await client.budget("upgrade", f"{2 * people} EUR")
         await client.start("upgrade")
         tokens = await client.agent_tokens("upgrade", names)
         limits = httpx.Limits(max_connections=64)

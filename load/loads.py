@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import random
 import time
@@ -135,10 +136,8 @@ async def half_open(process: Process, connections: int) -> tuple[float, float]:
     answered = time.perf_counter() - begun
 
     async def closed(it: asyncio.StreamReader) -> None:
-        try:
+        with contextlib.suppress(ConnectionResetError):
             await it.read()
-        except ConnectionResetError:
-            pass
 
     await asyncio.gather(*(closed(it) for it, _ in lines))
     for _, it in lines:

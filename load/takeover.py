@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 import time
 from dataclasses import dataclass
@@ -84,6 +85,6 @@ def kill_the_owner(url: str, seconds: float = 10.0) -> Findings:
         found.lost = len(replies) - len(places) + max(0, len(replies) - status.observations)
         assert status.paid == len(entries)
         assert status.spent.minor == len(entries)
-    found.gap = max((b - a for a, b in zip(moments, moments[1:], strict=False)), default=0.0)
+    found.gap = max((b - a for a, b in itertools.pairwise(moments)), default=0.0)
     other.end()
     return found

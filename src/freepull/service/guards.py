@@ -16,7 +16,7 @@ from freepull.service.rates import Rates
 def needs(
     *scopes: str, lists: bool = False
 ) -> Callable[[ASGIConnection[Any, Any, Any, Any], BaseRouteHandler], Awaitable[None]]:
-    """Return a guard that lets only these scopes pass; a token for one campaign passes only there, and where it is listed."""
+    """Return a guard that lets only these scopes pass; one for a campaign passes only there, and in lists."""
 
     async def guard(connection: ASGIConnection[Any, Any, Any, Any], _: BaseRouteHandler) -> None:
         app = connection.app.state
