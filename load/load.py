@@ -1,4 +1,4 @@
-"""`make load`: the HTTP rows of what must be shown, on SQLite and on PostgreSQL, beside the machine's own fsync time."""
+"""`make load`: the HTTP rows of what must be shown, on SQLite and PostgreSQL, beside the machine's own fsync time."""
 
 from __future__ import annotations
 

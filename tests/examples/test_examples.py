@@ -23,7 +23,7 @@ def load(name: str) -> ModuleType:
 
 
 def test_every_example_is_tested_here() -> None:
-    assert {path.stem for path in FOLDER.glob("*.py")} == {"toy", "own_agent", "by_hand"}
+    assert {path.stem for path in FOLDER.glob("*.py")} == {"toy", "own_agent", "by_hand", "service"}
 
 
 def test_the_toy_prints_four_principals_and_saves_the_picture(
@@ -54,3 +54,9 @@ def test_a_trial_by_hand_ends_with_a_certified_verdict() -> None:
     assert 0 < verdict.spent <= 1_500
     assert verdict.paid.sum() == verdict.spent
     assert "assumes" in str(verdict.rests_on)
+
+
+def test_a_trial_over_http_ends_with_a_certified_verdict() -> None:
+    verdict = load("service").main(people=40, pause=0.1)
+    assert verdict.arm == "lower price"
+    assert verdict.certified
