@@ -4,10 +4,10 @@ BIN := .venv/bin
 READY := .venv/ready
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint types bench verify load serve docs lock clean
+.PHONY: help run test browser lint types bench verify calibrate reproduce chaos load serve docs lock clean
 
 help: ## what each target does
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-9s %s\n", $$1, $$2}'
 
 $(READY): requirements.txt pyproject.toml
 	$(PYTHON) -m venv .venv
@@ -34,6 +34,15 @@ bench: $(READY) ## how fast it is, side by side with C and others; writes docs/b
 
 verify: $(READY) ## error rates, displayed bounds and costs; writes docs/verification.md (half an hour on two cores)
 	$(BIN)/python verification/verify.py
+
+chaos: $(READY) ## crashes, power cuts, faults, two writers, corruption: what a campaign survives (half an hour)
+	$(BIN)/python chaos/chaos.py
+
+calibrate: $(READY) ## whether plans hold what they say; writes docs/calibration.md (a quarter of an hour on two cores)
+	$(BIN)/python verification/calibrate.py
+
+reproduce: $(READY) ## the paper's experiments in three settings; a report in out/reproduction (minutes)
+	$(BIN)/freepull reproduce
 
 load: $(READY) ## the service under load, on SQLite and PostgreSQL (a quarter of an hour)
 	PYTHONPATH=chaos $(BIN)/python load/load.py

@@ -21,6 +21,7 @@ import limit
 import processes
 import report
 import rules
+import trial
 from findings import FULL, QUICK, Findings
 from rich.console import Console
 
@@ -71,6 +72,8 @@ def main() -> None:
     growth.measure(found, effort)
     say("starting, and memory")
     processes.measure(found, effort)
+    say("a live trial")
+    trial.measure(found, effort)
 
     report.show(found, console)
     chart.draw(found, chosen.docs / PICTURE)

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any
 from freepull.version import __version__ as __version__
 
 if TYPE_CHECKING:
-    from freepull import agents, answers, charts, errors, instances, rewards
+    from freepull import agents, answers, charts, errors, instances, pages, rewards, studies
     from freepull.game import Game
     from freepull.live import AsyncCampaign, Campaign
+    from freepull.planning import Plan, plan
     from freepull.principal import Grounds, Offer, Principal, Trial, Verdict, personalised, protocols, rules
     from freepull.principal import schedules as observe
     from freepull.service.agent_client import AgentClient, AsyncAgentClient
@@ -28,6 +29,7 @@ _HOME = {
     "charts": "freepull.charts",
     "errors": "freepull.errors",
     "instances": "freepull.instances",
+    "pages": "freepull.pages",
     "rewards": "freepull.rewards",
     "observe": "freepull.principal.schedules",
     "protocols": "freepull.principal.protocols",
@@ -38,6 +40,7 @@ _HOME = {
     "Client": "freepull.service.client:Client",
     "AsyncCampaign": "freepull.live:AsyncCampaign",
     "Campaign": "freepull.live:Campaign",
+    "studies": "freepull.studies",
     "Game": "freepull.game:Game",
     "Grounds": "freepull.principal:Grounds",
     "Offer": "freepull.principal:Offer",
@@ -45,6 +48,8 @@ _HOME = {
     "Trial": "freepull.principal:Trial",
     "Verdict": "freepull.principal:Verdict",
     "personalised": "freepull.principal:personalised",
+    "Plan": "freepull.planning:Plan",
+    "plan": "freepull.planning:plan",
     "Result": "freepull.simulation:Result",
     "simulate": "freepull.simulation:simulate",
 }
@@ -59,6 +64,7 @@ __all__ = [
     "Game",
     "Grounds",
     "Offer",
+    "Plan",
     "Principal",
     "Result",
     "Trial",
@@ -69,11 +75,14 @@ __all__ = [
     "errors",
     "instances",
     "observe",
+    "pages",
     "personalised",
+    "plan",
     "protocols",
     "rewards",
     "rules",
     "simulate",
+    "studies",
 ]
 
 

@@ -23,6 +23,10 @@ class ResultError(FreepullError):
     """A result file cannot be read or written."""
 
 
+class StudyError(FreepullError):
+    """A study file, or the folder of its results, cannot be used as it is."""
+
+
 class ReadableEngine(UserWarning):
     """Says that the slower, readable engine is used, and why."""
 
@@ -121,3 +125,7 @@ class ServiceError(FreepullError):
     def __init__(self, message: str, status: int = 0, remedy: str = "") -> None:
         super().__init__(message)
         self.status, self.remedy = status, remedy
+
+
+class UnusableRows(UserWarning):
+    """Says which rows of a log were left out, and why."""

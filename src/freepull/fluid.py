@@ -29,8 +29,15 @@ def natural_pulls(means: Any, t: float, alpha: float = 2.0) -> NDArray[np.float6
         raise InvalidInput(f"means must be a table of agents × arms in [0, 1], got {checks.shown(means)}.")
     checks.real("t", t, 1.0, open_low=True)
     checks.real("alpha", alpha, 0.0, open_low=True)
-    bonus = alpha * math.log(t)
-    c = np.array([highest_index(row, bonus, float(t)) for row in mu])
+    bonus, best = alpha * math.log(t), mu.max(axis=1)
+    c = best + math.sqrt(bonus / t)
+    for _ in range(STEPS):  # as in `highest_index`, for all agents at once
+        inverse = 1.0 / (c[:, None] - mu)
+        part = bonus * inverse * inverse
+        step = 0.5 * (part.sum(axis=1) - t) / (part * inverse).sum(axis=1)
+        c += step
+        if (step <= 1e-9 * (c - best)).all():
+            break
     return np.asarray(bonus / (c[:, None] - mu) ** 2)
 
 

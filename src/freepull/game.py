@@ -44,8 +44,8 @@ class Game:
     def global_means(self) -> Array:
         """μ_k, correctly rounded, so that arms that tie on paper tie here."""
         if not self.weighted:
-            return np.array([math.fsum(column) / self.agents for column in self.means.T])
-        return np.array([math.fsum(self.weights * column) for column in self.means.T])
+            return np.array([math.fsum(column) / self.agents for column in self.means.T.tolist()])
+        return np.array([math.fsum(column) for column in (self.weights[:, None] * self.means).T.tolist()])
 
     @cached_property
     def best(self) -> int:
@@ -86,6 +86,25 @@ class Game:
     def streams(self) -> Streams:
         """How random words become rewards."""
         return self.rewards.streams(self.means)
+
+    @classmethod
+    def from_log(cls, log: Any, *, weights: Any = None) -> Game:
+        """Estimate a game from past observations: a CSV or Parquet file, or a polars frame (docs/planning.md, past).
+
+        The columns are agent, arm and reward. Agents with few pulls of an arm are drawn to what others have of it. Rows
+        that cannot be used are left out, and a warning (`errors.UnusableRows`) says which. Agents and arms stand in the
+        order of their names.
+
+        >>> import polars as pl
+        >>> rows = {"agent": ["ann", "ann", "bob", "bob"], "arm": ["x", "y", "x", "y"], "reward": [1, 0, 1, 1]}
+        >>> Game.from_log(pl.DataFrame(rows))
+        Game(2 agents × 2 arms, gap 0.5)
+        """
+        from freepull.past import read
+        from freepull.shrinkage import Posterior
+
+        posterior = Posterior(read(log))
+        return cls(posterior.means(), rewards=posterior.law, weights=weights)
 
     def __repr__(self) -> str:
         law = "" if isinstance(self.rewards, Bernoulli) else f", {type(self.rewards).__name__} rewards"

@@ -12,6 +12,7 @@ from typing import Any, TypeVar, cast
 
 import numba
 import numpy as np
+from numpy.typing import NDArray
 
 from freepull import randomness
 
@@ -50,6 +51,13 @@ def _compiled(function: Function, forceinline: bool) -> Function:
     except RuntimeError:  # no folder to keep it in: compile anew in every process
         compiled = numba.njit(**options)(function)
     return cast(Function, compiled)
+
+
+def zeros(shape: tuple[int, ...], kind: Any) -> NDArray[Any]:
+    """Return zeros in memory that is there already: handed out at the first touch, it would make somebody wait."""
+    made = np.empty(shape, kind)
+    made.fill(0)
+    return made
 
 
 _ARM = np.uint64(randomness.ARM)

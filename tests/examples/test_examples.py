@@ -23,7 +23,7 @@ def load(name: str) -> ModuleType:
 
 
 def test_every_example_is_tested_here() -> None:
-    assert {path.stem for path in FOLDER.glob("*.py")} == {"toy", "own_agent", "by_hand", "service"}
+    assert {path.stem for path in FOLDER.glob("*.py")} == {"toy", "own_agent", "by_hand", "plan", "service"}
 
 
 def test_the_toy_prints_four_principals_and_saves_the_picture(
@@ -60,3 +60,13 @@ def test_a_trial_over_http_ends_with_a_certified_verdict() -> None:
     verdict = load("service").main(people=40, pause=0.1)
     assert verdict.arm == "lower price"
     assert verdict.certified
+
+
+def test_a_plan_is_written_down_before_the_trial(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    plan, trial = load("plan").main(runs=40, out=tmp_path / "out")
+    assert "EUR" in capsys.readouterr().out
+    assert plan.forecast is not None
+    assert plan.forecast.runs == 40
+    assert 0 <= trial.frame["paid"][0] <= plan.forecast.paid.max()
+    assert trial.frame["correct"][0]
+    assert (tmp_path / "out" / "plan.html").stat().st_size > 50_000

@@ -1,4 +1,4 @@
-"""One look for all charts: readable in print, and by the colour-blind (Okabe and Ito's colours, and hatches)."""
+"""One look for all charts: readable in print and by the colour-blind (Okabe and Ito's colours, hatches, markers)."""
 
 from __future__ import annotations
 
@@ -6,6 +6,13 @@ from matplotlib.axes import Axes
 
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#000000")
 HATCHES = ("", "//", "..", "xx", "\\\\", "++", "oo", "--")
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
+
+
+def plain(text: object) -> str:
+    """Return a name as it is to be written: no mathematics in it, and none left out of legends."""
+    escaped = str(text).replace("$", r"\$")
+    return f" {escaped}" if escaped.startswith("_") else escaped
 
 
 def axes(ax: Axes | None) -> Axes:

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import gc
+import importlib
 import sys
 import warnings
 from typing import Any, cast
 
 import typer
 
+COMMANDS = {name: name for name in ("plan", "simulate", "study", "reproduce", "serve", "token")}
+COMMANDS["campaign"] = "campaign_data"
+"""Every command's module; only the one that is asked for is loaded."""
 app = typer.Typer(
     help="Incentivized exploration: watch first, pay for what is missing, name the best arm with confidence.",
     no_args_is_help=True,
@@ -36,10 +40,11 @@ def main() -> None:
     """Run the program. Starting makes many objects and no garbage, so it is looked for more seldom than usual."""
     gc.set_threshold(200_000)
     warnings.showwarning = cast(Any, _note)
-    from freepull.cli import campaign_data, serve, simulate, token
-
-    app.command("simulate", help=simulate.EXAMPLE)(simulate.command)
-    app.add_typer(campaign_data.app, name="campaign")
-    app.command("serve", help=serve.EXAMPLE)(serve.command)
-    app.add_typer(token.app, name="token")
+    named = sys.argv[1] if len(sys.argv) > 1 else ""
+    for name in (named,) if named in COMMANDS else COMMANDS:
+        module = importlib.import_module(f"freepull.cli.{COMMANDS[name]}")
+        if hasattr(module, "app"):
+            app.add_typer(module.app, name=name)
+        else:
+            app.command(name, help=module.HELP)(module.command)
     app()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import typer
 from rich.console import Console
@@ -12,8 +12,9 @@ from rich.markup import escape
 from rich.table import Table
 
 from freepull.errors import FreepullError
-from freepull.simulation import Result
-from freepull.simulation.results import RATES
+
+if TYPE_CHECKING:
+    from freepull.simulation import Result
 
 console = Console(highlight=False)
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -35,6 +36,8 @@ def sentence_errors(command: Command) -> Command:
 
 def show_result(result: Result) -> None:
     """Print the summary and the payment matrix."""
+    from freepull.simulation.results import RATES
+
     told = result.provenance
     finished, seconds = told["finished"], told["seconds"]
     console.print(f"[bold]{told['parameters']['rule']}[/bold]")

@@ -8,7 +8,7 @@ import typer
 
 from freepull.cli.screen import sentence_errors
 
-EXAMPLE = """Serve all campaigns of a store over HTTP, with a dashboard at /.
+HELP = """Serve all campaigns of a store over HTTP, with a dashboard at /.
 
 Example: freepull serve --store sqlite:///trial.db --port 8000"""
 
@@ -26,7 +26,7 @@ def command(
     certificate: Annotated[str | None, typer.Option(help="TLS: a PEM file; with --key.")] = None,
     key: Annotated[str | None, typer.Option(help="TLS: the certificate's private key.")] = None,
 ) -> None:
-    """See EXAMPLE."""
+    """See HELP."""
     from pathlib import Path
 
     from freepull.errors import InvalidInput

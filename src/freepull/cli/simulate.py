@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 from typing import Annotated
 
@@ -12,11 +11,12 @@ import typer
 from freepull.cli import options
 from freepull.cli.parts import build, build_game, choices
 from freepull.cli.screen import console, sentence_errors, show_result
+from freepull.cli.target import check_target
 from freepull.errors import InvalidInput
 from freepull.simulation import Result, simulate
 from freepull.simulation.experiment import UNTIL
 
-EXAMPLE = """Simulate the mechanism: watch, then pay for what is missing.
+HELP = """Simulate the mechanism: watch, then pay for what is missing.
 
 Example: freepull simulate --rule certified --delta 0.01 --runs 100
 
@@ -72,11 +72,11 @@ def command(
         bool, typer.Option("--json", help="Print JSON and nothing else.", rich_help_panel=OUTPUT)
     ] = False,
 ) -> None:
-    """See EXAMPLE, which is shown as the command's help."""
+    """See HELP, which is shown as the command's help."""
     from freepull import checks
 
     if save is not None:
-        _check_target(save)
+        check_target("--save", save, ".parquet")
     if save is None and (trace is not None or keep != "runs"):
         raise InvalidInput("--trace and --keep need --save, a file to write to; add it or leave them out.")
     checks.one_of("--until", until, UNTIL)
@@ -121,20 +121,6 @@ def command(
             console.print(f"saved to {save}")
     if result.interrupted:
         raise typer.Exit(130)
-
-
-def _check_target(save: Path) -> None:
-    """Find out before simulating whether the result can be saved."""
-    if save.suffix != ".parquet" or save.is_dir():
-        raise InvalidInput(f"--save must be a file that ends in .parquet, got {str(save)!r}.")
-    if not save.parent.is_dir():
-        raise InvalidInput(
-            f"--save cannot be written to {save}, because there is no folder {save.parent}; make it first."
-        )
-    if not os.access(save if save.exists() else save.parent, os.W_OK):
-        raise InvalidInput(
-            f"--save cannot be written to {save}, because you may not write there; choose another place."
-        )
 
 
 def as_dict(result: Result) -> dict[str, object]:

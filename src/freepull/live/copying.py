@@ -6,7 +6,7 @@ from contextlib import closing
 from itertools import zip_longest
 
 from freepull.errors import CampaignExists, Corrupt
-from freepull.live.core import OWNER, owned
+from freepull.live.core import owned, owner
 from freepull.live.rows import TABLES
 from freepull.live.stores import Store, connect
 
@@ -19,7 +19,7 @@ def copy(source: str | Store, target: str | Store, name: str, wait: float = 0.0)
     with owned(source, name, wait) as (old, _), closing(connect(target, new=True)) as new:
         if name in new.campaigns():
             raise CampaignExists(f"{new.url} has a campaign {name!r} already; copy to another store.")
-        lease = new.create(name, OWNER, {table: old.read(name, table) for table in TABLES})
+        lease = new.create(name, owner(), {table: old.read(name, table) for table in TABLES})
         new.release(lease)
         return {table: _compare(old, new, name, table) for table in TABLES}
 

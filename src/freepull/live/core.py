@@ -51,16 +51,10 @@ class Limits:
     """Requests that may wait."""
 
 
-OWNER = f"{socket.gethostname()}:{os.getpid()}:{uuid.uuid4().hex[:8]}"
-"""How this process is known to stores."""
+_TOKEN = uuid.uuid4().hex[:8]
+_ADDRESS = socket.gethostname()
 _HERE: set[tuple[str, str]] = set()
 _GUARD = threading.Lock()
-
-
-def known_as(address: str) -> None:
-    """Be known to stores by an address, so that whoever finds a campaign taken learns where to ask."""
-    global OWNER
-    OWNER = f"{address} {uuid.uuid4().hex[:8]}"
 
 
 class Core:
@@ -108,7 +102,7 @@ class Core:
         rows["segments"] = [log.seal()]
         store = connect(url, new=True)
         with _Here(store, settings.name) as here:
-            return here.keep(cls(store, store.create(settings.name, OWNER, rows), state, log, clock, limits))
+            return here.keep(cls(store, store.create(settings.name, owner(), rows), state, log, clock, limits))
 
     @classmethod
     def open(
@@ -264,6 +258,17 @@ class Core:
         return self.do(lambda desk, at: verdict_of(desk.state, self.register))
 
 
+def known_as(address: str) -> None:
+    """Be known to stores by an address, so that whoever finds a campaign taken learns where to ask."""
+    global _ADDRESS
+    _ADDRESS = address
+
+
+def owner() -> str:
+    """Return how this process is known to stores: where it is, and something that no other process has."""
+    return f"{_ADDRESS} {_TOKEN}:{os.getpid()}"
+
+
 class _Here:
     """Sees to it that a campaign is open once in this process, and that a store is closed if it cannot be opened."""
 
@@ -309,7 +314,7 @@ def _claim(store: Store, name: str, wait: float) -> Lease:
     limit = time.monotonic() + wait
     while True:
         try:
-            return store.claim(name, OWNER)
+            return store.claim(name, owner())
         except CampaignBusy:
             if time.monotonic() >= limit:
                 raise

@@ -41,7 +41,8 @@ def settings_of(store: Store, name: str) -> Settings:
 def recover(store: Store, name: str, *, rows: Rows | None = None, snapshot: int | None = None) -> tuple[State, Log]:
     """Rebuild a campaign from its whole log, or from a snapshot and the rest of the log."""
     settings = settings_of(store, name)
-    state, log = (State(settings, rows), Log()) if snapshot is None else read(store, name, snapshot, settings)
+    kept = None if snapshot is None else read(store, name, snapshot, settings)
+    state, log = kept or (State(settings, rows), Log())
     state.history = lambda: (segment.records for segment in segments(store, name))
     for segment in segments(store, name, log.number, log.first, log.checksum):
         state.apply_many(segment.records, segment.more)

@@ -18,12 +18,13 @@ from mmap import ACCESS_READ, mmap
 
 import msgspec
 
-from freepull.errors import Corrupt, NewerVersion, StoreError
+from freepull.errors import Corrupt, StoreError
 from freepull.live.kept import Kept, keep, restored
 from freepull.live.log import Log
 from freepull.live.settings import Settings
 from freepull.live.state import State
 from freepull.live.stores import Lease, Store
+from freepull.principal import saving
 
 MAGIC = b"fpsn"
 VERSION = 1
@@ -69,10 +70,12 @@ def _send(found: list[Piece], writing: int) -> None:
 
 
 def _received(reading: int, child: int) -> Iterator[bytes]:
-    with open(reading, "rb") as pipe:
-        while part := pipe.read(PART):
-            yield part
-    _, status = os.waitpid(child, 0)
+    try:
+        with open(reading, "rb") as pipe:
+            while part := pipe.read(PART):
+                yield part
+    finally:
+        _, status = os.waitpid(child, 0)
     if status:
         raise StoreError("a snapshot could not be taken: the process that copied it ended early.")
 
@@ -97,26 +100,27 @@ def newest(store: Store, name: str) -> int | None:
     return max((event for event, there, parts in store.snapshots(name) if there == parts), default=None)
 
 
-def read(store: Store, name: str, event: int, settings: Settings) -> tuple[State, Log]:
-    """Read a snapshot back."""
-    where = f"the snapshot of campaign {name!r} after event {event}"
-    remedy = "open the campaign without snapshots to replay its log instead"
+def read(store: Store, name: str, event: int, settings: Settings) -> tuple[State, Log] | None:
+    """Read a snapshot back; None if it is whole, but of another version, so that the log has to do."""
     with tempfile.TemporaryFile() as file:
         for number, (has_event, part, _, data) in enumerate(store.read(name, "snapshots", (event, -1))):
             if has_event != event:
                 break
             if part != number or zlib.crc32(data[CHECKSUM.size :]) != CHECKSUM.unpack_from(data)[0]:
-                raise Corrupt(f"{where} is damaged in part {number}; {remedy}.")
+                raise Corrupt(
+                    f"the snapshot of campaign {name!r} after event {event} is damaged in part {number}; open the "
+                    "campaign without snapshots to replay its log instead."
+                )
             file.write(data[CHECKSUM.size :])
         file.flush()
         with mmap(file.fileno(), 0, access=ACCESS_READ) as whole:
             magic, version, _, length = HEADER.unpack_from(whole)
-            if magic != MAGIC:
-                raise Corrupt(f"{where} is none; {remedy}.")
-            if version != VERSION:
-                raise NewerVersion(f"{where} has format {version}, this freepull knows {VERSION}; {remedy}.")
+            if (magic, version) != (MAGIC, VERSION):
+                return None
             kept = msgspec.msgpack.decode(whole[HEADER.size : HEADER.size + length], type=Kept)
             with memoryview(whole) as view, view[HEADER.size + length :] as trial:
+                if bytes(trial[: len(saving.MAGIC)]) not in (b"", saving.MAGIC):
+                    return None
                 return restored(settings, kept, trial)
 
 

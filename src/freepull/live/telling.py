@@ -46,11 +46,11 @@ class _Look:
         """Repetitions within the batch: of which pull."""
         self.fresh: Sequence[int] = range(len(batch))
         state = desk.state
-        self.gone = state.people.parked | state.people.left if state.settings.leavers != "wait" else set[int]()
-        plain = state.status in GOING and state.settings.mode == "free" and not self.gone
+        gone = state.settings.leavers != "wait" and state.people.absent > 0
+        plain = state.status in GOING and state.settings.mode == "free" and not gone
         new = len(set(batch.ids)) == len(batch.ids) and known.keys().isdisjoint(batch.ids)
         if not plain or self.errors or batch.numbers or not new:
-            self.moment = _Moment(desk, self.gone, plain)
+            self.moment = _Moment(desk, plain)
             self.places: dict[bytes, int] = {}
             self.counted: dict[int, tuple[int, int]] = {}
             self.fresh = [i for i in range(len(batch)) if i not in self.errors and self._is_fresh(i)]
@@ -124,12 +124,12 @@ class _Look:
 class _Moment:
     """Whether pulls fit the campaign's status, and in rounds the turn of their agents."""
 
-    def __init__(self, desk: Desk, gone: set[int], plain: bool) -> None:
-        self.state, self.gone, self.plain = desk.state, gone, plain
+    def __init__(self, desk: Desk, plain: bool) -> None:
+        self.state, self.plain = desk.state, plain
         self.rounds = self.state.settings.mode == "rounds" and self.state.status in GOING
         self.room = desk.room() if self.rounds else 0
         self.acted: set[int] = set()
-        self.absent = self.state.people.parked | self.state.people.left
+        self.absent = self.state.people.parked | self.state.people.left if self.rounds else set[int]()
         self.new_round = False
         self.name = desk.name
 
@@ -145,7 +145,7 @@ class _Moment:
             if standing is None or standing.arm != arm or agent in self.acted:
                 raise WrongMoment(f"campaign {self.name} has stopped, so nothing can be told any more.")
             self.acted.add(agent)
-        if agent in self.gone:
+        if state.settings.leavers != "wait" and (agent in state.people.parked or agent in state.people.left):
             raise AgentHasLeft(f"agent #{agent} has left, so its pulls no longer count; do not tell them.")
         if self.rounds and agent < state.panel:
             self._take_turn(agent)

@@ -125,6 +125,8 @@ class Writer:
         answers = [self._do(job, at, known) for job in group]
         self._commit(at)
         self.after_group()
+        if not self.lease.holds:  # we may have been asleep since; without the lease nothing is answered
+            self.store.renew(self.lease)
         for job, (reply, error) in zip(group, answers, strict=True):
             if not job.reply.set_running_or_notify_cancel():
                 continue

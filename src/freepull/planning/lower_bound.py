@@ -17,7 +17,6 @@ from freepull.errors import InvalidInput
 from freepull.game import Game
 
 Array = NDArray[np.float64]
-HALVINGS = 60
 GOLDEN = (math.sqrt(5) - 1) / 2
 
 
@@ -39,15 +38,12 @@ def lower_bound(game: Game, free_pulls: Any, delta: float) -> Array:
     tightest = min(room.values())
     if tightest == 0.0:
         return np.full(free.shape, np.inf)
-    spread = game.weights[:, None] * np.sqrt(game.variances)
+    tanks = _Tanks(game.weights[:, None] * np.sqrt(game.variances), free)
 
     def bought(share: float) -> Array:
         """What to buy if the best arm's variance takes this share of the tightest room."""
-        columns = np.zeros(free.shape)
-        columns[:, game.best] = _water(spread[:, game.best], free[:, game.best], share * tightest)
-        for k in rivals:
-            columns[:, k] = _water(spread[:, k], free[:, k], room[k] - share * tightest)
-        return columns
+        taken = share * tightest
+        return tanks.filled(np.array([room[k] - taken if k in room else taken for k in range(game.arms)]))
 
     low, high = 1e-6, 1 - 1e-6
     for _ in range(60):
@@ -59,17 +55,25 @@ def lower_bound(game: Game, free_pulls: Any, delta: float) -> Array:
     return bought(0.5 * (low + high))
 
 
-def _water(spread: Array, free: Array, variance: float) -> Array:
-    """Return the fewest pulls to add so that Σ spread²/(free + n) ≤ variance: everybody up to N = spread·ν (Neyman)."""
+class _Tanks:
+    """Water-filling, arm by arm: the fewest pulls to add, everybody up to N = spread·ν (Neyman)."""
 
-    def reached(nu: float) -> float:
-        noisy = spread > 0
-        return float((spread[noisy] ** 2 / np.maximum(np.maximum(free[noisy], spread[noisy] * nu), 1e-300)).sum())
+    def __init__(self, spread: Array, free: Array) -> None:
+        self.spread, self.free = spread, free
+        with np.errstate(divide="ignore", invalid="ignore"):
+            level = np.where(spread > 0, free / spread, np.inf)
+            noise = np.where(spread > 0, spread**2 / free, 0.0)
+        order = np.argsort(level, axis=0)
+        level, noise = np.take_along_axis(level, order, 0), np.take_along_axis(noise, order, 0)
+        self.raised = np.cumsum(np.take_along_axis(spread, order, 0), axis=0)
+        """Σ spread over the agents with the lowest levels, and the noise of all others beside."""
+        self.rest = np.concatenate([noise[::-1].cumsum(axis=0)[::-1][1:], np.zeros((1, noise.shape[1]))])
+        with np.errstate(divide="ignore", invalid="ignore"):
+            self.reached = np.nan_to_num(self.raised / level, nan=0.0, posinf=np.inf) + self.rest
 
-    if reached(0.0) <= variance:
-        return np.zeros(free.shape)
-    low, high = 0.0, spread.sum() / variance
-    for _ in range(HALVINGS):
-        middle = 0.5 * (low + high)
-        low, high = (middle, high) if reached(middle) > variance else (low, middle)
-    return np.asarray(np.maximum(spread * high - free, 0.0))
+    def filled(self, variance: Array) -> Array:
+        """Return n such that Σ_m spread²/(free + n) ≤ variance in every arm."""
+        count = (self.reached > variance).sum(axis=0)
+        last, arms = np.maximum(count - 1, 0), np.arange(len(variance))
+        nu = np.where(count > 0, self.raised[last, arms] / (variance - self.rest[last, arms]), 0.0)
+        return np.asarray(np.maximum(self.spread * nu - self.free, 0.0))

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 OFFERS = ("one", "each")
 LEAVERS = ("wait", "independent", "worst_case")
+MOST_STREAMS = 1 << 32
+"""Streams have numbers of 32 bits."""
 
 
 @dataclass(frozen=True)
@@ -96,6 +98,11 @@ class Principal:
         from freepull.principal.trial import Trial
 
         arms, agents = checks.whole("arms", arms, 2), checks.whole("agents", agents, 1)
+        if arms * agents >= MOST_STREAMS:
+            most = (MOST_STREAMS - 1) // arms
+            raise InvalidInput(
+                f"agents must be at most {most:,} with {arms} arms, got {agents:,}; take a part of them."
+            )
         if horizon is not None:
             horizon = checks.whole("horizon", horizon, 1)
             if horizon < arms:

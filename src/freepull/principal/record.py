@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from freepull.numerics import jit
+from freepull.numerics import jit, zeros
 from freepull.principal.work import STREAMS, Work, finish, pieces
 from freepull.rewards import UNITS as UNITS
 
@@ -37,8 +37,8 @@ class Record:
 
     def __init__(self, agents: int, arms: int) -> None:
         self.agents, self.arms = agents, arms
-        self.pulls: Words = np.zeros((agents, arms), np.uint32)
-        self.sums: NDArray[np.int64] = np.zeros((agents, arms), np.int64)
+        self.pulls: Words = zeros((agents, arms), np.uint32)
+        self.sums: NDArray[np.int64] = zeros((agents, arms), np.int64)
         self.inverse_sums = [0] * arms
         self.mean_sums = [0] * arms
         self.unpulled = [agents] * arms

@@ -47,12 +47,12 @@ class Collector:
     def add(self, outcome: Outcome) -> None:
         """Take note of one run."""
         rewards, bonus = outcome.rewards(), self.experiment.principal.bonus
-        regrets = outcome.regrets(self.experiment.game_of(outcome.run))
+        regrets = outcome.regrets()
         paid = int(outcome.paid.sum())
         self.rows.append(
             (outcome.run, outcome.arm, outcome.correct, outcome.decided, outcome.certified, outcome.decided_at, paid,
              outcome.offered, outcome.refused, outcome.banned, int(outcome.pulls.sum()) - paid,
-             math.fsum(rewards), cost(paid, bonus), math.fsum(regrets))
+             math.fsum(rewards.tolist()), cost(paid, bonus), math.fsum(regrets.tolist()))
         )  # fmt: skip
         self.paid += outcome.paid
         self.paid_squared += outcome.paid**2

@@ -97,6 +97,7 @@ def check(
     if isinstance(game, Game):
         first = game
     elif callable(game):
+        _check_maker(game)
         first = _drawn(game, seed, numbers[0])
     else:
         must = "game must be a freepull.Game, or a function that takes a generator and returns one"
@@ -123,13 +124,16 @@ def check(
     )
 
 
-def _drawn(maker: GameMaker, seed: int, run: int) -> Game:
+def _check_maker(maker: GameMaker) -> None:
     try:
         inspect.signature(maker).bind(None)
     except TypeError:
         raise InvalidInput(f"game must be a function that takes one generator, got {checks.shown(maker)}.") from None
     except ValueError:
         pass  # some built-in functions have no signature to look at
+
+
+def _drawn(maker: GameMaker, seed: int, run: int) -> Game:
     game = maker(np.random.default_rng([seed, run, _GAME_STREAM]))
     if not isinstance(game, Game):
         raise InvalidInput(f"game must return a freepull.Game, got {checks.shown(game)}.")

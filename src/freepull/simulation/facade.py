@@ -18,7 +18,7 @@ from freepull.principal import Principal
 from freepull.simulation.collector import Collector
 from freepull.simulation.experiment import Experiment, GameMaker, check
 from freepull.simulation.outcome import Outcome
-from freepull.simulation.progress import progress_bar
+from freepull.simulation.progress import Wanted, progress_bar
 from freepull.simulation.readable import play
 from freepull.simulation.results import Result
 
@@ -42,7 +42,7 @@ def simulate(
     until: str = "horizon",
     keep: str = "runs",
     trace: int | Sequence[int] | None = None,
-    progress: bool | None = None,
+    progress: Wanted = None,
 ) -> Result:
     """Simulate a principal and learning agents, run by run.
 
@@ -73,7 +73,7 @@ def simulate(
     trace
         Record active arms, means, bounds and payments at these steps, or every so many steps.
     progress
-        Show a bar; by default, if standard error is a terminal.
+        Show a bar; by default, if standard error is a terminal. Or a function, told how many more runs are finished.
     """
     checks.one_of("engine", engine, ENGINES)
     checks.one_of("keep", keep, KEEP)

@@ -30,6 +30,7 @@ class Outcome:
     """The raw end of a run: counts are exact, so both engines agree to the last bit."""
 
     run: int
+    game: Game
     arm: int
     correct: bool
     decided: bool
@@ -50,7 +51,7 @@ class Outcome:
         """ΣX of every agent, bonuses not counted."""
         return np.asarray(self.sums.sum(axis=1) / UNITS)
 
-    def regrets(self, game: Game) -> NDArray[np.float64]:
+    def regrets(self) -> NDArray[np.float64]:
         """Σ_t (μ_{*,m} − μ_{π_m(t),m}) of every agent, from the true means."""
-        loss = game.means.max(axis=1, keepdims=True) - game.means
+        loss = self.game.means.max(axis=1, keepdims=True) - self.game.means
         return np.asarray((self.pulls * loss).sum(axis=1))

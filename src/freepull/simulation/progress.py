@@ -6,10 +6,16 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+Wanted = bool | Callable[[int], None] | None
+"""A bar, no bar, or a function that is told how many more runs are finished; None: if it is a terminal."""
+
 
 @contextmanager
-def progress_bar(title: str, total: int, wanted: bool | None, unit: str = "runs") -> Iterator[Callable[[int], None]]:
+def progress_bar(title: str, total: int, wanted: Wanted, unit: str = "runs") -> Iterator[Callable[[int], None]]:
     """Yield a function that moves the bar on; ``wanted`` None means: if standard error is a terminal."""
+    if callable(wanted):
+        yield wanted
+        return
     if not (sys.stderr.isatty() if wanted is None else wanted):
         yield lambda _: None
         return

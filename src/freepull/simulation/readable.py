@@ -92,6 +92,7 @@ def play(experiment: Experiment, run: int, watch: Watch | None = None) -> Outcom
     verdict = trial.verdict()
     return Outcome(
         run=run,
+        game=game,
         arm=verdict.arm,
         correct=game.is_best(verdict.arm),
         decided=verdict.decided,

@@ -161,9 +161,10 @@ class SqliteStore(SqlStore):
             if self._users > 0:
                 return
             self._forget()
-            if not self._broken:
-                self._connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0)
-            self._connection.close(True)
+            broken, self._broken = self._broken, False
+            with self._failing():
+                self._connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, int(broken))
+                self._connection.close(True)
 
     def _forget(self) -> None:
         """Let nobody else share this connection."""

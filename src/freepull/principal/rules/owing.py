@@ -49,7 +49,13 @@ class OwingState(NeedingState):
     def planning(self, payable: NDArray[np.bool_], room: int) -> Work[Plan]:
         """Find the wants in slices, at most ``room`` of them."""
         most, arms = yield from self._most(payable)
-        return (yield from neediest(-most, arms, room if self.setting.offers == "each" else 1))
+        if self.setting.offers == "each":
+            return (yield from neediest(-most, arms, room))
+        plan, first = np.full_like(arms, -1), np.flatnonzero(most == max(most.max(), 1))
+        if len(first):
+            agent = first[arms[first].argmin()]
+            plan[agent] = arms[agent]
+        return plan
 
     def _most(self, payable: NDArray[np.bool_]) -> Work[tuple[Ints, Plan]]:
         """Find of every payable agent how much it owes of the arm it owes most of, and that arm (the lowest), or −1."""
@@ -69,6 +75,7 @@ def neediest(rank: Ints, arms: Plan, room: int) -> Work[Plan]:
 
     Of equal ranks the lowest arm comes first, then the lowest agent.
     """
+    yield
     wanted = np.flatnonzero(arms >= 0)
     if len(wanted) > room:
         yield

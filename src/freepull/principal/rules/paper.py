@@ -22,6 +22,7 @@ from freepull.principal.setting import Setting
 from freepull.principal.work import STREAMS, Work, finish, pieces
 
 BOUNDS = ("equation", "simplified", "finite_time")
+PAY = ("widest", "uniform")
 
 
 @dataclass(frozen=True)
@@ -37,6 +38,9 @@ class Paper(Rule):
         authors' code has scale 0.1); ``finite_time`` is proven for every horizon.
     scale
         Only for ``simplified``.
+    pay
+        ``widest`` is the paper's: where the bound is widest, for the agent with the fewest pulls. ``uniform``, a
+        baseline, pays for the pulls of all active arms and all agents in turn.
 
     >>> Paper(delta=0.01, bound="simplified", scale=0.1).theta(arms=3, agents=2, horizon=100_000)  # doctest: +ELLIPSIS
     1.7216...
@@ -45,9 +49,11 @@ class Paper(Rule):
     delta: float
     bound: str = "equation"
     scale: float = 1.0
+    pay: str = "widest"
 
     def __post_init__(self) -> None:
         checks.one_of("bound", self.bound, BOUNDS)
+        checks.one_of("pay", self.pay, PAY)
         checks.real("delta", self.delta, 0.0, 1.0, open_low=True, open_high=self.bound == "finite_time")
         checks.real("scale", self.scale, 0.0, open_low=True)
         if self.scale != 1.0 and self.bound != "simplified":
@@ -85,9 +91,11 @@ class PaperState(NeedingState):
         T = setting.horizon_for("rules.Paper")
         size = (setting.arms, setting.agents, T)
         self.delta, self.theta, self.proven = rule.delta, rule.theta(*size), rule.proven(*size)
+        self.uniform = rule.pay == "uniform"
         scaled = f" × {rule.scale:g}" if rule.bound == "simplified" else ""
         status = "proven" if self.proven else "heuristic"
-        self.title = f"the paper's rule with the bound '{rule.bound}'{scaled} at δ = {rule.delta:g} ({status})"
+        paying = ", paying uniformly," if self.uniform else ""
+        self.title = f"the paper's rule with the bound '{rule.bound}'{scaled}{paying} at δ = {rule.delta:g} ({status})"
 
     def width(self, arm: int) -> float:
         """M·CB_k = √(Σ_m 1/N_km · θ), infinite while some agent has never pulled the arm."""
@@ -110,6 +118,8 @@ class PaperState(NeedingState):
 
     def wants(self, payable: Sequence[bool]) -> list[Want]:
         """One: (argmax CB among active, argmin N among payable). Each: everybody's least pulled active arm."""
+        if self.uniform:
+            return self._in_turn(np.flatnonzero(payable).tolist())
         if self.setting.offers == "each":
             fewest, arms = finish(self._fewest())
             agents = np.flatnonzero(payable)
@@ -120,6 +130,8 @@ class PaperState(NeedingState):
 
     def planning(self, payable: NDArray[np.bool_], room: int) -> Work[Plan]:
         """Find the wants in slices, at most ``room`` of them."""
+        if self.uniform:
+            return (yield from super().planning(payable, room))
         if self.setting.offers == "each":
             fewest, arms = yield from self._fewest()
             arms[~payable] = -1
@@ -145,6 +157,16 @@ class PaperState(NeedingState):
             fewest[first:last] = pulls.min(axis=1)
             yield
         return fewest, least
+
+    def _in_turn(self, agents: list[int]) -> list[Want]:
+        """One: active arms in turn, and payable agents in turn for each. Each: everybody's next arm."""
+        arms = [k for k in range(self.setting.arms) if self.active[k]]
+        turn = int(self.record.pulls.sum()) // self.setting.agents
+        if self.setting.offers == "each":
+            return sorted((Want(m, arms[(turn + m) % len(arms)], 0) for m in agents), key=lambda want: want[1::-1])
+        if not agents:
+            return []
+        return [Want(agents[turn // len(arms) % len(agents)], arms[turn % len(arms)], 0)]
 
     def _widest_first(self, arm: int) -> tuple[int, int, int]:
         """Order arms by falling CB_k, infinite ones first, ties by number; Σ1/N decides it, in exact integers."""

@@ -15,7 +15,7 @@ import numpy as np
 from freepull import checks
 from freepull.errors import InvalidInput
 from freepull.game import TIE
-from freepull.numerics import jit
+from freepull.numerics import jit, zeros
 from freepull.principal.record import BATCH, Record, Words, enter
 from freepull.principal.rules.base import STACKS, Floats, Rule
 from freepull.principal.rules.owing import Ints, OwingState
@@ -169,7 +169,7 @@ class PopulationState(OwingState):
         K, M = setting.arms, setting.agents
         self.pulls, self.threshold = int(rule.pulls), rule.threshold(K)
         self.title = f"the population rule at δ = {rule.delta:g} after {rule.pulls} pulls a stream (proven)"
-        self.sums: Ints = np.zeros((K, M), np.int64)
+        self.sums: Ints = zeros((K, M), np.int64)
         """Sums of the first rewards, in units of 2⁻³⁰, by arm and agent."""
         self.claims = np.full((K, K), -np.inf)
         """log evidence for every arm (row) above every other (column)."""

@@ -208,6 +208,7 @@ class Player:
             found.append(
                 Outcome(
                     run=run,
+                    game=block.games[i],
                     arm=arm,
                     correct=block.games[i].is_best(arm),
                     decided=at > 0,

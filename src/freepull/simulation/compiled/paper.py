@@ -33,6 +33,7 @@ from freepull.simulation.compiled.state import (
     Block,
     Floats,
 )
+from freepull.simulation.compiled.turns import plan_in_turn
 from freepull.simulation.experiment import Experiment
 
 _FAR = np.int64(1) << np.int64(62)
@@ -45,8 +46,8 @@ def incentivize(
     mean: Any, root: Any, cells: Any, fixed: Any, keys: Any, arm: Any, chunks: Any, settings: Any, laws: Any, deep: Any,
     seats: Any, offers: Any, trials: Any, arms: Any, paid: Any, frozen: Any, answers: Any, tables: Any,
     words: Any, work: Any, owner: Any, inverses: Any, bonus: float, ban_after: int, ban_length: int,
-    affordable: int, each: bool, theta: float, slack: float, lo: float, horizon: int, agents: int, K: Any,
-    after: int, until: int,
+    affordable: int, each: bool, uniform: bool, theta: float, slack: float, lo: float, horizon: int, agents: int,
+    K: Any, after: int, until: int,
 ) -> int:  # fmt: skip
     """Play the steps after+1…until under the rule; return the last one played."""
     for t in range(after + 1, until + 1):
@@ -56,7 +57,10 @@ def incentivize(
         )  # fmt: skip
         if slack > 0.0:
             find_kappa(cells, laws, seats, trials, arms, each, theta, slack, lo, horizon, agents, K, t)
-        if end_steps(cells, laws, seats, offers, trials, arms, frozen, affordable, each, theta, agents, K, t) == 0:
+        left = end_steps(
+            cells, laws, seats, offers, trials, arms, frozen, affordable, each, uniform, theta, agents, K, t
+        )
+        if left == 0:
             return t
     return until
 
@@ -64,7 +68,7 @@ def incentivize(
 @jit
 def end_steps(
     cells: Any, laws: Any, seats: Any, offers: Any, trials: Any, arms: Any, frozen: Any, affordable: int, each: bool,
-    theta: float, agents: int, K: Any, t: int,
+    uniform: bool, theta: float, agents: int, K: Any, t: int,
 ) -> int:  # fmt: skip
     """Evaluate the rule in every run that may be decided, fix the coming offers, and return how many are undecided."""
     undecided = 0
@@ -79,7 +83,7 @@ def end_steps(
                         trials[run, OPEN] = 0
                         freeze(cells, laws, seats, frozen, run, agents, K)
                         continue
-                plan(cells, laws, seats, offers, trials, arms, affordable, each, run, agents, K, t)
+                plan(cells, laws, seats, offers, trials, arms, affordable, each, uniform, run, agents, K, t)
             undecided += 1
     return undecided
 
@@ -120,14 +124,17 @@ def eliminate(arms: Any, theta: float, row: Any, K: Any, agents: int) -> int:
 
 @jit
 def plan(
-    cells: Any, laws: Any, seats: Any, offers: Any, trials: Any, arms: Any, affordable: int, each: bool, run: int,
-    agents: int, K: Any, t: int,
+    cells: Any, laws: Any, seats: Any, offers: Any, trials: Any, arms: Any, affordable: int, each: bool,
+    uniform: bool, run: int, agents: int, K: Any, t: int,
 ) -> None:  # fmt: skip
     """Fix who is offered what in step t + 1."""
     first, row = run * agents, np.uint64(run) * K
     trials[run, OPEN] = 0
     room = affordable - trials[run, PAID]
     if room < 1:
+        return
+    if uniform:
+        trials[run, OPEN] = plan_in_turn(seats, offers, arms, room, each, first, row, agents, K, t)
         return
     if each:
         trials[run, OPEN] = _plan_each(cells, laws, seats, offers, arms, room, first, row, agents, K, t)
@@ -242,6 +249,7 @@ class PaperKernel:
         rule, (M, K), T = experiment.principal.rule, experiment.shape, experiment.horizon
         assert isinstance(rule, Paper)
         self.theta, self.proven = rule.theta(K, M, T), rule.proven(K, M, T)
+        self.uniform = rule.pay == "uniform"
         self.lo = gap_window(K, M, T, T // 2, rule.delta, experiment.principal.offers)[0]
         self.bonus, self.horizon, self.agents, self.arms = float(experiment.principal.bonus), T, M, np.uint64(K)
         self.coded = coded
@@ -254,10 +262,10 @@ class PaperKernel:
         b, c, M, K = block, self.coded, self.agents, self.arms
         state = (b.cells, b.laws, b.seats, b.offers, b.trials, b.arms)
         if c.kappa is not None and b.t > 0:
-            end_steps(*state, b.frozen, c.affordable, c.each, self.theta, M, K, b.t)
+            end_steps(*state, b.frozen, c.affordable, c.each, self.uniform, self.theta, M, K, b.t)
         elif c.kappa is not None:
             for run in range(len(b.runs)):
-                plan(*state, c.affordable, c.each, run, M, K, 0)
+                plan(*state, c.affordable, c.each, self.uniform, run, M, K, 0)
 
     def advance(self, block: Block, until: int) -> int:
         """Play on to a step; return the last one played."""
@@ -266,8 +274,8 @@ class PaperKernel:
             incentivize(
                 b.mean, b.root, b.cells, b.fixed, b.keys, b.arm, b.chunks, b.settings, b.laws, b.deep, b.seats,
                 b.offers, b.trials, b.arms, b.paid, b.frozen, c.answers, c.tables, b.words,
-                b.work, b.owner, c.inverses, self.bonus, c.ban_after, c.ban_length, c.affordable, c.each, self.theta,
-                c.adaptive, self.lo, self.horizon, self.agents, self.arms, b.t, until,
+                b.work, b.owner, c.inverses, self.bonus, c.ban_after, c.ban_length, c.affordable, c.each, self.uniform,
+                self.theta, c.adaptive, self.lo, self.horizon, self.agents, self.arms, b.t, until,
             )
         )  # fmt: skip
 

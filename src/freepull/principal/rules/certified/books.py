@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from freepull.numerics import jit
+from freepull.numerics import jit, zeros
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -24,8 +24,8 @@ MEAN, VARIANCE, NOISE, STRENGTH, INFORMATION = range(5)
 ν_k (how strongly predictions are drawn to m_k), I_k (information against the leader)."""
 LEVEL, ROUNDS = range(2)
 """Entries of ``Used.course``: R, the level reached, and how many rounds were evaluated."""
-SUMS = 9
-"""Columns of ``Measure.agents``."""
+VALUES = 12
+"""Columns of ``Measure.values``."""
 
 
 class Constants(NamedTuple):
@@ -106,18 +106,16 @@ class Measure(NamedTuple):
     """A filled round in the numbers that the bets need, per arm."""
 
     values: Floats
-    """Y_k, V_k, and the largest u_km."""
+    """Y_k, V_k, the largest u_km, and sums over agents from which the next design is drawn (`evaluation.py`)."""
     powers: Floats
     """Σ_m B_km·u_km^q for q = 0…9."""
     totals: Floats
     """What the account at hand held before the round, by margin."""
-    agents: Floats
-    """Sums over agents from which the next design is drawn, see `evaluation`."""
 
 
 def blank(arms: int, constants: Constants) -> Measure:
     """Return a measure to be written to."""
-    return Measure(np.zeros((arms, 3)), np.zeros((arms, 10)), np.zeros(len(constants.margins)), np.zeros((arms, SUMS)))
+    return Measure(np.zeros((arms, VALUES)), np.zeros((arms, 10)), np.zeros(len(constants.margins)))
 
 
 def fresh(
@@ -130,9 +128,9 @@ def fresh(
     lead = () if runs is None else (runs,)
     K, M, X = arms, agents, len(constants.margins)
     used = Used(
-        pulls=np.zeros((*lead, K, M), counts),
-        sums=np.zeros((*lead, K, M)),
-        errors=np.zeros((*lead, K, M)),
+        pulls=zeros((*lead, K, M), counts),
+        sums=zeros((*lead, K, M), np.float64),
+        errors=zeros((*lead, K, M), np.float64),
         arms=np.zeros((*lead, K, 5)),
         active=np.ones((*lead, K), np.int64),
         course=np.zeros((*lead, 2)),

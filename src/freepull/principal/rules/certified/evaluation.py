@@ -16,7 +16,7 @@ from freepull.principal.rules.certified.books import (
     NOISE,
     ROUNDS,
     STRENGTH,
-    SUMS,
+    VALUES,
     VARIANCE,
     leaders,
 )
@@ -26,10 +26,9 @@ LARGEST_BET = 0.6
 """e·u never exceeds this; ψ needs it below 1."""
 NEGLIGIBLE = 1e-12
 """A bet that holds less than this share of its account is given up, which can only weaken the evidence."""
-Y, V, LARGEST = range(3)
-"""Columns of ``Measure.values``."""
-PULLS, ERRORS, AGENTS, WEIGHTED, WEIGHTED_NOISE, OWN, NOISES, NOISES_OF_MEANS, SQUARES = range(9)
-"""Columns of ``Measure.agents``: Σ U, Σ Q, how many, Σ p·S/U, Σ p²·σ̂²/U, Σ S/U, Σ σ̂², Σ σ̂²/U, Σ (S/U − their mean)²."""
+Y, V, LARGEST, PULLS, ERRORS, AGENTS, WEIGHTED, WEIGHTED_NOISE, OWN, NOISES, NOISES_OF_MEANS, SQUARES = range(VALUES)
+"""Columns of ``Measure.values``: Y, V, the largest u; then Σ U, Σ Q, how many agents, Σ p·S/U, Σ p²·σ̂²/U, Σ S/U, Σ σ̂²,
+Σ σ̂²/U, Σ (S/U − their mean)²."""
 
 
 @jit
@@ -60,10 +59,8 @@ def clear(measure: Any) -> None:
     for k in range(measure.values.shape[0]):
         for q in range(10):
             measure.powers[k, q] = 0.0
-        for column in range(3):
+        for column in range(VALUES):
             measure.values[k, column] = 0.0
-        for column in range(SUMS):
-            measure.agents[k, column] = 0.0
 
 
 @jit
@@ -173,7 +170,7 @@ def absorb(used: Any, coming: Any, fill: Any, measure: Any, tile: Any) -> None:
     """Enter the round's samples into the used ones."""
     for k in range(tile[0], tile[1]):
         if used.active[k] == 1:
-            pulls, errors, agents = measure.agents[k, PULLS], measure.agents[k, ERRORS], measure.agents[k, AGENTS]
+            pulls, errors, agents = measure.values[k, PULLS], measure.values[k, ERRORS], measure.values[k, AGENTS]
             for m in range(tile[2], tile[3]):
                 if coming.blocks[k, m] > 0:
                     used.pulls[k, m] += coming.blocks[k, m]
@@ -182,7 +179,7 @@ def absorb(used: Any, coming: Any, fill: Any, measure: Any, tile: Any) -> None:
                     pulls += float(used.pulls[k, m])
                     errors += used.errors[k, m]
                     agents += 1.0
-            measure.agents[k, PULLS], measure.agents[k, ERRORS], measure.agents[k, AGENTS] = pulls, errors, agents
+            measure.values[k, PULLS], measure.values[k, ERRORS], measure.values[k, AGENTS] = pulls, errors, agents
 
 
 @jit
@@ -190,7 +187,7 @@ def note_errors(used: Any, measure: Any) -> None:
     """Q̄_k."""
     for k in range(used.active.shape[0]):
         if used.active[k] == 1:
-            used.arms[k, NOISE] = measure.agents[k, ERRORS] / measure.agents[k, PULLS]
+            used.arms[k, NOISE] = measure.values[k, ERRORS] / measure.values[k, PULLS]
 
 
 @jit
@@ -198,9 +195,9 @@ def describe(used: Any, coming: Any, measure: Any, constants: Any, tile: Any) ->
     """Add up over agents what m_k, tv_k and ν_k need."""
     for k in range(tile[0], tile[1]):
         if used.active[k] == 1:
-            mean, variance = measure.agents[k, WEIGHTED], measure.agents[k, WEIGHTED_NOISE]
+            mean, variance = measure.values[k, WEIGHTED], measure.values[k, WEIGHTED_NOISE]
             own, noises, errors = (
-                measure.agents[k, OWN], measure.agents[k, NOISES], measure.agents[k, NOISES_OF_MEANS]
+                measure.values[k, OWN], measure.values[k, NOISES], measure.values[k, NOISES_OF_MEANS]
             )  # fmt: skip
             for m in range(tile[2], tile[3]):
                 if coming.blocks[k, m] > 0:
@@ -210,8 +207,8 @@ def describe(used: Any, coming: Any, measure: Any, constants: Any, tile: Any) ->
                     own += used.sums[k, m] / n
                     noises += sigma2
                     errors += sigma2 / n
-            measure.agents[k, WEIGHTED], measure.agents[k, WEIGHTED_NOISE] = mean, variance
-            measure.agents[k, OWN], measure.agents[k, NOISES], measure.agents[k, NOISES_OF_MEANS] = own, noises, errors
+            measure.values[k, WEIGHTED], measure.values[k, WEIGHTED_NOISE] = mean, variance
+            measure.values[k, OWN], measure.values[k, NOISES], measure.values[k, NOISES_OF_MEANS] = own, noises, errors
 
 
 @jit
@@ -219,12 +216,12 @@ def spread(used: Any, coming: Any, measure: Any, tile: Any) -> None:
     """Add up over agents how far their means lie from the mean of them."""
     for k in range(tile[0], tile[1]):
         if used.active[k] == 1:
-            centre, squares = measure.agents[k, OWN] / measure.agents[k, AGENTS], measure.agents[k, SQUARES]
+            centre, squares = measure.values[k, OWN] / measure.values[k, AGENTS], measure.values[k, SQUARES]
             for m in range(tile[2], tile[3]):
                 if coming.blocks[k, m] > 0:
                     away = used.sums[k, m] / float(used.pulls[k, m]) - centre
                     squares += away * away
-            measure.agents[k, SQUARES] = squares
+            measure.values[k, SQUARES] = squares
 
 
 @jit
@@ -232,11 +229,11 @@ def note_description(used: Any, measure: Any, constants: Any) -> None:
     """m_k, tv_k and ν_k = clip(mean σ̂²/τ̂²_k, 1, 100), τ̂² the variance between agents."""
     for k in range(used.active.shape[0]):
         if used.active[k] == 1:
-            used.arms[k, MEAN] = min(max(measure.agents[k, WEIGHTED], 0.02), 0.98)
-            used.arms[k, VARIANCE] = measure.agents[k, WEIGHTED_NOISE]
+            used.arms[k, MEAN] = min(max(measure.values[k, WEIGHTED], 0.02), 0.98)
+            used.arms[k, VARIANCE] = measure.values[k, WEIGHTED_NOISE]
             if constants.shrink:
-                agents, between = measure.agents[k, AGENTS], 1.0
+                agents, between = measure.values[k, AGENTS], 1.0
                 if agents > 1.0:
-                    between = measure.agents[k, SQUARES] / (agents - 1.0) - measure.agents[k, NOISES_OF_MEANS] / agents
+                    between = measure.values[k, SQUARES] / (agents - 1.0) - measure.values[k, NOISES_OF_MEANS] / agents
                     between = max(between, 1e-4)
-                used.arms[k, STRENGTH] = min(max(measure.agents[k, NOISES] / agents / between, 1.0), 100.0)
+                used.arms[k, STRENGTH] = min(max(measure.values[k, NOISES] / agents / between, 1.0), 100.0)

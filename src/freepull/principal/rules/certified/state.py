@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from freepull.numerics import zeros
 from freepull.principal.record import BATCH, Record, Words
 from freepull.principal.rules.base import STACKS
 from freepull.principal.rules.certified import evaluation as steps
@@ -47,7 +48,7 @@ class CertifiedState(OwingState):
         self.title = f"the certified rule at δ = {rule.delta:g} (proven)"
         self.constants, prior = rule.constants(setting, MARGINS)
         self.used, self.coming = fresh(K, M, self.constants, prior, counts=np.uint32)
-        self.errors: Floats = np.zeros((K, M))
+        self.errors: Floats = zeros((K, M), np.float64)
         """Σ(X − x̂)² of the samples of the coming round that are there."""
         self.measure = blank(K, self.constants)
         self._waiting = Waiting(K, M)
@@ -160,7 +161,7 @@ class CertifiedState(OwingState):
 
     def _end(self) -> None:
         """One arm is left: nobody owes anything, and nothing waits."""
-        self._waiting = Waiting(*self.coming.blocks.shape)
+        self._waiting.end()
         self.coming = self.coming._replace(blocks=np.zeros_like(self.coming.blocks))
 
     def owed_by(self, agents: Any) -> Ints:

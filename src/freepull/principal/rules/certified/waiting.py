@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from freepull.numerics import jit
+from freepull.numerics import jit, zeros
 
 Words = NDArray[np.uint32]
 Ints = NDArray[np.int64]
@@ -42,9 +42,17 @@ class Waiting:
     """The pool, which grows in place: a large array of this kind is moved by the system, not copied."""
 
     def __init__(self, arms: int, agents: int) -> None:
-        self.tails: Words = np.zeros((arms, agents), np.uint32)
+        self.tails: Words = zeros((arms, agents), np.uint32)
+        self._empty()
+
+    def _empty(self) -> None:
         self.tally: Ints = np.array([0, 0, 1], np.int64)
         self.words, self.links = array("I", bytes(4 * LEAST)), array("I", bytes(4 * LEAST))
+
+    def end(self) -> None:
+        """Let everything go, for good: the new tails take no memory as long as nobody writes to them."""
+        self.tails = np.zeros_like(self.tails)
+        self._empty()
 
     @property
     def queues(self) -> Queues:

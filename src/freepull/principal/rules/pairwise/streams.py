@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from freepull.numerics import jit
+from freepull.numerics import jit, zeros
 from freepull.principal.record import BATCH, Record, Words, enter
 from freepull.principal.rules.pairwise.blocks import block_size, prediction
 from freepull.principal.rules.pairwise.books import Books, Constants, Floats, Ints, complete, enter_worst, fresh
@@ -40,17 +40,17 @@ class Streams:
     """Per stream (arm, agent) how far it is, and the block that is being filled."""
 
     def __init__(self, arms: int, agents: int, constants: Constants) -> None:
-        shape = arms, agents
+        shape, rounds = (arms, agents), min(ROUNDS, len(constants.levels) - 1)
         self.constants = constants
-        self.books: Books = fresh(arms, ROUNDS, constants)
-        self.entered: Ints = np.zeros((arms, ROUNDS), np.int64)
+        self.books: Books = fresh(arms, rounds, constants)
+        self.entered: Ints = np.zeros((arms, rounds), np.int64)
         """Blocks that have entered each round."""
         self.blocks = Blocks(
-            number=np.zeros(shape, np.uint32),
+            number=zeros(shape, np.uint32),
             sizes=np.full(shape, constants.first_block, np.uint32),
             missing=np.full(shape, constants.first_block, np.uint32),
-            before=np.zeros(shape, np.int64),
-            errors=np.zeros(shape),
+            before=zeros(shape, np.int64),
+            errors=zeros(shape, np.float64),
         )
         self.stay: NDArray[np.bool_] = constants.weights > 0
         """Agents who are part of the panel and have not left."""
@@ -106,10 +106,10 @@ class Streams:
     def _add_rounds(self) -> None:
         """Make room for as many rounds again, where those who left are missing from the start."""
         K, rounds = self.entered.shape
-        self._widen(rounds)
+        self._widen(min(rounds, len(self.constants.levels) - 1 - rounds))
         for m in self.gone:
             for k in range(K):
-                for later in range(max(rounds, int(self.blocks.number[k, m])), 2 * rounds):
+                for later in range(max(rounds, int(self.blocks.number[k, m])), self.entered.shape[1]):
                     self._enter_worst(k, later, m)
 
     def _widen(self, rounds: int) -> None:

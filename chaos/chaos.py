@@ -1,0 +1,49 @@
+"""`make chaos`: crashes, power cuts, faults, two writers, repetition, corruption, recovery; a line of figures each."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import sys
+from collections.abc import Callable
+
+import corruption
+import faults
+import kills
+import postgres
+import power
+import recovery
+import repetition
+import writers
+from outcome import Finding
+
+CHAOS: dict[str, tuple[Callable[[], Finding], Callable[[], Finding]]] = {
+    "kills": (kills.run, lambda: kills.run(6, 0.2)),
+    "power": (power.run, lambda: power.run(25, 40)),
+    "faults": (faults.run, lambda: faults.run(200, 23)),
+    "postgres": (postgres.run, lambda: postgres.run(2, 4)),
+    "writers": (writers.run, lambda: writers.run(6.0, 1)),
+    "repetition": (repetition.run, lambda: repetition.run(1500)),
+    "corruption": (corruption.run, lambda: corruption.run(12)),
+    "recovery": (recovery.run, lambda: recovery.run(100_000, bars=False)),
+}
+"""Each kind of chaos, in full and in short."""
+
+
+def main() -> int:
+    """Run what was asked for, all of it by default; the exit code says whether everything was as promised."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("kinds", nargs="*", choices=[*CHAOS, []], help="which; all by default")
+    parser.add_argument("--short", action="store_true", help="a little of each")
+    asked = parser.parse_args()
+    logging.getLogger("psycopg").setLevel(logging.ERROR)
+    bad = 0
+    for kind in asked.kinds or CHAOS:
+        found = CHAOS[kind][asked.short]()
+        print(found, flush=True)
+        bad += bool(found.problems)
+    return min(bad, 1)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,136 @@
+"""A failing write or sync, or a full disk, at each of the first I/O calls: no answer after it, a clean restart."""
+
+from __future__ import annotations
+
+import random
+import tempfile
+from contextlib import closing
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import apsw
+from outcome import Finding, finding
+from world import AGENTS, NAME, Answer, create, lost, pull, right
+
+import freepull as fp
+from freepull.errors import FreepullError, WriterEnded
+from freepull.live.stores import sqlite
+from freepull.live.stores.sqlite import SqliteStore
+
+ACTS, CHECKPOINT = 40, 12
+FAULTS = {"write or sync fails": apsw.IOError, "disk is full": apsw.FullError}
+_NUMBERS = count()
+
+
+class Fault(apsw.VFS):
+    """The real disk, on which one call fails."""
+
+    def __init__(self, at: int, kind: type[Exception]) -> None:
+        self.label = f"fault {next(_NUMBERS)}"
+        self.at, self.kind, self.calls = at, kind, 0
+        super().__init__(self.label, "")
+
+    def xOpen(self, name: Any, flags: list[int]) -> apsw.VFSFile:
+        return FaultFile(self, name, flags)
+
+    def call(self) -> None:
+        """Count a call, and fail if it is the one."""
+        self.calls += 1
+        if self.calls == self.at:
+            raise self.kind("made to fail")
+
+    @property
+    def hit(self) -> bool:
+        """Whether the call has come that fails."""
+        return self.calls >= self.at
+
+
+class FaultFile(apsw.VFSFile):
+    """A real file on it."""
+
+    def __init__(self, fault: Fault, name: Any, flags: list[int]) -> None:
+        self.fault = fault
+        super().__init__("", name, flags)
+
+    def xWrite(self, data: bytes, offset: int) -> None:
+        self.fault.call()
+        super().xWrite(data, offset)
+
+    def xSync(self, flags: int) -> None:
+        self.fault.call()
+        super().xSync(flags)
+
+    def xTruncate(self, newsize: int) -> None:
+        self.fault.call()
+        super().xTruncate(newsize)
+
+
+def run(calls: int = 200, step: int = 1) -> Finding:
+    """Let each of the first calls fail, in both ways."""
+    with finding(f"I/O fault at each of the first {calls} calls") as found:
+        pages, sqlite.CHECKPOINT = sqlite.CHECKPOINT, CHECKPOINT
+        try:
+            outcomes = [_one(at, kind, found) for at in range(1, calls + 1, step) for kind in FAULTS.values()]
+        finally:
+            sqlite.CHECKPOINT = pages
+        found.figures |= {"faults": len(outcomes), "before the campaign was made": outcomes.count("creating")}
+        found.figures |= {"writer ended": outcomes.count("ended"), "answers after a fault": outcomes.count("answered")}
+        found.demand("answered" not in outcomes, "something was answered after a fault")
+        found.demand("missed" not in outcomes, "a fault was never met; let more happen")
+        return found
+
+
+def _one(at: int, kind: type[Exception], found: Finding) -> str:
+    """Run until the fault, look, and restart; return when the fault was met."""
+    with tempfile.TemporaryDirectory() as folder:
+        fault, path, answers = Fault(at, kind), str(Path(folder) / "chaos.db"), list[Answer]()
+        outcome = _until_fault(fault, path, answers)
+        fault.unregister()
+        with closing(SqliteStore(path)) as store:
+            made = NAME in store.campaigns()
+        if not made:
+            found.demand(outcome == "creating", f"fault {at} ({kind.__name__}): the campaign is gone")
+            create(SqliteStore(path)).close()
+            return outcome
+        missing, wrong = lost(SqliteStore(path), answers), right(SqliteStore(path))
+        found.demand(not missing and not wrong, f"fault {at} ({kind.__name__}): {len(missing)} lost; {wrong}")
+        with fp.Campaign.open(SqliteStore(path), NAME) as campaign:
+            if campaign.status().status == "enrolling":
+                campaign.start()
+            campaign.tell(0, 0, 0.5)
+        return outcome
+
+
+def _until_fault(fault: Fault, path: str, answers: list[Answer]) -> str:
+    try:
+        campaign = create(SqliteStore(path, vfs=fault.label))
+    except FreepullError:
+        return "creating" if fault.hit else "missed"
+    rng, outcome = random.Random(fault.at), "missed"
+    for number in range(ACTS):
+        agent = rng.randrange(AGENTS)
+        try:
+            offer = campaign.ask(agent)
+            offered = None if offer is None else campaign.settings.arms.index(offer.arm)
+            pulled = pull(rng, offered, number, agent)
+            told = campaign.tell(*pulled)
+        except WriterEnded:
+            outcome = "ended"
+            break
+        answers.append(Answer(pulled, told))
+        if fault.hit:
+            outcome = "answered"
+            break
+    try:
+        campaign.close()
+    except FreepullError:
+        outcome = "ended"
+    if outcome == "ended":
+        for act in (lambda: campaign.ask(0), lambda: campaign.tell(0, 0, 0.5), campaign.status):
+            try:
+                act()
+            except FreepullError:
+                continue
+            return "answered"
+    return outcome

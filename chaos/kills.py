@@ -1,0 +1,116 @@
+"""kill -9 at random instants, also while a snapshot is written: nothing answered is lost, nothing is paid twice."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import random
+import signal
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from outcome import Finding, finding
+from world import AGENTS, NAME, Answer, Pull, create, lost, pull, right
+
+import freepull as fp
+from freepull.live import Money, Told
+
+CLIENTS = AGENTS
+"""Agents that act at the same time."""
+SNAPSHOT_EVERY = 400
+
+
+def run(kills: int = 200, seconds: float = 0.5) -> Finding:
+    """Kill the same campaign again and again."""
+    with finding(f"kill -9 × {kills} under load") as found, tempfile.TemporaryDirectory() as folder:
+        url, rng = f"sqlite:///{Path(folder)}/chaos.db", random.Random(1)
+        create(url).close()
+        answers, doubtful, sent = list[Answer](), dict[str, Pull](), set[str]()
+        busy = 0.0
+        for turn in range(kills):
+            lines, lasted = _life(url, turn, list(doubtful.values()), rng.uniform(0.05, 2 * seconds))
+            busy += lasted
+            for kind, *rest in lines:
+                if kind == "sent":
+                    doubtful[rest[3]] = Pull(*rest)
+                    sent.add(rest[3])
+                else:
+                    event, outcome, offer, paid = rest[1:]
+                    told = Told(event, outcome, offer, None if paid is None else Money(*paid))
+                    answers.append(Answer(doubtful.pop(rest[0]), told))
+            wrong = right(url) if turn % 10 == 9 or turn == kills - 1 else ""
+            found.demand(not wrong, f"after kill {turn}: {wrong}")
+        _life(url, kills, list(doubtful.values()), 0.0)
+        missing = lost(url, answers)
+        found.demand(not missing, f"{len(missing)} answers are not in the log")
+        with fp.Campaign.open(url, NAME) as campaign:
+            status, ledger = campaign.status(), campaign.ledger()
+        twice = len(ledger) - len({entry.offer for entry in ledger})
+        found.demand(status.observations == len(sent), f"{status.observations} pulls in the log, {len(sent)} were sent")
+        found.demand(twice == 0, f"{twice} offers were paid twice")
+        rate = len(answers) / busy if busy else 0.0
+        found.figures |= {"answered": len(answers), "lost": len(missing), "paid twice": twice, "events/s": rate}
+        found.figures |= {"payments": len(ledger), "snapshots": status.events // SNAPSHOT_EVERY}
+        return found
+
+
+def _life(url: str, turn: int, doubtful: list[Pull], seconds: float) -> tuple[list[list[Any]], float]:
+    """Start a process that works on the campaign, kill it after some seconds, and return what it said."""
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.close(reading)
+        code = 1
+        try:
+            asyncio.run(_work(url, turn, doubtful, writing, only_repeat=seconds == 0.0))
+            code = 0
+        finally:
+            os._exit(code)
+    os.close(writing)
+    lines, begun = list[list[Any]](), 0.0
+    with open(reading, "rb") as pipe:
+        for line in pipe:
+            if line == b'"ready"\n':
+                begun = time.monotonic()
+                if seconds:
+                    signal.signal(signal.SIGALRM, lambda *_: os.kill(child, signal.SIGKILL))
+                    signal.setitimer(signal.ITIMER_REAL, seconds)
+            elif line.endswith(b"\n"):
+                lines.append(json.loads(line))
+    _, status = os.waitpid(child, 0)
+    if (os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0) != (signal.SIGKILL if seconds else 0):
+        raise RuntimeError(f"the process ended by itself, with status {status}")
+    return lines, time.monotonic() - begun
+
+
+async def _work(url: str, turn: int, doubtful: list[Pull], writing: int, only_repeat: bool) -> None:
+    """Repeat what is in doubt, then let all agents act, and say what is sent and answered."""
+    campaign = await fp.AsyncCampaign.open(url, NAME, snapshot_every=SNAPSHOT_EVERY)
+
+    def say(*words: object) -> None:
+        os.write(writing, json.dumps(words[0] if len(words) == 1 else words).encode() + b"\n")
+
+    async def tell(pulled: Pull) -> None:
+        told = await campaign.tell(*pulled)
+        paid = None if told.paid is None else (told.paid.minor, told.paid.currency)
+        say("told", pulled.event, told.event, told.outcome, told.offer, paid)
+
+    for pulled in doubtful:
+        await tell(pulled)
+    say("ready")
+
+    async def act(agent: int) -> None:
+        rng = random.Random(f"{turn}:{agent}")
+        for number in range(10**9):
+            offer = await campaign.ask(agent)
+            offered = None if offer is None else campaign.settings.arms.index(offer.arm)
+            pulled = pull(rng, offered, f"{turn}:{number}", agent)
+            say("sent", *pulled)
+            await tell(pulled)
+
+    if not only_repeat:
+        await asyncio.gather(*(act(agent) for agent in range(CLIENTS)))
+    await campaign.close()

@@ -1,0 +1,110 @@
+"""Two writers: one is stopped for longer than its lease, and resumed; from then on it must acknowledge nothing."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import tempfile
+import time
+from pathlib import Path
+
+from outcome import Finding, finding
+from postgres_server import PostgresServer
+from world import NAME, create, right
+
+import freepull as fp
+from freepull.errors import CampaignBusy, FreepullError
+
+
+def run(stopped: float = 10.0, turns: int = 3) -> Finding:
+    """PostgreSQL: the stale writer is fenced. SQLite: the second one cannot even open the file."""
+    with finding(f"two writers, one stopped {stopped:g} s and resumed") as found:
+        with PostgresServer() as server:
+            create(server.url).close()
+            for _ in range(turns):
+                _fence(server.url, stopped, found)
+            found.demand(right(server.url) == "", "the campaign is not right after two writers")
+        with tempfile.TemporaryDirectory() as folder:
+            _lock(f"sqlite:///{Path(folder)}/chaos.db", found)
+        return found
+
+
+def _fence(url: str, stopped: float, found: Finding) -> None:
+    child, reading = _other(url)
+    with open(reading, "rb") as pipe:
+        for _ in range(20):
+            pipe.readline()
+        os.kill(child, signal.SIGSTOP)
+        begun = time.monotonic()
+        with fp.Campaign.open(url, NAME, wait=stopped + 20) as campaign:
+            waited = time.monotonic() - begun
+            told = campaign.tell(1, 1, 0.5)
+            time.sleep(max(0.0, stopped - (time.monotonic() - begun)))
+            before = campaign.status().events
+            _drain(reading)
+            os.kill(child, signal.SIGCONT)
+            time.sleep(1.0)
+            campaign.tell(2, 2, 0.5)
+            after = campaign.status().events
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+        said = [json.loads(line) for line in pipe.read().split(b"\n")[:-1]]
+    begun_later = {number for kind, number in said if kind == "begun"}
+    acknowledged = [number for kind, number in said if kind == "answered" and number in begun_later]
+    found.demand(not acknowledged, f"the stale writer acknowledged {len(acknowledged)} requests after it was resumed")
+    found.demand("Fenced" in [kind for kind, _ in said], "the stale writer was never told that it is one")
+    found.demand(after >= before and told.event is not None, "the new writer could not go on")
+    found.figures["taken over after (s)"] = waited
+    found.figures["acknowledged after it was resumed"] = len(acknowledged)
+
+
+def _other(url: str) -> tuple[int, int]:
+    """Start a process that asks and tells for ever, and says what it begins and how that ends."""
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child != 0:
+        os.close(writing)
+        return child, reading
+    try:
+        campaign = fp.Campaign.open(url, NAME, wait=30.0)
+        for number in range(10**9):
+            os.write(writing, json.dumps(["begun", number]).encode() + b"\n")
+            try:
+                campaign.ask(0)
+                if number % 3 == 0:
+                    campaign.tell(3, 0, 0.5)
+                os.write(writing, json.dumps(["answered", number]).encode() + b"\n")
+            except FreepullError as error:
+                os.write(writing, json.dumps([type(error).__name__, number]).encode() + b"\n")
+                time.sleep(0.05)
+    finally:
+        os._exit(0)
+
+
+def _drain(reading: int) -> None:
+    """Read what the pipe holds by now; it was said before the process was stopped."""
+    os.set_blocking(reading, False)
+    with contextlib.suppress(BlockingIOError):
+        while os.read(reading, 1 << 16):
+            pass
+    os.set_blocking(reading, True)
+
+
+def _lock(url: str, found: Finding) -> None:
+    create(url).close()
+    child, reading = _other(url)
+    with open(reading, "rb") as pipe:
+        pipe.readline()
+        os.kill(child, signal.SIGSTOP)
+        try:
+            fp.Campaign.open(url, NAME).close()
+            found.demand(False, "a second process could open the file")
+        except CampaignBusy:
+            pass
+        os.kill(child, signal.SIGCONT)
+        pipe.readline()
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+    found.demand(right(url) == "", "the file is not right after two processes")

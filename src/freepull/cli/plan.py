@@ -1,0 +1,145 @@
+"""`freepull plan`: what a trial will cost, before a bonus is paid."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from freepull.cli.parts import build, choices
+from freepull.cli.plan_screen import show, show_first
+from freepull.cli.rules import build_rule
+from freepull.cli.screen import console, sentence_errors
+from freepull.cli.target import check_target
+from freepull.errors import InvalidInput
+from freepull.planning import plan
+from freepull.principal import Principal
+
+HELP = """Plan a trial before you pay: what it will cost, how long it will take, how many people it needs.
+
+Example: freepull plan --arms 4 --agents 500 --horizon 60 --gap 0.05 --delta 0.05
+
+Give guesses (--gap or --means), or a log of past observations (--log). The first answer comes from formulas, the second
+from simulation; every figure says which."""
+KNOWN, PRINCIPAL, PEOPLE, RUN, OUTPUT = (
+    "What is known of the game", "The principal", "The people", "The simulation", "Output"
+)  # fmt: skip
+
+
+@sentence_errors
+def command(
+    horizon: Annotated[int, typer.Option(help="T: how often every agent acts.", rich_help_panel=KNOWN)],
+    arms: Annotated[int | None, typer.Option(help="K, how many options there are.", rich_help_panel=KNOWN)] = None,
+    agents: Annotated[
+        int | None,
+        typer.Option(help="M, how many people take part (with --log: others like them).", rich_help_panel=KNOWN),
+    ] = None,
+    gap: Annotated[
+        str | None,
+        typer.Option(
+            help="How far the best arm is ahead of the next; or of each other, 0.05,0.1,…", rich_help_panel=KNOWN
+        ),
+    ] = None,
+    means: Annotated[
+        str | None, typer.Option(help="Instead of --gap: every arm's mean, 0.5,0.45,…", rich_help_panel=KNOWN)
+    ] = None,
+    level: Annotated[float | None, typer.Option(help="The best arm's mean [0.5].", rich_help_panel=KNOWN)] = None,
+    spread: Annotated[
+        float | None, typer.Option(help="How much people differ, a standard deviation [0.1].", rich_help_panel=KNOWN)
+    ] = None,
+    error: Annotated[
+        float | None, typer.Option(help="How far off the guesses may be [0.25: a quarter].", rich_help_panel=KNOWN)
+    ] = None,
+    rewards: Annotated[
+        str | None, typer.Option(help="Reward law: bernoulli or beta:concentration [bernoulli].", rich_help_panel=KNOWN)
+    ] = None,
+    log: Annotated[
+        Path | None, typer.Option(help="Past observations, CSV or Parquet: agent, arm, reward.", rich_help_panel=KNOWN)
+    ] = None,
+    delta: Annotated[float, typer.Option(help="Error probability.", rich_help_panel=PRINCIPAL)] = 0.05,
+    rule: Annotated[str, typer.Option(help="certified or pairwise.", rich_help_panel=PRINCIPAL)] = "certified",
+    epsilon: Annotated[
+        float | None, typer.Option(help="pairwise: stop when the leader is best up to ε.", rich_help_panel=PRINCIPAL)
+    ] = None,
+    observe: Annotated[str, typer.Option(help=f"{choices('observe')}.", rich_help_panel=PRINCIPAL)] = "share:0.5",
+    protocol: Annotated[str, typer.Option(help=f"{choices('protocol')}.", rich_help_panel=PRINCIPAL)] = "take-or-ban",
+    offers: Annotated[
+        str, typer.Option(help="each: up to one offer an agent and step, or one.", rich_help_panel=PRINCIPAL)
+    ] = "each",
+    budget: Annotated[float | None, typer.Option(help="The most that may be spent.", rich_help_panel=PRINCIPAL)] = None,
+    price: Annotated[
+        str | None, typer.Option(help='What a bonus costs, as in "0.50 EUR".', rich_help_panel=PRINCIPAL)
+    ] = None,
+    strategy: Annotated[
+        list[str], typer.Option(help=f"{choices('agents')}; of several, at random.", rich_help_panel=PEOPLE)
+    ] = ["alpha-ucb:2"],  # noqa: B006
+    answers: Annotated[
+        list[str], typer.Option(help=f"{choices('answers')}; of several, at random.", rich_help_panel=PEOPLE)
+    ] = ["always"],  # noqa: B006
+    quick: Annotated[bool, typer.Option("--quick", help="Only formulas, at once.", rich_help_panel=RUN)] = False,
+    seconds: Annotated[float, typer.Option(help="About how long to simulate.", rich_help_panel=RUN)] = 15.0,
+    runs: Annotated[
+        int | None, typer.Option(help="So many runs instead, whatever they take.", rich_help_panel=RUN)
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Same seed and --runs, same figures.", rich_help_panel=RUN)] = 0,
+    workers: Annotated[int | None, typer.Option(help="How many at once.", rich_help_panel=RUN)] = None,
+    html: Annotated[
+        Path | None, typer.Option(help="Write a page to send to the person who signs.", rich_help_panel=OUTPUT)
+    ] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print JSON and nothing else.", rich_help_panel=OUTPUT)
+    ] = False,
+) -> None:
+    """See HELP, which is shown as the command's help."""
+    if html is not None:
+        check_target("--html", html, ".html")
+    made = plan(
+        horizon=horizon,
+        arms=arms,
+        agents=agents,
+        gap=None if gap is None else _numbers("--gap", gap),
+        means=None if means is None else _numbers("--means", means),
+        level=level,
+        spread=spread,
+        error=error,
+        rewards=None if rewards is None else build("rewards", rewards),
+        log=log,
+        principal=Principal(
+            build_rule(rule, delta, epsilon=epsilon),
+            observe=build("observe", observe),
+            protocol=build("protocol", protocol),
+            offers=offers,
+            budget=budget,
+        ),
+        strategy=[build("agents", text) for text in strategy],
+        answers=[build("answers", text) for text in answers],
+        price=price,
+        quick=quick,
+        runs=runs,
+        seconds=seconds,
+        seed=seed,
+        workers=workers,
+        progress=False if as_json else None,
+        on_first=None if as_json or quick else show_first,
+    )
+    if html is not None:
+        from freepull.pages import plan_page
+
+        html.write_text(plan_page(made), encoding="utf-8")
+    if as_json:
+        typer.echo(json.dumps(made.to_dict()))
+    else:
+        show(made)
+        if html is not None:
+            console.print(f"written to {html}", soft_wrap=True)
+    if made.provenance["interrupted"]:
+        raise typer.Exit(130)
+
+
+def _numbers(option: str, text: str) -> list[float]:
+    try:
+        return [float(part) for part in text.split(",")]
+    except ValueError:
+        raise InvalidInput(f"{option} must be a number, or several as in 0.05,0.1, got {text!r}.") from None

@@ -1,0 +1,115 @@
+"""`freepull study run | show | chart`: simulations over a grid of parameters, described by a file."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from freepull.cli.screen import console, sentence_errors
+from freepull.cli.study_table import as_rows, show_table
+
+app = typer.Typer(help="Run, show and draw studies: simulations over a grid of parameters.", no_args_is_help=True)
+
+Folder = Annotated[Path, typer.Argument(help="The folder of a study, begun or finished.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")]
+
+RUN = """Run a study, or what is missing of it.
+
+Example: freepull study run paper-2c --runs 5 --out out/2c
+
+FILE is a TOML file, or a study that comes with freepull, as in docs/studies.md. Stop it at any time with Ctrl-C; the
+same command continues it. A file that has changed since is refused, and the difference shown."""
+SHOW = """Show what a study found so far: a row a cell, with 95 % intervals.
+
+Example: freepull study show out/2c"""
+CHART = """Draw the cost against what was swept, with 95 % intervals and the share of runs decided.
+
+Example: freepull study chart out/2c --out out/2c.png"""
+
+
+@app.command(help=RUN)
+@sentence_errors
+def run(
+    file: Annotated[str, typer.Argument(help="A study file, or the name of a shipped study.")],
+    out: Annotated[Path | None, typer.Option(help="The folder for the results; out/NAME by default.")] = None,
+    runs: Annotated[int | None, typer.Option(help="Runs of every cell, instead of the file's.")] = None,
+    seed: Annotated[int | None, typer.Option(help="Another seed than the file's.")] = None,
+    workers: Annotated[int | None, typer.Option(help="Threads of this machine; all cores by default.")] = None,
+    scheduler: Annotated[
+        str | None, typer.Option(help="Run on the Dask cluster at this address, as in tcp://host:8786.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """See RUN."""
+    from freepull import studies
+
+    study = studies.read(file, seed)
+    if runs is not None:
+        study = study.with_runs(runs)
+    folder = Path("out") / study.name if out is None else out
+    try:
+        done = studies.run(study, folder, workers=workers, scheduler=scheduler, progress=False if as_json else None)
+    except studies.Changed as changed:
+        print(changed.difference, file=sys.stderr)
+        raise
+    store = studies.Store.open(folder)
+    if as_json:
+        told = {"folder": str(folder), "wanted": done.wanted, "kept": done.kept, "new": done.new}
+        typer.echo(json.dumps({**told, "interrupted": done.interrupted, "cells": as_rows(store)}))
+    else:
+        show_table(store)
+        kept = f", {done.kept:,} were there before" if done.kept else ""
+        console.print(f"{done.new:,} of {done.wanted:,} runs simulated in {done.seconds:.3g} s{kept}; kept in {folder}")
+        if done.interrupted:
+            console.print("interrupted: every finished run is kept; the same command continues")
+    if done.interrupted:
+        raise typer.Exit(130)
+
+
+@app.command(help=SHOW)
+@sentence_errors
+def show(folder: Folder, as_json: AsJson = False) -> None:
+    """See SHOW."""
+    from freepull import studies
+
+    store = studies.Store.open(folder)
+    if as_json:
+        told: dict[str, Any] = {"folder": str(folder), "title": store.study.title, "cells": as_rows(store)}
+        typer.echo(json.dumps(told))
+    else:
+        show_table(store)
+
+
+@app.command(help=CHART)
+@sentence_errors
+def chart(
+    folder: Folder,
+    out: Annotated[Path, typer.Option(help="The picture to write: .png, .pdf or .svg.")],
+    x: Annotated[str | None, typer.Option(help="The swept key to draw against; the first by default.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """See CHART."""
+    from matplotlib.figure import Figure
+
+    from freepull import studies
+    from freepull.errors import InvalidInput
+    from freepull.studies.chart import chart as draw
+
+    if out.suffix not in (".png", ".pdf", ".svg"):
+        raise InvalidInput(f"--out must be a picture that ends in .png, .pdf or .svg, got {str(out)!r}.")
+    store = studies.Store.open(folder)
+    figure = Figure(figsize=(6.4, 4.2), layout="constrained", dpi=150)
+    draw(store, x, ax=figure.subplots())
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        figure.savefig(out)
+    except OSError as error:
+        raise InvalidInput(f"--out cannot be written to {out}: {error.strerror}; choose another place.") from None
+    if as_json:
+        typer.echo(json.dumps({"picture": str(out)}))
+    else:
+        console.print(f"picture: {out}")

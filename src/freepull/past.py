@@ -1,0 +1,153 @@
+"""Past observations: rows of agent, arm and reward, read and checked. What cannot be used is named, never guessed."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from freepull import checks
+from freepull.errors import InvalidInput, UnusableRows
+
+if TYPE_CHECKING:
+    import polars as pl
+
+COLUMNS = ("agent", "arm", "reward")
+NAMED = 5
+"""Unusable rows that a warning names."""
+
+
+@dataclass(frozen=True)
+class Past:
+    """What a log holds of every agent and arm, both in the order of their names (numbers by size)."""
+
+    agents: tuple[str, ...]
+    arms: tuple[str, ...]
+    pulls: NDArray[np.int64]
+    """N_km, M×K."""
+    sums: NDArray[np.float64]
+    squares: NDArray[np.float64]
+    """Sums of squared rewards, M×K."""
+    coins: bool
+    """Whether every reward is 0 or 1."""
+    rows: int
+    unusable: tuple[tuple[int, str], ...]
+    """Where and why: the line of a CSV file (its header is line 1), the row of a frame or Parquet file (from 0)."""
+
+    def describe(self) -> dict[str, Any]:
+        """Return what a plan records of it."""
+        return {
+            "rows": self.rows,
+            "agents": len(self.agents),
+            "arms": list(self.arms),
+            "pulls": int(self.pulls.sum()),
+            "unusable": [{"where": where, "why": why} for where, why in self.unusable],
+        }
+
+
+def read(log: Any) -> Past:
+    """Read a log: a CSV or Parquet file, or a polars frame, with the columns agent, arm and reward.
+
+    Rows without an agent, an arm, or a reward in [0, 1] are left out, and a warning says where they are.
+    """
+    if isinstance(log, Past):
+        return log
+    import polars as pl
+
+    frame, place = (log, "row") if isinstance(log, pl.DataFrame) else _file(log)
+    missing = [name for name in COLUMNS if name not in frame.columns]
+    if missing:
+        raise InvalidInput(
+            f"the log must have the columns agent, arm and reward, got {', '.join(frame.columns) or 'none'}; "
+            f"name {' and '.join(missing)} in its header."
+        )
+    rows = _checked(frame, place)
+    bad = rows.filter(pl.col("why").is_not_null())
+    unusable = tuple(zip(bad["where"].to_list(), bad["why"].to_list(), strict=True))
+    if unusable:
+        _warn(unusable, rows.height, place)
+    good = rows.filter(pl.col("why").is_null())
+    return _gathered(good, rows.height, unusable)
+
+
+def _file(log: Any) -> tuple[pl.DataFrame, str]:
+    import polars as pl
+
+    if not isinstance(log, str | Path):
+        raise InvalidInput(f"the log must be a CSV or Parquet file or a polars frame, got {checks.shown(log)}.")
+    path = Path(log)
+    if not path.is_file():
+        raise InvalidInput(f"the log must be a file that exists, got {str(log)!r}.")
+    try:
+        if path.suffix.lower() in (".parquet", ".pq"):
+            return pl.read_parquet(path), "row"
+        return pl.read_csv(path, infer_schema=False, truncate_ragged_lines=True), "line"
+    except (OSError, pl.exceptions.PolarsError) as error:
+        told = " ".join(str(error).split())[:200]
+        raise InvalidInput(f"the log {log} cannot be read as CSV or Parquet: {told}.") from None
+
+
+def _checked(frame: pl.DataFrame, place: str) -> pl.DataFrame:
+    """Return where, agent, arm, reward, and why a row cannot be used (null if it can); blank lines are no rows."""
+    import polars as pl
+
+    where = pl.int_range(pl.len(), dtype=pl.Int64)
+    if place == "line":  # a quoted cell may run over several lines
+        text = [pl.col(name).str.count_matches("\n", literal=True).fill_null(0) for name in frame.columns]
+        where = where + 2 + (pl.sum_horizontal(text).cum_sum().shift(1).fill_null(0)).cast(pl.Int64)
+    name = {
+        column: pl.col(column).cast(pl.String, strict=False).str.strip_chars().replace("", None) for column in COLUMNS
+    }
+    number = name["reward"].cast(pl.Float64, strict=False)
+    why = (
+        pl.when(name["agent"].is_null())
+        .then(pl.lit("no agent"))
+        .when(name["arm"].is_null())
+        .then(pl.lit("no arm"))
+        .when(name["reward"].is_null())
+        .then(pl.lit("no reward"))
+        .when(number.is_null() | number.is_nan())
+        .then(pl.format("reward {} is not a number", name["reward"]))
+        .when(~number.is_between(0.0, 1.0))
+        .then(pl.format("reward {} is outside [0, 1]", name["reward"]))
+    )
+    rows = frame.with_columns(where=where).filter(~pl.all_horizontal(pl.col(frame.columns).is_null()))
+    return rows.select("where", agent=name["agent"], arm=name["arm"], reward=number, why=why)
+
+
+def _warn(unusable: tuple[tuple[int, str], ...], rows: int, place: str) -> None:
+    named = ", ".join(f"{place} {where} ({why})" for where, why in unusable[:NAMED])
+    more = f" and {len(unusable) - NAMED:,} more" if len(unusable) > NAMED else ""
+    left_out = f"{len(unusable):,} of {rows:,} rows of the log are left out"
+    warnings.warn(f"{left_out}: {named}{more}.", UnusableRows, stacklevel=4)
+
+
+def _gathered(rows: pl.DataFrame, total: int, unusable: tuple[tuple[int, str], ...]) -> Past:
+    import polars as pl
+
+    agents, arms = (_in_order(rows[name].unique().to_list()) for name in ("agent", "arm"))
+    if not agents or len(arms) < 2:
+        raise InvalidInput(
+            f"the log must have usable rows of at least 2 arms, got {len(arms)} in {rows.height} of {total} rows."
+        )
+    x = pl.col("reward")
+    cells = rows.group_by("agent", "arm").agg(pulls=pl.len(), sums=x.sum(), squares=(x * x).sum())
+    m = cells["agent"].replace_strict(agents, range(len(agents)), return_dtype=pl.Int64).to_numpy()
+    k = cells["arm"].replace_strict(arms, range(len(arms)), return_dtype=pl.Int64).to_numpy()
+    pulls = np.zeros((len(agents), len(arms)), np.int64)
+    sums, squares = np.zeros(pulls.shape), np.zeros(pulls.shape)
+    for table, name in ((pulls, "pulls"), (sums, "sums"), (squares, "squares")):
+        table[m, k] = cells[name].to_numpy()
+    coins = bool(rows["reward"].is_in([0.0, 1.0]).all())
+    return Past(tuple(agents), tuple(arms), pulls, sums, squares, coins, total, unusable)
+
+
+def _in_order(names: list[str]) -> list[str]:
+    try:
+        return sorted(names, key=lambda name: (float(name), name))
+    except ValueError:
+        return sorted(names)

@@ -1,0 +1,178 @@
+"""A plan: what was asked, what formulas and simulation say, and where every figure comes from."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from freepull.planning import words
+from freepull.planning.curves import CHANCE, Curve, Point
+from freepull.planning.first import POWER, First
+from freepull.planning.forecast import SHARES, Forecast
+
+FORMULA = "formula"
+
+
+class Row(NamedTuple):
+    """One figure: what it is, in words, and where it comes from."""
+
+    what: str
+    value: str
+    source: str
+
+
+@dataclass(frozen=True, repr=False)
+class Plan:
+    """What a trial will cost, how long it will take, how many agents it needs, and whether it would be free."""
+
+    question: Mapping[str, Any]
+    """What was asked: arms, agents, horizon, the principal and what is believed of the game."""
+    first: First
+    """What formulas say at once."""
+    forecast: Forecast | None
+    """What simulation says of the trial; None if only the first answer was asked for."""
+    curves: Mapping[str, Curve]
+    """The same against agents, horizon, observing, delta and epsilon."""
+    agents_needed: int | None
+    """The least number of agents found with a 95 % chance of a certified answer."""
+    agents_free: int | None
+    """The least number of agents found with a 95 % chance of a certified answer for nothing."""
+    sentences: tuple[str, ...]
+    """What a reader must know, most important first."""
+    provenance: Mapping[str, Any]
+    price: words.Price | None = None
+
+    def chance(self, budget: float) -> float:
+        """Return the probability of a certified answer for at most ``budget`` bonuses."""
+        if self.forecast is None:
+            raise words.only_formulas("chance")
+        return self.forecast.within(budget)
+
+    def rows(self) -> list[Row]:
+        """Return the figures as they are shown."""
+        return [*self._simulated(), *self._by_formula()]
+
+    def _simulated(self) -> list[Row]:
+        found = self.forecast
+        if found is None:
+            return []
+        source, horizon = found.source, self.question["horizon"]
+        rate, low, high = found.chance
+        rows = [Row("expected spend", self.money(found.mean), source)]
+        for share in SHARES:
+            rows.append(Row(f"{100 * share:g} % range", words.between(*found.range(share), self.price), source))
+        rows.append(Row("pays nothing", words.percent(found.free), source))
+        chance = f"{words.percent(rate)} ({words.percent(low)} to {words.percent(high)})"
+        rows.append(Row(f"certified by step {horizon:,}", chance, source))
+        middle, early, late = (found.decided(p) for p in (0.5, 0.05, 0.95))
+        when = "never" if middle is None else f"step {middle:,.0f} (90 %: {early:,.0f} to {late:,.0f})"
+        rows.append(Row("decided at", when, source))
+        budget = found.budget(CHANCE)
+        enough = "none is enough" if budget is None else self.money(budget)
+        rows.append(Row(f"budget, {100 * CHANCE:g} % chance", enough, source))
+        return [*rows, *self._panels(), *self._instead()]
+
+    def _panels(self) -> list[Row]:
+        if "agents" not in self.curves:
+            return []
+        points = self.curves["agents"].points
+        source, most = f"simulation, {len(points)} panels", max(point.x for point in points)
+        named = (
+            (f"agents, {100 * CHANCE:g} % chance", self.agents_needed),
+            (f"agents, free in {100 * CHANCE:g} %", self.agents_free),
+        )
+        return [
+            Row(what, f"about {words.rounded(agents):,}" if agents else f"not found up to {most:,.0f}", source)
+            for what, agents in named
+        ]
+
+    def _instead(self) -> list[Row]:
+        """What the next longer observing phase, the next smaller δ and the smallest ε would make of it."""
+        beside = [
+            ("watching to {:g}·T", self.curves["observing"].after() if "observing" in self.curves else None),
+            ("δ = {:g}", self.curves["delta"].before() if "delta" in self.curves else None),
+        ]
+        if "epsilon" in self.curves:
+            some = [point for point in self.curves["epsilon"].points if point.x > 0]
+            beside.append(("best up to ε = {:.2g}", some[0] if some else None))
+        return [self._variant(told.format(point.x), point) for told, point in beside if point is not None]
+
+    def _variant(self, what: str, point: Point) -> Row:
+        found = point.forecast
+        return Row(f"if {what}", f"{self.money(found.mean)}, certified {words.percent(found.chance[0])}", found.source)
+
+    def _by_formula(self) -> list[Row]:
+        at = self.first
+        rows = []
+        if self.forecast is None:
+            told = f"not shown: {at.doubt}"
+            if at.spend is not None and at.range is not None:
+                told = f"{self.money(at.spend)} ({words.between(*at.range)}, as the guesses are off)"
+            rows.append(Row("spend", told, FORMULA))
+            rows.append(Row("agents: enough time", words.agents(at.agents_needed), FORMULA))
+            rows.append(Row("agents: free", words.agents(at.agents_free), FORMULA))
+        rows.append(Row("pulls needed, by arm", words.pulls(at.needed), FORMULA))
+        rows.append(Row(f"free by step {at.kappa:,}, by arm", words.pulls(at.natural), FORMULA))
+        rows.append(Row("lower bound", self.money(at.lower_bound), FORMULA))
+        rows.append(Row(f"fixed A/B test, power {100 * POWER:g} %", self.money(at.fixed_test), FORMULA))
+        return rows
+
+    def money(self, bonuses: float) -> str:
+        """Return a number of bonuses in words, with its price if there is one."""
+        return words.spend(bonuses, self.price)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain data; what is unknown or infinite is null."""
+        found = self.forecast
+        told: dict[str, Any] = {
+            "question": dict(self.question),
+            "sentences": list(self.sentences),
+            "first": {**vars(self.first), "source": FORMULA},
+            "forecast": None if found is None else _forecast(found),
+            "agents_needed": self.agents_needed,
+            "agents_free": self.agents_free,
+            "curves": {
+                name: {"complete": c.complete, "points": [_point(point) for point in c.points]}
+                for name, c in self.curves.items()
+            },
+            "provenance": dict(self.provenance),
+        }
+        plain: dict[str, Any] = _plain(told)
+        return plain
+
+    def __str__(self) -> str:
+        width = max(len(row.what) for row in self.rows())
+        lines = [*self.sentences, ""]
+        lines += [f"{row.what:<{width}}  {row.value}  [{row.source}]" for row in self.rows()]
+        return "\n".join(lines)
+
+    __repr__ = __str__
+
+
+def _forecast(found: Forecast) -> dict[str, Any]:
+    return {
+        "source": found.source,
+        "runs": found.runs,
+        "spend": found.mean,
+        "ranges": {f"{share:g}": found.range(share) for share in SHARES},
+        "free": found.free,
+        "certified": dict(zip(("rate", "low", "high"), found.chance, strict=True)),
+        "decided_at": {f"{p:g}": found.decided(p) for p in (0.05, 0.5, 0.95)},
+        "budget": found.budget(CHANCE),
+    }
+
+
+def _point(point: Point) -> dict[str, Any]:
+    return {"x": point.x, "planned": point.planned, **_forecast(point.forecast)}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {str(name): _plain(part) for name, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(part) for part in value]
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    return value

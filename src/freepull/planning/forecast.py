@@ -1,0 +1,180 @@
+"""What simulation says of a trial: every run draws the game from what is believed, so the range is a predictive one."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, reduce
+from itertools import groupby
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from freepull.agents import Agent
+from freepull.answers import Answer
+from freepull.planning.beliefs import Beliefs, Known
+from freepull.principal import Principal
+
+Array = NDArray[np.float64]
+SHARES = (0.5, 0.9, 0.95)
+"""The ranges that are shown."""
+TIGHT = 0.1
+"""A range is tight when the 95 % limits of both its ends are closer than this share of its upper end…"""
+FEW = 2.0
+"""…or than this many bonuses."""
+TOGETHER = 8
+"""Runs in which the same agents have the same of several strategies."""
+_ASSIGNED = 0x77686F
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """What trials pay, whether they end with a certified answer, and when: one entry a run."""
+
+    paid: Array
+    """Numbers of bonuses."""
+    certified: NDArray[np.bool_]
+    decided_at: Array
+    """The step of the decision; NaN where there was none."""
+
+    @property
+    def runs(self) -> int:
+        """How many runs were simulated."""
+        return len(self.paid)
+
+    @property
+    def source(self) -> str:
+        """Where the figures come from."""
+        return f"simulation, {self.runs:,} runs"
+
+    @cached_property
+    def mean(self) -> float:
+        """The expected spend."""
+        return float(self.paid.mean())
+
+    def quantile(self, p: float) -> float:
+        """The spend that a trial stays below with probability p."""
+        return float(np.quantile(self.paid, p, method="weibull"))
+
+    def range(self, share: float) -> tuple[float, float]:
+        """The range that holds the spend of a single trial with this probability, as much below as above.
+
+        Its ends are order statistics at (n+1)·p, so the probability is right on average for any number of runs.
+        """
+        return self.quantile((1 - share) / 2), self.quantile((1 + share) / 2)
+
+    def position(self, paid: float, luck: float) -> float:
+        """Where a spend lies among the runs, in [0, 1]; ``luck`` in [0, 1] places it among those that equal it."""
+        below, equal = int((self.paid < paid).sum()), int((self.paid == paid).sum())
+        return (below + luck * (equal + 1)) / (self.runs + 1)
+
+    @cached_property
+    def chance(self) -> tuple[float, float, float]:
+        """The probability of a certified answer within the horizon, with Wilson's 95 % interval."""
+        from freepull.simulation.results import wilson
+
+        return wilson(int(self.certified.sum()), self.runs)
+
+    @cached_property
+    def free(self) -> float:
+        """The probability of a certified answer for nothing."""
+        return float((self.certified & (self.paid == 0)).mean())
+
+    def within(self, budget: float) -> float:
+        """The probability of a certified answer for at most so many bonuses."""
+        return float((self.certified & (self.paid <= budget)).mean())
+
+    def budget(self, chance: float) -> float | None:
+        """The least number of bonuses with which a certified answer has this probability; None if no number has."""
+        sorted_costs = np.sort(np.where(self.certified, self.paid, np.inf))
+        needed = float(sorted_costs[min(math.ceil(chance * (self.runs + 1)), self.runs) - 1])
+        return needed if math.isfinite(needed) else None
+
+    def decided(self, p: float) -> float | None:
+        """The step before which a share p of the decided trials is decided; None if none is."""
+        known = self.decided_at[~np.isnan(self.decided_at)]
+        return float(np.quantile(known, p, method="inverted_cdf")) if len(known) else None
+
+    @property
+    def tight(self) -> bool:
+        """Whether more runs would hardly move the ends of the 90 % range."""
+        allowed = max(TIGHT * self.quantile(0.95), FEW)
+        return all(self._limits(p) <= allowed for p in (0.05, 0.95))
+
+    def _limits(self, p: float) -> float:
+        """The width of the distribution-free 95 % interval of a quantile."""
+        reach = 1.96 * math.sqrt(p * (1 - p) / self.runs)
+        if p - reach <= 0 or p + reach >= 1:
+            return math.inf
+        return self.quantile(p + reach) - self.quantile(p - reach)
+
+    def joined(self, other: Forecast) -> Forecast:
+        """Return all runs of both."""
+        return Forecast(
+            np.concatenate([self.paid, other.paid]),
+            np.concatenate([self.certified, other.certified]),
+            np.concatenate([self.decided_at, other.decided_at]),
+        )
+
+
+@dataclass(frozen=True)
+class Case:
+    """All that a trial to be forecast consists of."""
+
+    beliefs: Beliefs
+    agents: int
+    arms: int
+    principal: Principal
+    horizon: int
+    strategies: tuple[Agent, ...]
+    """How agents pick: one for all, one each, or some, of which every agent has one at random."""
+    answers: tuple[Answer, ...]
+    seed: int
+    workers: int | None
+
+    def sized(self, agents: int) -> Case | None:
+        """Return the same with another number of agents; None if nothing is believed of them."""
+        beliefs = self.beliefs if agents == self.agents else self.beliefs.sized(agents)
+        return None if beliefs is None else replace(self, beliefs=beliefs, agents=agents)
+
+    def forecast(self, runs: Sequence[int]) -> Forecast:
+        """Simulate these runs."""
+        if all(len(parts) in (1, self.agents) for parts in (self.strategies, self.answers)):
+            return self._simulated(runs, 0)
+        blocks = groupby(runs, key=lambda run: run // TOGETHER)
+        return reduce(Forecast.joined, [self._simulated(list(some), block) for block, some in blocks])
+
+    def _simulated(self, runs: Sequence[int], block: int) -> Forecast:
+        from freepull.simulation import simulate
+
+        result = simulate(
+            self.beliefs.game if isinstance(self.beliefs, Known) else self.beliefs,
+            agents=self._assigned(self.strategies, block, 0),
+            answers=self._assigned(self.answers, block, 1),
+            principal=self.principal,
+            horizon=self.horizon,
+            runs=runs,
+            seed=self.seed,
+            workers=self.workers,
+            until="decided",
+            progress=False,
+        )
+        frame = result.frame
+        if result.interrupted:
+            raise KeyboardInterrupt
+        return Forecast(
+            frame["paid"].to_numpy().astype(float),
+            frame["certified"].to_numpy(),
+            frame["decided_at"].cast(float).fill_null(math.nan).to_numpy(),
+        )
+
+    def _assigned(self, parts: tuple[Any, ...], block: int, purpose: int) -> Any:
+        """Return one for all, or one an agent: as given, or at random, the same for all runs of a block."""
+        if len(parts) == 1:
+            return parts[0]
+        if len(parts) == self.agents:
+            return list(parts)
+        drawn = np.random.default_rng([self.seed, block, purpose, _ASSIGNED]).integers(len(parts), size=self.agents)
+        return [parts[i] for i in drawn.tolist()]

@@ -1,0 +1,153 @@
+"""What formulas say of a trial at once, without simulating it (docs/planning.md, formulas). All of it is heuristic."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from statistics import NormalDist
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from freepull.errors import InvalidInput
+from freepull.fluid import natural_pulls
+from freepull.game import Game
+from freepull.principal import Principal
+from freepull.principal.rules import Certified, Pairwise, Rule
+from freepull.principal.rules.need import fill_needed
+from freepull.principal.setting import Setting
+
+Array = NDArray[np.float64]
+ENOUGH = 0.01
+"""A trial counts as free by the formulas where less than this share of the pulls that it needs has to be bought."""
+RELIABLE = 0.3
+"""Below this share that has to be bought, the formulas are too close to zero to be shown."""
+MOST_AGENTS = 1e9
+"""More agents than this are no number."""
+
+
+@dataclass(frozen=True)
+class Sketch:
+    """One game by formulas: the pulls that every agent should give, and those that come for free."""
+
+    needed: Array
+    """n_k, pulls of every arm by every agent."""
+    natural: Array
+    """N_km(κ), M×K."""
+    kappa: int
+    horizon: int
+    one: bool
+    """Whether there is one offer a step, or one for each agent."""
+
+    @property
+    def missing(self) -> Array:
+        """(n_k − N_km)⁺."""
+        return np.asarray(np.maximum(self.needed - self.natural, 0.0))
+
+    @property
+    def spend(self) -> float:
+        """Ĉ = Σ(n_k − N_km)⁺, at most what can be paid in the time that is left."""
+        left, each = float(self.horizon - self.kappa), self.missing.sum(axis=1)
+        return min(float(each.sum()), left) if self.one else float(np.minimum(each, left).sum())
+
+    @property
+    def share(self) -> float:
+        """The share of the needed pulls that has to be bought."""
+        needed = float(self.needed.sum()) * len(self.natural)
+        return float(self.missing.sum()) / needed if needed > 0 else 0.0
+
+    @property
+    def possible(self) -> bool:
+        """Whether the horizon leaves time: for all agents one after the other, or for the one who misses most."""
+        each = self.missing.sum(axis=1)
+        return float(each.sum() if self.one else each.max()) <= self.horizon - self.kappa
+
+    def with_agents(self, agents: float) -> Sketch:
+        """Return the same for another number of agents like these: everybody's share of the need is M/M′ of it.
+
+        The natural pulls stand for all agents, so with one offer a step the time left is scaled instead.
+        """
+        ratio = len(self.natural) / agents
+        left = (self.horizon - self.kappa) * (ratio if self.one else 1.0)
+        return Sketch(self.needed * ratio, self.natural, self.kappa, self.kappa + int(left), self.one)
+
+
+def sketch(game: Game, principal: Principal, horizon: int, alpha: float = 2.0) -> Sketch:
+    """Compute n_k and N_km(κ) for a known game and α-UCB agents."""
+    setting = Setting(game.arms, game.agents, horizon, game.weights, game.weighted, principal.offers)
+    kappa = replace(setting, kappa=principal.observe.kappa(setting, principal.rule)).expected_kappa or 0
+    needed, active = np.zeros(game.arms), np.ones(game.arms, np.int64)
+    spreads = (game.weights[:, None] ** 2 * game.variances).sum(axis=0)
+    beta = evidence(principal.rule, game.arms)
+    plain: Any = getattr(fill_needed, "py_func", fill_needed)  # loading machine code takes longer than this
+    plain(needed, game.global_means, active, spreads, beta, max(_epsilon(principal.rule), 1e-9))
+    natural = natural_pulls(game.means, kappa, alpha) if kappa > 1 else np.zeros(game.means.shape)
+    return Sketch(needed, natural, kappa, horizon, principal.offers == "one")
+
+
+def evidence(rule: Rule, arms: int) -> float:
+    """β, the evidence that a rule has to gather: log(1/δ) + 1 (`Certified`), log((K−1)/δ) + 2 (`Pairwise`)."""
+    if isinstance(rule, Certified):
+        return math.log(1 / rule.delta) + 1
+    if isinstance(rule, Pairwise):
+        return math.log((arms - 1) / rule.delta) + 2
+    raise InvalidInput(
+        f"rule must be rules.Certified or rules.Pairwise, which plans are made for, got {type(rule).__name__}; "
+        "simulate others with freepull.simulate."
+    )
+
+
+def _epsilon(rule: Rule) -> float:
+    return rule.epsilon if isinstance(rule, Pairwise) else 0.0
+
+
+def agents_for_free(of: Sketch) -> float:
+    """The number of agents at which free pulls do nearly all of it."""
+    return _smallest(lambda agents: of.with_agents(agents).share <= ENOUGH)
+
+
+def agents_for_certainty(of: Sketch) -> float:
+    """The number of agents at which the horizon suffices."""
+    return _smallest(lambda agents: of.with_agents(agents).possible)
+
+
+def _smallest(fits: Callable[[float], bool]) -> float:
+    low, high = 1.0, MOST_AGENTS
+    if not fits(high):
+        return math.inf
+    while high / low > 1.001:
+        middle = math.sqrt(low * high)
+        low, high = (low, middle) if fits(middle) else (middle, high)
+    return float(math.ceil(high))
+
+
+def fixed_test(game: Game, delta: float, power: float) -> float:
+    """Pulls that a fixed A/B test pays for, all arms together.
+
+    As many of every arm by every agent, a number n fixed beforehand, one look at the end. The best arm is named if it
+    beats every rival by a one-sided z-test at δ/(K−1), and n is the smallest with which that fails with probability at
+    most 1 − ``power`` (a union over rivals). Agents' own choices play no part, so every pull is paid for. n may be a
+    fraction, as if a part of the agents could stand for all.
+
+    >>> round(fixed_test(Game([[0.5, 0.4]]), 0.05, 0.9))
+    840
+    """
+    normal, best = NormalDist(), game.best
+    z = normal.inv_cdf(1 - delta / (game.arms - 1))
+    spreads = (game.weights[:, None] ** 2 * game.variances).sum(axis=0)
+    rivals = [(float(game.gaps[k]), float(spreads[best] + spreads[k])) for k in range(game.arms) if k != best]
+    if game.minimum_gap == 0.0:
+        return math.inf
+
+    def fails(n: float) -> float:
+        return sum(normal.cdf(z - gap * math.sqrt(n / spread)) for gap, spread in rivals if spread > 0)
+
+    low, high = 0.0, 1e-6
+    while fails(high) > 1 - power:
+        low, high = high, 2 * high
+    while high - low > 1e-3 * high:
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if fails(middle) > 1 - power else (low, middle)
+    return float(math.ceil(game.agents * game.arms * high))

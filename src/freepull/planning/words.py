@@ -1,0 +1,92 @@
+"""A plan in words: numbers as people read them, and the sentences that come first."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+from freepull import checks
+from freepull.errors import FreepullError, InvalidInput
+
+
+@dataclass(frozen=True)
+class Price:
+    """What one bonus costs, as in "0.50 EUR"."""
+
+    amount: Decimal
+    currency: str
+
+    @classmethod
+    def read(cls, text: Any) -> Price:
+        """Read a price."""
+        found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([^\s\d.,+-]+)\s*", text) if isinstance(text, str) else None
+        if found is None or not Decimal(found[1]) > 0:
+            raise InvalidInput(
+                f"price must be an amount above 0 and a currency, as in '0.50 EUR', got {checks.shown(text)}."
+            )
+        return cls(Decimal(found[1]), found[2])
+
+    def of(self, bonuses: float) -> str:
+        """Return the price of so many bonuses."""
+        return f"{self.amount * Decimal(str(round(bonuses, 2))):,.2f} {self.currency}"
+
+
+def count(value: float) -> str:
+    """Show a number of pulls, agents or bonuses."""
+    if not math.isfinite(value):
+        return "–" if math.isnan(value) else "∞"
+    if 0.0 < value < 0.05:
+        return "< 0.1"
+    return f"{value:,.0f}" if value >= 10 or value == int(value) else f"{value:.1f}"
+
+
+def percent(share: float) -> str:
+    """Show a probability; 0 % and 100 % only where they are exact."""
+    text = f"{100 * share:.1f}" if 0.0005 <= share < 0.1 or 0.9 < share <= 0.9995 else f"{100 * share:.0f}"
+    if 0.0 < share < 0.0005:
+        return "< 0.1 %"
+    return "> 99.9 %" if 0.9995 < share < 1.0 else f"{text} %"
+
+
+def spend(bonuses: float, price: Price | None, unit: str = "") -> str:
+    """Show a number of bonuses, with its price."""
+    paid = "" if price is None or not math.isfinite(bonuses) else f" ({price.of(bonuses)})"
+    return f"{count(bonuses)}{unit}{paid}"
+
+
+def between(low: float, high: float, price: Price | None = None) -> str:
+    """Show a range of spends; bonuses are whole, so its ends are rounded outwards."""
+    return f"{count(math.floor(low))} to {spend(math.ceil(high), price)}"
+
+
+def people(number: int) -> str:
+    """Show a number of agents."""
+    return f"{number:,} agent{'' if number == 1 else 's'}"
+
+
+def rounded(value: float) -> int:
+    """Return two significant digits, rounded up: no search is sharper."""
+    if value < 10:
+        return math.ceil(value)
+    digits = int(10 ** (math.floor(math.log10(value)) - 1))
+    return math.ceil(value / digits) * digits
+
+
+def agents(value: float) -> str:
+    """Show a number of agents that a formula gave."""
+    return f"about {rounded(value):,}" if math.isfinite(value) else "no number"
+
+
+def pulls(values: Sequence[float]) -> str:
+    """Show pulls by arm, best arm first."""
+    shown = [count(value) for value in values[:6]]
+    return " / ".join(shown) + (" / …" if len(values) > 6 else "")
+
+
+def only_formulas(what: str) -> FreepullError:
+    """The error for a figure that only simulation gives."""
+    return InvalidInput(f"{what} needs a simulated plan; leave quick out.")

@@ -1,0 +1,141 @@
+"""Lemma 1 as an experiment: what an agent earns when it follows, refuses, holds out, or withholds its natural pulls."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import polars as pl
+
+from freepull import charts
+from freepull.agents import AlphaUCB
+from freepull.answers import Always, HoldOut, Never, WithProbability
+from freepull.game import Game
+from freepull.principal import Principal, protocols
+from freepull.principal.rules import Certified, Paper
+from freepull.reproduction.gathering import Request
+from freepull.reproduction.section import Finding, Section, figure, mean, spread, together, told
+from freepull.simulation import Result, simulate
+
+HORIZON = 10_000
+MEANS = [[0.8, 0.55, 0.1], [0.1, 0.55, 0.8]]
+"""A gap of .1: natural pulls are a good part of what the principal needs."""
+RULES = {"paper": Paper(0.01), "authors": Paper(0.01, "simplified", 0.1), "certified": Certified(0.01)}
+PROTOCOLS: dict[str, protocols.BanProtocol] = {
+    "Take-or-Ban": protocols.TakeOrBan(), "ban for 1,000 steps": protocols.BanFor(1000),
+    "ban after 3 refusals": protocols.BanAfter(3), "never ban": protocols.NeverBan(),
+}  # fmt: skip
+LEARNS, WITHHOLDS = AlphaUCB(2.0), AlphaUCB(0.2)
+WITHHOLD = "withhold natural pulls"
+CONDUCT: dict[str, tuple[Any, Any]] = {
+    "follow": (LEARNS, Always()), "refuse": (LEARNS, Never()), "refuse one in five": (LEARNS, WithProbability(0.8)),
+    "hold out for 1,000 offers": (LEARNS, HoldOut(1000)), WITHHOLD: (WITHHOLDS, Always()),
+}  # fmt: skip
+
+
+def lemma_1(request: Request) -> Section:
+    """Agent 1 follows or deviates; agent 2 follows."""
+    rules = {name: rule for name, rule in RULES.items() if name in request.settings}
+    rows, findings = [], []
+    for setting, rule in rules.items():
+        for protocol in PROTOCOLS:
+            played = {conduct: _play(request, rule, protocol, conduct) for conduct in CONDUCT}
+            own = {conduct: _earned(result) for conduct, result in played.items()}
+            differences = {conduct: spread((own[conduct] - own["follow"]).to_list()) for conduct in CONDUCT}
+            for conduct, result in played.items():
+                centre, error = differences[conduct]
+                first = _first(result)
+                rows.append({
+                    "setting": setting, "protocol": protocol, "conduct": conduct,
+                    "earned": spread(own[conduct].to_list())[0],
+                    "reward": spread(first["reward"].to_list())[0], "bonus": spread(first["bonus"].to_list())[0],
+                    "gain": centre, "gain_error": error, "gain_low": centre - 1.96 * error,
+                    "gain_high": centre + 1.96 * error, "paid": mean(result, "paid")[0],
+                })  # fmt: skip
+    frame = pl.DataFrame(rows, schema_overrides={"gain": pl.Float64})
+    drawn = figure(2.0 + 3.4 * max(1, len(rules)), 4.2, max(1, len(rules)))
+    for ax, setting in zip(drawn.axes, rules, strict=False):
+        shown = frame.filter((pl.col("setting") == setting) & (pl.col("conduct") != "follow"))
+        charts.grouped(shown, "conduct", "protocol", "gain", ax=ax).set_xlabel(f"gain over following, {setting}")
+        ax.axvline(0, color="black", linewidth=0.8)
+        if ax is not drawn.axes[0]:
+            ax.set_yticklabels([])
+        if (legend := ax.get_legend()) is not None:
+            legend.set_visible(ax is drawn.axes[-1])
+    for protocol in PROTOCOLS:
+        findings.append(_finding(frame, protocol))
+    return Section(
+        "lemma1", "Lemma 1 as an experiment",
+        f"Two agents with means {MEANS[0]} and {MEANS[1]}, T = 10⁴. Agent 2 follows; agent 1 follows, refuses, refuses "
+        "one offer in five, holds out for 1,000 offers, or withholds: it explores for itself a tenth of what it would "
+        "(α = .2 instead of 2) and takes every offer. What counts is reward plus bonus, against following on the same "
+        "luck. Lemma 1 says that under Take-or-Ban following is best among taking and refusing. It says nothing of "
+        "withholding, and no protocol of the paper prevents that.",
+        tuple(findings), drawn, "Bars: agent 1's gain over following, by conduct and protocol, with 95 % intervals.",
+        frame,
+    )  # fmt: skip
+
+
+def _play(request: Request, rule: Any, protocol: str, conduct: str) -> Result:
+    agent, answer = CONDUCT[conduct]
+    return simulate(
+        Game(MEANS), principal=Principal(rule, protocol=PROTOCOLS[protocol]), agents=[agent, LEARNS],
+        answers=[answer, Always()], horizon=HORIZON, runs=request.runs, seed=request.seed, keep="agents",
+        progress=False,
+    )  # fmt: skip
+
+
+def _first(result: Result) -> pl.DataFrame:
+    assert result.agents is not None
+    return result.agents.filter(agent=0).sort("run")
+
+
+def _earned(result: Result) -> pl.Series:
+    first = _first(result)
+    return first["reward"] + first["bonus"]
+
+
+def _finding(frame: pl.DataFrame, protocol: str) -> Finding:
+    own = frame.filter(protocol=protocol)
+    measured = {
+        setting: "; ".join(
+            f"{row['conduct']}: {told((row['gain'], row['gain_error']))}"
+            for row in own.filter(pl.col("conduct") != "follow", setting=setting).iter_rows(named=True)
+        )
+        for setting in own["setting"].unique(maintain_order=True)
+    }  # fmt: skip
+    deviating = own.filter(pl.col("conduct") != "follow")
+    refusing = deviating.filter(pl.col("conduct") != WITHHOLD)
+    better = refusing.filter(pl.col("gain_low") > 0)
+    same = refusing.filter((pl.col("gain_low") <= 0) & (pl.col("gain_high") >= 0))
+    truth = (
+        f"Following is beaten by {_listed(better)}."
+        if better.height
+        else "No kind of refusing earns more than following."
+    )
+    if same.height:
+        truth += f" No difference was seen for {_listed(same)}."
+    withheld = deviating.filter((pl.col("conduct") == WITHHOLD) & (pl.col("gain_low") > 0))
+    if withheld.height:
+        gains = (f"{row['gain']:+,.0f} ({row['setting']})" for row in withheld.iter_rows(named=True))
+        truth += f" Withholding pays: {together(gains)}. {_bonuses(own)}"
+    return Finding(f"{protocol}: gain over following, reward plus bonus", measured, truth)
+
+
+def _listed(rows: pl.DataFrame) -> str:
+    return ", ".join(f"{row['conduct']} ({row['setting']}, {row['gain']:+,.0f})" for row in rows.iter_rows(named=True))
+
+
+def _bonuses(own: pl.DataFrame) -> str:
+    """Tell whether the gain comes out of the principal's purse."""
+    told_of = []
+    for setting in own["setting"].unique(maintain_order=True):
+        bonus, paid = (
+            {row["conduct"]: row[what] for row in own.filter(setting=setting).iter_rows(named=True)}
+            for what in ("bonus", "paid")
+        )
+        told_of.append(
+            f"{setting}: agent 1's bonuses go from {bonus['follow']:,.0f} to "
+            f"{bonus[WITHHOLD]:,.0f}, the principal's bill from {paid['follow']:,.0f} to "
+            f"{paid[WITHHOLD]:,.0f}"
+        )
+    return "; ".join(told_of) + "."

@@ -1,0 +1,120 @@
+"""Beyond the paper: agents who learn in other ways, and other principals."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from freepull import charts
+from freepull.instances import toy
+from freepull.reproduction.gathering import Request, gather
+from freepull.reproduction.section import Finding, Section, figure, mean, outcome, percent, row, share, told
+from freepull.simulation import Result
+
+BASELINES = {
+    "none": ("baselines", "watch only"),
+    "authors": ("baselines", "Observe-then-Incentivize, authors"),
+    "authors-uniform": ("baselines", "pay for all pulls in turn, authors"),
+    "certified": ("baselines", "Observe-then-Incentivize, certified"),
+    "certified-obedient": ("baselines", "obedient agents, certified"),
+    "none ": ("baselines-myopic", "temporary myopic agents, watch only"),
+    "authors ": ("baselines-myopic", "temporary myopic agents, authors"),
+    "certified ": ("baselines-myopic", "temporary myopic agents, certified"),
+}
+"""A study and a name for each; a blank tells the two studies' principals apart."""
+
+
+def agents(request: Request) -> Section:
+    """Other learners."""
+    found = gather("agents", request)
+    rows = found.rows()
+    drawn = figure(7.2, 4.8)
+    charts.grouped(rows, "agents", "principal", "bonus", "decided", ax=drawn.axes[0]).set_xlabel(
+        "bonuses paid, C(T), and the share of runs decided"
+    )
+    findings = []
+    for kind in rows["agents"].unique(maintain_order=True):
+        cells = {cell.principal: result for cell, result in found if cell.coordinates["agents"] == kind}
+        regret = {name: told(mean(result, "regret")) for name, result in cells.items()}
+        measured = {name: f"{outcome(result)}; regret {regret[name]}" for name, result in cells.items()}
+        findings.append(Finding(f"{kind} agents", measured, _wrong(cells)))
+    return Section(
+        "agents", "Agents who learn in other ways",
+        "The toy game, beyond the paper. The certified rule's forecast of free pulls has α-UCB agents in mind; "
+        "it may cost money where they learn otherwise, never validity. Myopic agents take what looks best and "
+        "never explore. The last panel mixes an α-UCB agent with a Thompson sampler.",
+        tuple(findings), drawn,
+        "Bars: bonuses by kind of agent and setting, with 95 % intervals and the share of runs decided.", rows,
+    )  # fmt: skip
+
+
+def _wrong(cells: dict[str, Result]) -> str:
+    wrong = {
+        name: int((result.frame["decided"] & ~result.frame["correct"]).sum()) for name, result in cells.items()
+    }  # fmt: skip
+    decided = {name: percent(share(result, "decided")) for name, result in cells.items()}
+    told_of = "; ".join(f"{name} decides {decided[name]}, wrongly {count} times" for name, count in wrong.items())
+    return f"{told_of[0].upper()}{told_of[1:]}."
+
+
+def baselines(request: Request) -> Section:
+    """Other principals, and what each costs both sides."""
+    studies = {name: gather(name, request) for name in ("baselines", "baselines-myopic")}
+    cells = [
+        (label, result)
+        for principal, (study, label) in BASELINES.items()
+        if (result := studies[study].get(principal.strip())) is not None
+    ]
+    rows = pl.DataFrame(
+        [{"principal": label, "price": _price(label, result), **row(result)} for label, result in cells]
+    )
+    drawn = figure(9.6, 3.8, 2)
+    for ax, (value, what) in zip(drawn.axes, PANELS.items(), strict=True):
+        charts.grouped(rows.with_columns(all=pl.lit("")), "principal", "all", value, ax=ax).set_xlabel(what)
+    drawn.axes[1].set_yticklabels([])
+    findings = [Finding(label, {"measured": _both(label, result)}, _meaning(label, result)) for label, result in cells]
+    return Section(
+        "baselines", "Baselines: what each costs the principal and the agents",
+        "The toy game, T = 10⁵, beyond the paper. Regret is what both agents lose against their own best arms by "
+        "T, bonuses not counted. Temporary myopic agents are those of earlier work: a new one in each place "
+        "every step, who knows what was seen there, and is paid to explore from the first step on. Obedient "
+        "agents are those of federated bandits: both pull what they are told to, from the first step on, for "
+        "nothing, until the certified rule decides. Most of what temporary agents cost more is the price of κ = "
+        "0, which learners would cost as well (see how long to observe).",
+        tuple(findings), drawn, "Bars: bonuses (left) and regret (right) by principal, with 95 % intervals.", rows,
+    )  # fmt: skip
+
+
+PANELS = {"paid": "pulls paid for, or instructed", "regret": "regret of both agents"}
+
+
+def _price(label: str, result: Result) -> float:
+    """What the least bonus would have been: for temporary agents their loss, for obedient ones nothing."""
+    if label.startswith("obedient"):
+        return 0.0
+    if label.startswith("temporary"):
+        return float((result.paid * (toy().means.max(axis=1)[:, None] - toy().means)).sum())
+    return mean(result, "bonus")[0]
+
+
+def _both(label: str, result: Result) -> str:
+    what = "instructions" if label.startswith("obedient") else "bonuses"
+    return (
+        f"right {percent(share(result, 'correct'))}, decided {percent(share(result, 'decided'))}, "
+        f"{told(mean(result, 'paid'))} {what}; agents: reward {told(mean(result, 'reward'))}, "
+        f"regret {told(mean(result, 'regret'))}"
+    )
+
+
+def _meaning(label: str, result: Result) -> str:
+    regret = told(mean(result, "regret"))
+    if label.startswith("obedient"):
+        return f"The principal pays nothing, and the agents lose {regret}, for which nobody makes up."
+    if label.startswith("temporary") and "watch" not in label:
+        least = _price(label, result)
+        return (
+            f"Nobody waits for free pulls here. A temporary agent takes less than 1: its expected loss, {least:,.0f} "
+            "for all pulls together; the bonus of 1 is for agents who come back."
+        )
+    if "watch" in label:
+        return "Nothing is paid, and nothing is guaranteed."
+    return f"The agents lose {regret} in reward and are paid {told(mean(result, 'bonus'))} for it."

@@ -1,0 +1,179 @@
+"""`freepull campaign` from the outside: every command, JSON, sentences and exit codes."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from freepull.cli.campaign_data import app
+
+RUNNER = CliRunner()
+COMMANDS = [
+    "new",
+    "enrol",
+    "start",
+    "ask",
+    "tell",
+    "status",
+    "verdict",
+    "pause",
+    "resume",
+    "stop",
+    "budget",
+    "unban",
+    "leave",
+    "withdraw",
+    "erase",
+    "ledger",
+    "audit",
+    "export",
+    "import",
+    "verify",
+    "copy",
+    "list",
+    "backup",
+    "play",
+]
+
+
+@pytest.fixture
+def url(tmp_path: Path) -> str:
+    return f"sqlite:///{tmp_path}/trial.db"
+
+
+def run(*words: str, code: int = 0) -> Result:
+    done = RUNNER.invoke(app, list(words), env={"COLUMNS": "200", "NO_COLOR": "1"})
+    if done.exception is not None and not isinstance(done.exception, SystemExit):
+        raise done.exception
+    assert done.exit_code == code, done.output
+    return done
+
+
+def told(*words: str) -> Any:
+    """Return what a command prints as JSON, which must be all that it prints."""
+    return json.loads(run(*words, "--json").stdout)
+
+
+def new(url: str, *more: str) -> None:
+    words = ["new", url, "x", "--arms", "A,B", "--agents", "2", "--price", "0.50 EUR", "--observe", "steps:0", *more]
+    run(*words)
+
+
+def test_every_command_has_help_with_an_example() -> None:
+    assert sorted(
+        command.name or command.callback.__name__ for command in app.registered_commands if command.callback
+    ) == (sorted(COMMANDS))
+    for command in COMMANDS:
+        text = " ".join(run(command, "--help").stdout.split())
+        assert f"Example: freepull campaign {command} " in text
+        assert "--json" in text
+
+
+def test_a_campaign_from_beginning_to_end(url: str, tmp_path: Path) -> None:
+    names = tmp_path / "users.txt"
+    names.write_text("ann\nbob\n\n")
+    said = run("new", url, "x", "--arms", "A, B", "--agents", str(names), "--price", "0.50 EUR", "--observe", "steps:0")
+    assert "x is made, with 2 agents" in said.stdout
+    names.write_text("cy\n")
+    assert told("enrol", url, "x", str(names)) == {"agents": [2]}
+    assert told("start", url, "x", "--by", "ops")["status"] == "running"
+    offer = told("ask", url, "x", "ann")
+    assert (offer["agent"], offer["bonus"]) == ("ann", "0.50 EUR")
+    assert told("ask", url, "x", "ann") == offer
+    assert f"0.50 EUR for {offer['arm']}, until" in run("ask", url, "x", "ann").stdout
+    first = told("tell", url, "x", "ann", offer["arm"], "0.8", "--event", "v1")
+    assert (first["outcome"], first["paid"]) == ("paid", "0.50 EUR")
+    assert told("tell", url, "x", "ann", offer["arm"], "0.8", "--event", "v1") == first
+    assert told("tell", url, "x", "bob", "A", "0.5", "--number", "1")["event"] == first["event"] + 1
+    assert told("status", url, "x")["paid"] == 1
+    assert "spent 0.50 EUR, reserved 0.00 EUR" in run("status", url, "x").stdout
+    assert told("verdict", url, "x")["decided"] is False
+    assert "rule: the certified rule" in run("verdict", url, "x").stdout
+    assert told("budget", url, "x", "10 EUR")["budget"] == "10.00 EUR"
+    assert told("budget", url, "x", "none")["budget"] is None
+    assert told("pause", url, "x")["status"] == "paused"
+    assert told("resume", url, "x")["status"] == "running"
+    assert told("leave", url, "x", "cy")["absent"] == 1
+    (entry,) = [json.loads(line) for line in run("ledger", url, "x", "--json").stdout.splitlines()]
+    assert (entry["agent"], entry["amount"]) == ("ann", "0.50 EUR")
+    assert "0.50 EUR" in run("ledger", url, "x").stdout
+    actions = [json.loads(line)["action"] for line in run("audit", url, "x", "--json").stdout.splitlines()]
+    assert actions[:4] == ["created", "enrolled", "enrolled", "started"]
+    assert told("export", url, "x", str(tmp_path / "o.csv")) == {"rows": 2, "path": str(tmp_path / "o.csv")}
+    assert told("import", url, "x", str(tmp_path / "o.csv")) == {"rows": 2}
+    assert told("erase", url, "x", "bob") == {"erased": ["bob"]}
+    assert told("list", url) == ["x"]
+    assert told("copy", url, "x", url.replace("trial", "copy"))["ledger"] == 1
+    run("backup", url, str(tmp_path / "backup.db"))
+    assert told("verify", url, "x")["observations"] == 4
+    stopped = told("stop", url, "x", "--why", "over")
+    assert (stopped["status"], stopped["why"]) == ("stopped", "over")
+
+
+def test_a_rehearsal(url: str) -> None:
+    words = ["new", url, "x", "--arms", "A,B,C", "--agents", "2", "--price", "1 EUR", "--mode", "rounds"]
+    run(*words, "--horizon", "40")
+    played = told("play", url, "x", "--steps", "40", "--answers", "with-probability:0.5")
+    assert (played["status"]["step"], played["status"]["observations"]) == (40, 80)
+    assert played["verdict"]["arm"] in "ABC"
+    assert "step 41 of 40" in run("play", url, "x", "--steps", "1").stdout
+
+
+BAD = [
+    (["status", "sqlite:///nowhere.db", "x"], "there is no file nowhere.db"),
+    (["status", "{url}", "y"], "has no campaign 'y'; it has x"),
+    (["tell", "{url}", "x", "9", "A", "0.5"], "has no agent '9'"),
+    (["tell", "{url}", "x", "#0", "Z", "0.5"], "arm must be one of A, B"),
+    (["tell", "{url}", "x", "#0", "A", "nan"], "reward must be a number in [0, 1], got nan"),
+    (["tell", "{url}", "x", "#0", "A", "1.5"], "reward must be a number in [0, 1], got 1.5"),
+    (["resume", "{url}", "x"], "only a paused one can be resumed"),
+    (["unban", "{url}", "x", "#1"], "agent #1 is not banned"),
+    (["withdraw", "{url}", "x", "A"], "withdrawing an arm must be provided for"),
+    (["budget", "{url}", "x", "5 USD"], "budget must be in EUR"),
+    (["budget", "{url}", "x", "lots"], "budget must be an amount and a currency"),
+    (["new", "{url}", "x", "--arms", "A,B", "--price", "1 EUR", "--horizon", "9"], "has a campaign 'x' already"),
+    (["new", "{url}", "z", "--arms", "A,B", "--price", "1 EUR", "--agents", "no.txt"], "--agents must be a number"),
+    (["new", "{url}", "z", "--arms", "A,B", "--price", "1 EUR"], "horizon must be a number of steps"),
+    (["export", "{url}", "x", "o.xls"], "path must end in .parquet or .csv"),
+    (["erase", "{url}", "x"], "agents must be named"),
+    (["copy", "{url}", "x", "{url}"], "x"),
+]
+
+
+@pytest.mark.parametrize(("words", "said"), BAD)
+def test_bad_input_is_one_sentence_and_exit_code_2_and_moves_nothing(url: str, words: list[str], said: str) -> None:
+    new(url)
+    run("start", url, "x")
+    before = run("audit", url, "x", "--json").stdout, told("status", url, "x")
+    done = run(*(word.format(url=url) for word in words), code=2)
+    assert said in " ".join(done.stderr.split())
+    assert done.stdout == ""
+    assert (run("audit", url, "x", "--json").stdout, told("status", url, "x")) == before
+
+
+def test_a_tell_after_stop_is_refused(url: str) -> None:
+    new(url)
+    run("start", url, "x")
+    run("stop", url, "x")
+    assert "has stopped, so nothing can be told any more" in run("tell", url, "x", "#0", "A", "0.5", code=2).stderr
+
+
+def test_the_program_knows_the_group(tmp_path: Path) -> None:
+    code = "from freepull.cli import main; main()"
+    words = ["campaign", "status", f"sqlite:///{tmp_path}/none.db", "x"]
+    done = subprocess.run(
+        [sys.executable, "-c", code, *words],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "NO_COLOR": "1"},
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("error: there is no file")

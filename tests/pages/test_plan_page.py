@@ -1,0 +1,86 @@
+"""The page of a plan: complete, self-contained, and safe whatever the plan says."""
+
+from __future__ import annotations
+
+import base64
+import re
+from dataclasses import replace
+from html.parser import HTMLParser
+
+import pytest
+
+import freepull as fp
+from freepull.pages import plan_page
+
+
+@pytest.fixture(scope="module")
+def plan() -> fp.Plan:
+    return fp.plan(arms=2, agents=20, horizon=40, gap=0.15, runs=40, price="0.50 EUR")
+
+
+@pytest.fixture(scope="module")
+def page(plan: fp.Plan) -> str:
+    return plan_page(plan)
+
+
+class Balance(HTMLParser):
+    """Complains where tags do not close as they were opened."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: object) -> None:
+        if tag not in ("meta", "img", "br"):
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+
+def test_the_page_has_every_figure_with_its_source_and_every_curve(plan: fp.Plan, page: str) -> None:
+    for row in plan.rows():
+        assert row.value in page
+        assert row.source in page
+    assert plan.sentences[0] in page
+    for title in ("How many people", "How long", "How sure", "How long to watch before paying", "nearly as good"):
+        assert title in page
+    assert page.count("<figure>") == 4
+    assert page.count("class=plan") == 4
+
+
+def test_it_asks_nothing_of_any_host(page: str) -> None:
+    pictures = re.findall(r'src="data:image/svg\+xml;base64,([^"]+)"', page)
+    assert len(pictures) == page.count("src=") == 4
+    bare = re.sub(r'src="data:[^"]+"', "", page)
+    assert not re.search(r"https?:|//|@import|url\(|<script|<link", bare)
+    for picture in pictures:
+        svg = base64.b64decode(picture).decode()
+        assert "<svg" in svg
+        assert not re.search(r'href="(?!#)', svg)
+
+
+def test_tags_close_and_phones_are_told_their_width(page: str) -> None:
+    parser = Balance()
+    parser.feed(page)
+    assert parser.open == []
+    assert 'name="viewport"' in page
+    assert "@media print" in page
+
+
+def test_what_people_wrote_is_text_not_markup(plan: fp.Plan) -> None:
+    evil = "<script>alert(1)</script>"
+    told = replace(plan, sentences=(evil,), question={**plan.question, "beliefs": evil})
+    page = plan_page(told, title=evil)
+    assert "<script" not in page
+    assert page.count("&lt;script&gt;") == 4
+
+
+def test_the_same_plan_gives_the_same_page(plan: fp.Plan, page: str) -> None:
+    assert plan_page(plan) == page
+
+
+def test_a_plan_by_formulas_has_a_page_too() -> None:
+    page = plan_page(fp.plan(arms=2, agents=20, horizon=40, gap=0.15, quick=True))
+    assert "<figure>" not in page
+    assert "formula" in page

@@ -1,0 +1,322 @@
+"""A trial a second time, as plain as can be: lists and dictionaries, one pull after the other, everything at once.
+
+Of the package it uses the settings and the mathematics of rounds, called for a whole round with 64-bit counts. How
+samples wait, who is wanted, what is paid, who is banned, and how a panel is renewed it does by itself.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+import freepull as fp
+from freepull.principal.budget import affordable
+from freepull.principal.rules.certified.books import Fill, blank, fresh
+from freepull.principal.rules.certified.design import design, prediction
+from freepull.principal.rules.certified.evaluation import eliminate, evaluate, evidence
+from freepull.principal.rules.certified.state import MARGINS
+from freepull.principal.rules.pairwise import blocks as pairwise_blocks
+from freepull.principal.rules.pairwise import books as pairwise
+from freepull.principal.rules.pairwise import evidence as pairwise_evidence
+from freepull.principal.rules.population import fill_evidence, winner
+from freepull.principal.setting import Setting
+
+UNITS = 2**30
+Stream = tuple[int, int]
+"""Agent and arm."""
+
+
+class Certified:
+    """Rounds: what a stream owes, and what waits."""
+
+    def __init__(self, rule: Any, setting: Setting) -> None:
+        K, M = setting.arms, setting.agents
+        self.setting, self.active = setting, [True] * K
+        self.constants, prior = rule.constants(setting, MARGINS)
+        self.used, self.coming = fresh(K, M, self.constants, prior)
+        self.fill, self.measure = Fill(np.zeros((K, M)), np.zeros((K, M))), blank(K, self.constants)
+        self.waiting: dict[Stream, list[int]] = defaultdict(list)
+        self.begin()
+
+    def begin(self) -> None:
+        design(self.used, self.coming, self.constants)
+        self.fill.sums[...], self.fill.errors[...] = 0, 0
+        self.have: dict[Stream, int] = defaultdict(int)
+        waited, self.waiting = self.waiting, defaultdict(list)
+        for (m, k), rewards in waited.items():
+            for reward in rewards:
+                self.see(m, k, reward)
+
+    def see(self, m: int, k: int, reward: int) -> None:
+        if self.owed(m, k) > 0:
+            error = reward / UNITS - prediction(self.used, k, m)
+            self.have[m, k] += 1
+            self.fill.sums[k, m] += reward / UNITS
+            self.fill.errors[k, m] += error * error
+        elif self.coming.blocks[k, m] > 0 and sum(self.active) > 1:
+            self.waiting[m, k].append(reward)
+
+    def look(self) -> None:
+        streams = [(m, k) for m in range(self.setting.agents) for k in range(self.setting.arms)]
+        while sum(self.active) > 1 and not any(self.owed(*stream) for stream in streams):
+            evaluate(self.used, self.coming, self.fill, self.measure, self.constants)
+            eliminate(self.used, self.coming, self.constants)
+            self.active = [alive == 1 for alive in self.used.active]
+            if sum(self.active) > 1:
+                self.begin()
+
+    def owed(self, m: int, k: int) -> int:
+        return int(self.coming.blocks[k, m]) - self.have[m, k] if self.active[k] else 0
+
+    def numbers(self) -> list[float]:
+        return [float(evidence(self.coming, 0, k)) for k in range(self.setting.arms)]
+
+
+class Pairwise:
+    """Blocks and rounds; every stream keeps all its rewards."""
+
+    def __init__(self, rule: Any, setting: Setting) -> None:
+        K = setting.arms
+        self.setting, self.active, self.constants = setting, [True] * K, rule.constants(setting)
+        self.most = min(200, len(self.constants.levels))
+        self.books = pairwise.fresh(K, self.most, self.constants)
+        self.rewards: dict[Stream, list[int]] = defaultdict(list)
+        self.starts: dict[Stream, list[int]] = defaultdict(lambda: [0])  # where each block begins
+        self.entered: dict[tuple[int, int], int] = defaultdict(int)  # by arm and round
+        self.gone: set[int] = set()
+        self.declared: int | None = None
+
+    def stays(self, m: int) -> bool:
+        return bool(self.setting.weights[m] > 0) and m not in self.gone
+
+    def size(self, m: int, k: int) -> int:
+        """The size of the block that is being filled."""
+        starts, rewards = self.starts[m, k], self.rewards[m, k]
+        if len(starts) == 1:
+            return int(self.constants.first_block)
+        level, n = int(self.constants.levels[len(starts) - 1]), starts[-1]
+        return int(pairwise_blocks.block_size(level, sum(rewards[:n]), n, self.constants.neyman))
+
+    def see(self, m: int, k: int, reward: int) -> None:
+        if not self.stays(m):
+            return
+        self.rewards[m, k].append(reward)
+        rewards, first, size = self.rewards[m, k], self.starts[m, k][-1], self.size(m, k)
+        if len(rewards) < first + size:
+            return
+        errors = 0.0
+        for n in range(first, first + size):
+            error = rewards[n] / UNITS - pairwise_blocks.prediction(sum(rewards[:n]), n)
+            errors += error * error
+        c = len(self.starts[m, k]) - 1
+        pairwise.enter(self.books, self.constants, k, c, m, size, sum(rewards[first:]), errors)
+        self.entered[k, c] += 1
+        self.starts[m, k].append(len(rewards))
+
+    def leave(self, m: int) -> None:
+        if self.stays(m):
+            for k in range(self.setting.arms):
+                now = len(self.starts[m, k]) - 1
+                for c in range(now, self.most):
+                    size = self.size(m, k) if c == now else int(self.constants.levels[c])
+                    pairwise.enter_worst(self.books, self.constants, k, c, m, size)
+                    self.entered[k, c] += 1
+            self.gone.add(m)
+
+    def withdraw(self, arm: int) -> None:
+        books, arms = self.books, range(self.setting.arms)
+        books.withdrawn[arm], books.active[arm] = 1, 0
+        stay = [k for k in arms if not books.withdrawn[k]]
+        for k in stay:
+            if not any(books.beaten[j, k] for j in stay if j != k):
+                books.active[k] = 1
+        if not books.active.any():
+            books.active[min(stay, key=lambda k: (pairwise_evidence.against(books, k), k))] = 1
+        self.active = [alive == 1 for alive in books.active]
+
+    def look(self) -> None:
+        everybody = int((self.setting.weights > 0).sum())
+        for k in range(self.setting.arms):
+            while self.entered[k, int(self.books.rounds[k])] == everybody and len(self.gone) < everybody:
+                pairwise.complete(self.books, k)
+        if pairwise_evidence.compare(self.books, self.constants):
+            pairwise_evidence.eliminate(self.books, self.constants)
+            self.active = [alive == 1 for alive in self.books.active]
+
+    def owed(self, m: int, k: int) -> int:
+        lowest = min(self.books.rounds[j] for j in range(self.setting.arms) if self.active[j])
+        if not (self.stays(m) and self.active[k] and len(self.starts[m, k]) - 1 <= lowest):
+            return 0
+        return self.starts[m, k][-1] + self.size(m, k) - len(self.rewards[m, k])
+
+    def numbers(self) -> list[float]:
+        arms = range(self.setting.arms)
+        return [math.exp(min(pairwise_evidence.against(self.books, k), 700.0)) for k in arms]
+
+
+class Population:
+    """First rewards."""
+
+    def __init__(self, rule: Any, setting: Setting) -> None:
+        self.setting, self.pulls, self.active = setting, rule.pulls, [True] * setting.arms
+        self.threshold = rule.threshold(setting.arms)
+        self.first: dict[Stream, list[int]] = defaultdict(list)
+        self.claims = np.full((setting.arms, setting.arms), -np.inf)
+        self.looked = False
+
+    def see(self, m: int, k: int, reward: int) -> None:
+        if self.owed(m, k):
+            self.first[m, k].append(reward)
+
+    def look(self) -> None:
+        M, K = self.setting.agents, self.setting.arms
+        if not self.looked and not any(self.owed(m, k) for m in range(M) for k in range(K)):
+            self.looked = True
+            sums = np.array([[sum(self.first[m, k]) for m in range(M)] for k in range(K)])
+            fill_evidence(self.claims, sums, self.setting.weights, self.pulls)
+            found = winner(self.claims, self.threshold)
+            self.active = [k == found for k in range(K)] if found >= 0 else self.active
+
+    def owed(self, m: int, k: int) -> int:
+        return self.pulls - len(self.first[m, k]) if self.setting.weights[m] > 0 else 0
+
+    def numbers(self) -> list[float]:
+        K = self.setting.arms
+        return [max(math.exp(min(self.claims[j, k], 700.0)) for j in range(K) if j != k) for k in range(K)]
+
+
+KINDS: dict[type, Any] = {
+    fp.rules.Certified: Certified,
+    fp.rules.Pairwise: Pairwise,
+    fp.rules.Population: Population,
+}
+
+
+class PlainTrial:
+    """The same face as `freepull.Trial`, for rules to which streams owe samples."""
+
+    def __init__(self, principal: fp.Principal, setting: Setting) -> None:
+        self.principal, self.setting, self.panels = principal, setting, 1
+        self.kappa, self.steps, self.decided_at = setting.kappa, 0, None
+        self.affordable = affordable(principal.budget, principal.bonus)
+        self.left, self.leaving = [False] * setting.agents, list[int]()
+        self.refusals, self.until = [0] * setting.agents, [0] * setting.agents
+        self.paid, self.told = list[Stream](), list[tuple[int, int, int]]()
+        self.open: dict[int, int] = {}
+        self.offered, self.refused, self.refusing = 0, 0, list[int]()
+        self.withdrawn: list[int] = []
+        self.released: set[int] = set()
+        self.planned: dict[int, int] = {}
+        self.rule = self.renewed()
+        self.plan()
+
+    def renewed(self) -> Any:
+        """The rule at work on today's panel, from the first pull on."""
+        rule = self.principal.rule
+        if self.setting.leavers == "independent":
+            assert rule.delta is not None
+            rule = replace(rule, delta=rule.delta / (self.panels * (self.panels + 1)))  # type: ignore[type-var]
+        state = KINDS[type(rule)](rule, self.setting)
+        for m, k, reward in self.told:
+            state.see(m, k, reward)
+        for k in self.withdrawn:
+            state.withdraw(k)
+        return state
+
+    @property
+    def active(self) -> list[int]:
+        return [k for k, alive in enumerate(self.rule.active) if alive]
+
+    @property
+    def awaited(self) -> list[int]:
+        absent = [m for m in range(self.setting.agents) if self.left[m] or self.until[m] > self.steps]
+        owes = [m for m in absent if any(self.rule.owed(m, k) > 0 for k in range(self.setting.arms))]
+        return owes if self.decided_at is None else []
+
+    def wanted(self, m: int) -> int | None:
+        if m in self.open:
+            return self.open[m]
+        if self.setting.offers == "one" and self.open:
+            return None
+        if self.affordable is not None and len(self.paid) + len(self.open) + 1 > self.affordable:
+            return None
+        return self.planned.get(m)
+
+    def ask(self, m: int) -> int | None:
+        arm = self.wanted(m)
+        if arm is not None and m not in self.open:
+            del self.planned[m]
+            self.open[m] = arm
+            self.offered += 1
+        return arm
+
+    def tell(self, m: int, k: int, x: float) -> str | None:
+        self.left[m] = False
+        self.told.append((m, k, round(x * UNITS)))
+        self.rule.see(*self.told[-1])
+        if m not in self.open:
+            return None
+        offered, released = self.open.pop(m), m in self.released
+        self.released.discard(m)
+        if offered == k:
+            self.paid.append((m, k))
+            return "paid"
+        if released:
+            return None
+        self.refused += 1
+        self.refusing.append(m)
+        return "refused"
+
+    def cancel(self, m: int) -> int | None:
+        self.released.discard(m)
+        return self.open.pop(m, None)
+
+    def leave(self, m: int) -> None:
+        finished = self.decided_at is not None or getattr(self.rule, "looked", False)
+        if not self.left[m] and not finished:
+            if self.setting.leavers == "independent" and self.setting.weights[m] > 0:
+                self.leaving.append(m)
+            elif self.setting.leavers == "worst_case":
+                self.rule.leave(m)
+        self.left[m] = True
+        self.cancel(m)
+        self.planned.pop(m, None)
+
+    def withdraw(self, k: int) -> None:
+        self.rule.withdraw(k)
+        self.withdrawn.append(k)
+        self.released |= {m for m, arm in self.open.items() if arm == k}
+        self.planned = {m: arm for m, arm in self.planned.items() if arm != k}
+
+    def end_step(self) -> None:
+        self.steps += 1
+        t, refusing, self.refusing = self.steps, self.refusing, []
+        for m in refusing:
+            self.refusals[m] += 1
+            until = self.principal.protocol.banned_until(t, self.refusals[m])
+            self.until[m] = until if until > t else self.until[m]
+        if self.decided_at is not None or (self.setting.horizon is not None and t > self.setting.horizon):
+            return
+        if self.leaving:
+            self.setting, self.leaving = self.setting.without(self.leaving), []
+            self.panels += 1
+            self.rule = self.renewed()
+        self.rule.look()
+        self.decided_at = t if sum(self.rule.active) == 1 else None  # type: ignore[assignment]
+        self.plan()
+
+    def plan(self) -> None:
+        M, K, T = self.setting.agents, self.setting.arms, self.setting.horizon
+        self.planned = {}
+        room = M if self.affordable is None else self.affordable - len(self.paid) - len(self.open)
+        over = self.decided_at is not None or (T is not None and self.steps >= T) or self.steps < (self.kappa or 0)
+        if over or room < 1 or (self.setting.offers == "one" and self.open):
+            return
+        payable = [m for m in range(M) if self.until[m] <= self.steps and m not in self.open and not self.left[m]]
+        wants = [(*min((-self.rule.owed(m, k), k) for k in range(K)), m) for m in payable]
+        wants = sorted(want for want in wants if want[0] < 0)
+        self.planned = {m: k for _, k, m in wants[: room if self.setting.offers == "each" else 1]}

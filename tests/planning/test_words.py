@@ -1,0 +1,64 @@
+"""Numbers as people read them."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from freepull.planning import words
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        (0, "0"),
+        (0.02, "< 0.1"),
+        (0.26, "0.3"),
+        (4.04, "4.0"),
+        (12.6, "13"),
+        (12345.6, "12,346"),
+        (math.inf, "∞"),
+        (math.nan, "–"),
+    ],
+)
+def test_counts(value: float, shown: str) -> None:
+    assert words.count(value) == shown
+
+
+@pytest.mark.parametrize(
+    ("share", "shown"),
+    [
+        (0.0, "0 %"),
+        (0.0001, "< 0.1 %"),
+        (0.012, "1.2 %"),
+        (0.5, "50 %"),
+        (0.984, "98.4 %"),
+        (0.9999, "> 99.9 %"),
+        (1.0, "100 %"),
+    ],
+)
+def test_percentages_are_exact_at_the_ends(share: float, shown: str) -> None:
+    assert words.percent(share) == shown
+
+
+@pytest.mark.parametrize(
+    ("value", "up"), [(1, 1), (9.2, 10), (10, 10), (354, 360), (350, 350), (1401, 1500), (20480, 21000)]
+)
+def test_numbers_of_agents_are_rounded_up_to_two_digits(value: float, up: int) -> None:
+    assert words.rounded(value) == up
+
+
+def test_prices_are_exact() -> None:
+    price = words.Price.read("0.10 EUR")
+    assert price.of(3) == "0.30 EUR"
+    assert words.spend(1234.5, price, " bonuses") == "1,234 bonuses (123.45 EUR)"
+    assert words.spend(math.inf, price) == "∞"
+    assert words.pulls([1, 2, 3, 4, 5, 6, 7]) == "1 / 2 / 3 / 4 / 5 / 6 / …"
+    assert words.agents(math.inf) == "no number"
+
+
+def test_ranges_are_rounded_outwards() -> None:
+    assert words.between(0.8, 9.2) == "0 to 10"
+    assert words.between(0.8, 9.2, words.Price.read("2 EUR")) == "0 to 10 (20.00 EUR)"
+    assert (words.people(1), words.people(2000)) == ("1 agent", "2,000 agents")

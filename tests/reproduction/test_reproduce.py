@@ -1,0 +1,92 @@
+"""`freepull reproduce`: all parts with few runs, the files they leave, and the sentences about them."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from freepull import reproduction, studies
+from freepull.errors import InvalidInput
+from freepull.reproduction import FIGURES, Reproduction, Request, reproduce
+from freepull.reproduction.gathering import gather
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Reproduction:
+    return reproduce(tmp_path_factory.mktemp("reproduction"), runs=2, progress=False)
+
+
+def test_every_part_leaves_a_picture_and_its_numbers(whole: Reproduction) -> None:
+    figures = whole.report.parent / "figures"
+    assert [section.name for section in whole.sections] == list(FIGURES)
+    for name in FIGURES:
+        for ending in ("png", "svg", "pdf"):
+            assert (figures / f"{name}.{ending}").stat().st_size > 5_000
+        assert pl.read_parquet(figures / f"{name}.parquet").height > 0
+
+
+def test_the_report_needs_nothing_else(whole: Reproduction) -> None:
+    page = whole.report.read_text(encoding="utf-8")
+    assert re.findall(r'(?:src|href)="(?!data:|#)', page) == []
+    assert "<script" not in page
+    for section in whole.sections:
+        assert f'id="{section.name}"' in page
+        for finding in section.findings:
+            assert finding.truth
+            assert finding.measured
+            for told in (finding.truth, *finding.measured.values()):
+                assert "nan" not in told.split(), told
+
+
+def test_all_three_settings_are_told(whole: Reproduction) -> None:
+    for section in whole.sections[:5]:
+        told = " ".join(name for finding in section.findings for name in finding.measured)
+        assert all(setting in told for setting in reproduction.SETTINGS), section.name
+
+
+def test_nothing_is_decided_as_printed(whole: Reproduction) -> None:
+    accuracy = whole.sections[0].findings[0]
+    assert "no run is decided within T" in accuracy.truth
+    assert "decided in 0 %, C(T) = 50,000" in accuracy.measured["paper"]
+    assert whole.sections[3].findings[0].truth.startswith("As printed, nothing diminishes: no run is decided")
+
+
+def test_withholding_pays_and_refusing_does_not_under_take_or_ban(tmp_path: Path) -> None:
+    found = reproduce(tmp_path, runs=30, figures=["lemma1"], settings=["authors"], progress=False)
+    rows = found.sections[0].rows.filter(protocol="Take-or-Ban")
+    gain = {row["conduct"]: (row["gain_low"], row["gain_high"]) for row in rows.iter_rows(named=True)}
+    assert gain["follow"] == (0.0, 0.0)
+    assert gain["refuse"][1] < 0
+    assert gain["hold out for 1,000 offers"][1] < 0
+    assert gain["withhold natural pulls"][0] > 0
+    assert "No kind of refusing earns more than following. Withholding pays: +" in found.sections[0].findings[0].truth
+
+
+def test_a_part_and_a_setting_can_be_chosen_and_the_rest_added_later(tmp_path: Path) -> None:
+    first = reproduce(tmp_path, runs=2, figures=["2a"], settings=["certified"], progress=False)
+    assert set(first.sections[0].rows["principal"]) == {"none", "certified"}
+    kept = sorted((tmp_path / "studies" / "paper-2ab" / "shards").iterdir())
+    second = reproduce(tmp_path, runs=2, figures=["2a"], progress=False)
+    assert set(second.sections[0].rows["principal"]) > {"none", "certified", "paper", "authors"}
+    assert set(kept) < set((tmp_path / "studies" / "paper-2ab" / "shards").iterdir())
+
+
+def test_another_seed_needs_another_folder(tmp_path: Path) -> None:
+    request = Request(tmp_path, runs=2, seed=1, settings=("certified",), progress=False)
+    gather("paper-2ab", request)
+    with pytest.raises(studies.Changed) as changed:
+        gather("paper-2ab", Request(tmp_path, runs=2, seed=2, settings=("certified",), progress=False))
+    assert "+seed = 2" in changed.value.difference
+
+
+def test_bad_wishes_are_refused_before_anything_runs(tmp_path: Path) -> None:
+    for wish, word in (({"figures": ["2e"]}, "figure"), ({"settings": ["ours"]}, "setting"), ({"runs": 1}, "runs")):
+        with pytest.raises(InvalidInput, match=f"^{word} must"):
+            reproduce(tmp_path / "new", progress=False, **wish)
+    assert not (tmp_path / "new").exists()
+    (tmp_path / "letter.txt").write_text("mine")
+    with pytest.raises(InvalidInput, match=r"holds 'letter.txt'"):
+        reproduce(tmp_path, runs=2, progress=False)

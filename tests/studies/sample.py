@@ -1,0 +1,83 @@
+"""A small study for tests, and the program to run it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import polars as pl
+
+from freepull import studies
+
+STUDY = """\
+# A small study.
+title = "Small"
+seed = 3
+runs = 6
+horizon = 600
+
+[game]
+kind = "toy"
+
+[agents]
+kind = "alpha-ucb"
+alpha = 2.0
+
+[principals.authors]
+rule = { kind = "paper", bound = "simplified", scale = 0.1, delta = 0.05 }
+observe = "share:0.5"
+
+[principals.passive]
+rule = "passive"
+
+[sweep]
+"principals.*.rule.delta" = [0.01, 0.05]
+horizon = [
+  400,
+  600,
+]
+"""
+LONG = """\
+title = "Long enough to be killed"
+runs = 40
+horizon = 20_000
+game = "toy"
+principals.authors.rule = { kind = "paper", bound = "simplified", scale = 0.1, delta = 0.05 }
+sweep.seed = [SEEDS]
+""".replace("SEEDS", ", ".join(map(str, range(30))))
+
+
+def written(folder: Path, text: str, name: str = "small.toml") -> Path:
+    path = folder / name
+    path.write_text(text)
+    return path
+
+
+def rows(folder: Path) -> pl.DataFrame:
+    return studies.frame(studies.Store.open(folder))
+
+
+def command(*args: object) -> list[str]:
+    return [sys.executable, "-c", "from freepull.cli import main; main()", *map(str, args)]
+
+
+def started(*args: object) -> subprocess.Popen[str]:
+    env = {**os.environ, "COLUMNS": "200", "NO_COLOR": "1"}
+    return subprocess.Popen(command(*args), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env)
+
+
+def wait_for(condition: Callable[[], bool], seconds: float = 60.0) -> None:
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "waited too long"
+        time.sleep(0.01)
+
+
+def shards(folder: Path) -> dict[str, tuple[int, int]]:
+    """The shards of a folder, with what changes if one is written again."""
+    found = (path for path in (folder / "shards").glob("*.parquet"))
+    return {path.name: (path.stat().st_ino, path.stat().st_mtime_ns) for path in found}

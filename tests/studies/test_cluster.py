@@ -1,0 +1,120 @@
+"""The same study on a Dask cluster: a real scheduler and two worker processes, one of which is killed in the middle."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from concurrent.futures import Future
+from pathlib import Path
+
+import pytest
+from sample import LONG, rows, shards, started, wait_for, written
+
+import freepull as fp
+from freepull import studies
+from freepull.errors import StudyError
+from freepull.studies import cluster, runner
+
+
+class Cluster:
+    """A scheduler and its workers, as processes."""
+
+    def __init__(self, folder: Path) -> None:
+        self.file, self.processes = folder / "scheduler.json", list[subprocess.Popen[bytes]]()
+        self.log = (folder / "cluster.log").open("wb")
+        self.start("scheduler", "--port", "0", "--host", "127.0.0.1", "--scheduler-file", str(self.file))
+        wait_for(lambda: self.file.exists() and self.file.read_text().endswith("}"))
+        self.address: str = json.loads(self.file.read_text())["address"]
+
+    def start(self, what: str, *options: str) -> subprocess.Popen[bytes]:
+        command = [sys.executable, "-m", f"distributed.cli.dask_{what}", "--no-dashboard", *options]
+        process = subprocess.Popen(command, stdout=self.log, stderr=self.log, cwd=self.file.parent)
+        self.processes.append(process)
+        return process
+
+    def workers(self, count: int) -> list[subprocess.Popen[bytes]]:
+        """Start workers that have loaded the engine when they join, so that all take part from the first chunk on."""
+        options = ["--nthreads", "1", "--no-nanny", "--host", "127.0.0.1", "--preload", "freepull.studies.runner"]
+        started = [self.start("worker", self.address, *options) for _ in range(count)]
+        wait_for(lambda: Path(self.log.name).read_text().count("Register worker addr") == count)
+        return started
+
+    def stop(self) -> None:
+        for process in reversed(self.processes):
+            process.kill()
+            process.wait()
+        self.log.close()
+
+
+@pytest.fixture
+def running(tmp_path: Path) -> Iterator[Cluster]:
+    made = Cluster(tmp_path)
+    yield made
+    made.stop()
+
+
+@functools.cache
+def maker(path: Path) -> int:
+    return int(fp.Result.load(path).provenance["process"])
+
+
+def makers(folder: Path) -> set[int]:
+    """The processes that have simulated the runs of a folder."""
+    return {maker(path) for path in (folder / "shards").glob("*.parquet")}
+
+
+def test_begun_here_continued_there_and_a_worker_killed_in_the_middle(running: Cluster, tmp_path: Path) -> None:
+    file, out = written(tmp_path, LONG.replace("horizon = 20_000", "horizon = 60_000")), tmp_path / "out"
+    study = studies.read(file)
+    alone = studies.run(study, tmp_path / "alone")
+    studies.run(study.with_runs(2), out)
+    begun = shards(out)
+    workers = running.workers(2)
+    child = started("study", "run", file, "--out", out, "--scheduler", running.address, "--json")
+    both = {os.getpid(), *(worker.pid for worker in workers)}
+    wait_for(lambda: makers(out) == both)
+    workers[0].kill()
+    at_death = len(shards(out))
+    said, errors = child.communicate(timeout=120)
+    assert child.returncode == 0, errors
+    assert at_death < 60
+    told = json.loads(said)
+    assert (told["kept"], told["new"]) == (60, alone.new - 60)
+    assert begun.items() <= shards(out).items()
+    assert makers(out) == both
+    assert rows(out).equals(rows(tmp_path / "alone"))
+
+
+def test_a_scheduler_that_is_not_there_gets_a_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cluster, "PATIENCE", 1)
+    study = studies.read(written(tmp_path, LONG)).with_runs(1)
+    with pytest.raises(StudyError, match=r"^scheduler tcp://127.0.0.1:9 cannot be reached: [^\n]*; give one that runs"):
+        studies.run(study, tmp_path / "out", scheduler="tcp://127.0.0.1:9")
+    with pytest.raises(StudyError, match=r"cannot be reached"):
+        studies.run(study, tmp_path / "out", scheduler="nonsense://")
+
+
+def test_without_dask_the_remedy_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    study = studies.read(written(tmp_path, LONG)).with_runs(1)
+    with pytest.raises(StudyError, match=r"pip install 'freepull\[cluster\]'"):
+        studies.run(study, tmp_path / "out", scheduler="tcp://127.0.0.1:9")
+
+
+def test_workers_of_another_kind_are_refused(tmp_path: Path) -> None:
+    study = studies.read(written(tmp_path, LONG)).with_runs(1)
+    result = runner.work(runner.Task(study.cells[0], (0,)))
+    other = dataclasses.replace(result, provenance={**result.provenance, "freepull": "0.0.0"})
+    done: Future[fp.Result] = Future()
+    done.set_result(other)
+    with pytest.raises(StudyError, match=r"a worker of here has freepull 0.0.0 on .*; install the same everywhere"):
+        cluster._checked(done, "here")
+    failed: Future[fp.Result] = Future()
+    failed.set_exception(MemoryError("too much"))
+    with pytest.raises(StudyError, match=r"failed \(MemoryError: too much\); run the study again to continue it"):
+        cluster._checked(failed, "here")

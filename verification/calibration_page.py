@@ -1,0 +1,151 @@
+"""The calibration of plans as lines, as a page of the documentation and as a picture."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+from calibration import FLUID, HIGH, LOW, RUNS, SEED, TRIALS, Found, Tried, pooled
+from calibration_worlds import ERROR
+from matplotlib.figure import Figure
+from tables import table
+
+from freepull.charts.style import COLOURS, axes
+
+PICTURE = "images/calibration.png"
+SHARES = (0.5, 0.9, 0.95)
+ABOUT = f"""\
+A plan's 90 % range says: nine of ten such trials will cost between these two numbers. Here plans are held to that. For
+every setting a *true* game is drawn, the planner is told of it with errors, a plan is made, and then {TRIALS} trials
+are run on the true game. Games are not drawn by the code that plans draw from, and nothing was tuned on these seeds.
+
+What the planner is told: the gap between the two best arms (in half of some families every gap), the best arm's mean
+and how much agents differ, each off by a factor e^({ERROR:g}·z), z standard normal, which is what `error={ERROR:g}`
+says; or a log. Every plan has {RUNS} runs of its own."""
+FAMILIES = """\
+- **few agents, toy-like**: 2 to 6 agents, 3 or 4 arms, 4,000 to 16,000 steps, one offer a step or one each, agents'
+  means uniform and up to ± .4 apart, gaps .03 to .12.
+- **many arms, the paper's family**: 10 to 30 arms, 5 to 15 agents, 3,000 to 9,000 steps, truncated normal means with
+  sd .01, .03 or .1, gaps about .01 to .03.
+- **people**: 100 to 800 people, 2 to 5 arms, 20 to 80 steps, Beta distributed means with sd .05 to .2, gaps .02 to .1.
+- **mixed agents**: people or few agents of two or three kinds (α-UCB with α = 2 or ½, Thompson, ε-greedy). The planner
+  knows the kinds, not who is which. In two of five settings agents refuse at random.
+- **planned from a log**: people of whom there are 5 to 40 logged pulls each, by ε-greedy learners. In half of the
+  settings the trial is run with these people, in half with others of the same population."""
+ATOMS = """\
+**How ties are counted.** Spends have lumps: at 0, where free pulls suffice, and at what can be paid within the horizon.
+If a third of a plan's runs pay nothing, a range that starts at 0 cannot leave out just the lowest 5 %. So a trial whose
+spend equals that of some runs of the plan is placed among them at random, and is inside if its place is between 5 % and
+95 %. Without ties this is exactly "inside the printed range". The column *as printed* counts both ends of the printed
+range as inside, and is larger where there are lumps."""
+HEADS = (
+    "family", "settings", "50 % range", "90 % range", "95 % range", "as printed", "below", "above",
+    "certified: planned", "happened",
+)  # fmt: skip
+
+
+def lines(found: Found) -> list[str]:
+    """What is said on the terminal."""
+    told = []
+    for name, rows in found.families().items():
+        parts = [f"{100 * share:g} %: {_rate(rows, share)}" for share in SHARES]
+        told.append(
+            f"{name} ({len(rows)}): {'; '.join(parts)}; as printed {_printed(rows)}; {'; '.join(_beyond(rows))}"
+        )
+    told += [f"fluid counts: {_fluid(found)}", f"formulas: {_formulas(found)}"]
+    return [*told, f"coverage {100 * found.coverage:.1f} %: the bar is {'met' if found.met else 'MISSED'}"]
+
+
+def _rate(rows: list[Tried], share: float) -> str:
+    mean, error = pooled(rows, share)
+    return f"{100 * mean:.1f} ± {100 * error:.1f}"
+
+
+def _printed(rows: list[Tried]) -> str:
+    return f"{100 * np.mean([inside for row in rows for inside in row.inside]):.1f}"
+
+
+def _beyond(rows: list[Tried]) -> tuple[str, str]:
+    places = np.array([place for row in rows for place in row.places])
+    return f"{100 * (places < 0.05).mean():.1f}", f"{100 * (places > 0.95).mean():.1f}"
+
+
+def _fluid(found: Found) -> str:
+    worst = max(found.fluid, key=lambda pair: abs(pair[0]))
+    return f"{len(found.fluid)} of at least 100, the worst off by {100 * worst[0]:.1f} % ± {100 * worst[1]:.1f} %"
+
+
+def _formulas(found: Found) -> str:
+    ratios = [row.formula / row.planned for row in found.rows if row.formula is not None and row.planned > 0]
+    if not ratios:
+        return "shown nowhere"
+    low, middle, high = np.quantile(ratios, [0.05, 0.5, 0.95])
+    return (
+        f"shown in {len(ratios)} of {len(found.rows)} settings; there the formula is {middle:.2f} times what the "
+        f"simulation expects (90 % of them: {low:.2f} to {high:.2f})"
+    )
+
+
+def _certified(rows: list[Tried]) -> tuple[str, str]:
+    planned, happened = np.mean([row.certain for row in rows]), np.mean([row.certified for row in rows])
+    return f"{100 * planned:.0f} %", f"{100 * happened:.0f} %"
+
+
+def write(found: Found, docs: Path) -> Path:
+    """Write the page with its picture, and return its path."""
+    (docs / "images").mkdir(parents=True, exist_ok=True)
+    _draw(found).savefig(docs / PICTURE)
+    body = [
+        (f"**{name}**" if name == "all" else name, f"{len(rows)}", *(_rate(rows, share) for share in SHARES),
+         _printed(rows), *_beyond(rows), *_certified(rows))
+        for name, rows in found.families().items()
+    ]  # fmt: skip
+    met = "met" if LOW <= found.coverage <= HIGH else "**not met**"
+    trials = sum(len(row.places) for row in found.rows)
+    parts = [
+        "# Calibration of plans",
+        f"`make calibrate` writes this page. Seeds are fixed (the n-th setting is drawn from [{SEED}, n]).",
+        f"**{100 * found.coverage:.1f} %** of {trials:,} single trials, in {len(found.rows)} settings, cost what their "
+        f"plan's 90 % range said. The bar is {100 * LOW:.0f} to {100 * HIGH:.0f} %: {met}.",
+        ABOUT,
+        FAMILIES,
+        ATOMS,
+        f"![Where true trials lie in their plan's distribution, and how often the 90 % range held]({PICTURE})",
+        "Shares of trials within the plan's ranges, in %, ± one standard error (settings are independent units); of "
+        "the 90 % range also as printed, and how many lay below and above it; and the chance of a certified answer, as "
+        "planned and as it came, both averages over settings.",
+        table(HEADS, body),
+        "## The formulas",
+        f"The fluid counts of α-UCB agents, T = 20,000, beside 2,000 simulated runs: {_fluid(found)}, one standard "
+        f"error. The bar is {100 * FLUID:g} % where N ≥ 100: {'met' if found.fluid_met else '**not met**'}.",
+        f"The spend by formulas is {_formulas(found)}. Elsewhere it is not shown: near zero it is unreliable, and "
+        "where the horizon is too short it does not apply.",
+    ]
+    path = docs / "calibration.md"
+    path.write_text("\n\n".join(parts) + "\n", encoding="utf-8")
+    return path
+
+
+def _draw(found: Found) -> Figure:
+    figure = Figure(figsize=(10, 3.6), layout="constrained", dpi=130)
+    left, right = figure.subplots(1, 2)
+    places = np.array([place for row in found.rows for place in row.places])
+    each = np.full(len(places), 100 / len(places))
+    axes(left).hist(places, bins=20, range=(0, 1), weights=each, color=COLOURS[0], edgecolor="white")
+    left.axhline(5, color="black", linestyle="--", linewidth=1)
+    for end in (0.05, 0.95):
+        left.axvline(end, color=COLOURS[5], linewidth=1.2)
+    left.set_xlabel("place of a true trial in its plan's distribution")
+    left.set_ylabel("trials, %")
+    left.set_title("flat is right; the lines bound the 90 % range", fontsize=9)
+    families = list(found.families().items())[::-1]
+    axes(right).axvspan(100 * LOW, 100 * HIGH, color=COLOURS[2], alpha=0.2, linewidth=0)
+    for i, (_, rows) in enumerate(families):
+        mean, error = pooled(rows, 0.9)
+        right.errorbar(100 * mean, i, xerr=196 * error, fmt="o", color=COLOURS[0 if i else 5], capsize=3)
+    right.axvline(90, color="black", linestyle="--", linewidth=1)
+    right.set_yticks(range(len(families)), [name for name, _ in families], fontsize=8)
+    right.set_xlim(75, 100)
+    right.grid(axis="x", color="0.9")
+    right.set_xlabel("single trials within the 90 % range, % (95 % intervals)")
+    return figure

@@ -1,0 +1,173 @@
+"""The worlds in which plans are tried: a true game, and what a planner is told of it, with errors.
+
+None of them is drawn by the code that plans draw from: agents' means are uniform, truncated normal or Beta, not normal,
+arms stand at other distances, and logs come from learners.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+import freepull as fp
+from freepull import agents as strategies
+
+ERROR = 0.25
+"""How far off planners' guesses are, and how far off they say they may be."""
+Rng = np.random.Generator
+
+
+@dataclass(frozen=True)
+class World:
+    """One setting: the truth, and the question that is put to `plan`."""
+
+    family: str
+    game: fp.Game
+    horizon: int
+    principal: fp.Principal
+    told: dict[str, Any]
+    """What the planner knows."""
+    strategies: tuple[Any, ...] = field(default_factory=lambda: (fp.agents.AlphaUCB(),))
+    answers: Any = field(default_factory=fp.answers.Always)
+
+    @property
+    def picks(self) -> Any:
+        """How the true agents pick: all alike, or one after the other as drawn."""
+        return self.strategies[0] if len(self.strategies) == 1 else list(self.strategies)
+
+
+def _off(rng: Rng) -> float:
+    return math.exp(ERROR * rng.normal())
+
+
+def _between(rng: Rng, low: float, high: float) -> float:
+    """Log-uniform."""
+    return float(math.exp(rng.uniform(math.log(low), math.log(high))))
+
+
+def _guess(rng: Rng, game: fp.Game, arms_known: bool = False) -> dict[str, Any]:
+    """The gap, the level and the spread of the true panel, each with an error of its own."""
+    best = float(game.global_means.max())
+    odds = best / (1 - best) * _off(rng)
+    level = min(max(odds / (1 + odds), 0.1), 0.9)
+    gaps = np.sort(np.delete(game.gaps, game.best))
+    known = [float(gap) * _off(rng) for gap in gaps] if arms_known else [float(gaps[0]) * _off(rng)]
+    spread = float(game.means.std(axis=0, ddof=1).mean()) * _off(rng)
+    return {
+        "arms": game.arms,
+        "agents": game.agents,
+        "gap": [min(gap, level - 0.02) for gap in known],
+        "level": level,
+        "spread": min(spread, 0.5),
+        "error": ERROR,
+    }
+
+
+def _centres(rng: Rng, arms: int, gap: float, level: float) -> Any:
+    """The arms' means: the next one ``gap`` behind, the others at uniform distances behind that."""
+    further = gap * np.cumsum(rng.uniform(0.2, 1.8, arms - 2))
+    return np.maximum(rng.permutation(np.concatenate([[level, level - gap], level - gap - further])), 0.05)
+
+
+def _panel(means: Any, centres: Any) -> fp.Game:
+    """Move agents' means so that the panel's are the centres."""
+    for _ in range(50):
+        means = np.clip(means + (centres - means.mean(axis=0)), 0.0, 1.0)
+    return fp.Game(means)
+
+
+def toy_like(rng: Rng) -> World:
+    """Few agents who disagree widely."""
+    M, K = int(rng.integers(2, 7)), int(rng.integers(3, 5))
+    T, centres = int(_between(rng, 4_000, 16_000)), _centres(rng, K, _between(rng, 0.03, 0.12), rng.uniform(0.45, 0.6))
+    game = _panel(centres + rng.uniform(0.1, 0.4) * rng.uniform(-1, 1, (M, K)), centres)
+    principal = fp.Principal(
+        fp.rules.Certified(float(rng.choice([0.01, 0.05]))), offers=str(rng.choice(["one", "each"]))
+    )
+    return World("few agents, toy-like", game, T, principal, _guess(rng, game, bool(rng.random() < 0.5)))
+
+
+def many_arms(rng: Rng) -> World:
+    """The paper's family of games with up to 30 arms, scaled to short horizons."""
+    K, M = int(rng.choice([10, 20, 30])), int(rng.integers(5, 16))
+    step = _between(rng, 0.01, 0.03)
+    means = tuple(0.5 + step * (k - (K - 1) / 2) for k in range(K))
+    family = fp.instances.Family(M, means=means, sd=float(rng.choice([0.01, 0.03, 0.1])), gap=(0.7 * step, 1.4 * step))
+    game, T = family(rng), int(_between(rng, 3_000, 9_000))
+    principal = fp.Principal(fp.rules.Certified(float(rng.choice([0.01, 0.05]))), offers="each")
+    return World("many arms, the paper's family", game, T, principal, _guess(rng, game))
+
+
+def _people(rng: Rng) -> tuple[fp.Game, int]:
+    M, K, T = int(_between(rng, 100, 800)), int(rng.integers(2, 6)), int(_between(rng, 20, 80))
+    centres = _centres(rng, K, _between(rng, 0.02, 0.1), rng.uniform(0.4, 0.7))
+    return _panel(_drawn_people(rng, centres, rng.uniform(0.05, 0.2), M), centres), T
+
+
+def _drawn_people(rng: Rng, centres: Any, sd: float, agents: int) -> Any:
+    """Beta with these means and a standard deviation of about ``sd``."""
+    strength = np.maximum(centres * (1 - centres) / sd**2 - 1, 0.5)
+    return rng.beta(centres * strength, (1 - centres) * strength, (agents, len(centres)))
+
+
+def people(rng: Rng) -> World:
+    """Hundreds of people who act a few dozen times."""
+    game, T = _people(rng)
+    principal = fp.Principal(fp.rules.Certified(0.05), offers="each")
+    return World("people", game, T, principal, _guess(rng, game, bool(rng.random() < 0.5)))
+
+
+def mixed(rng: Rng) -> World:
+    """People or few agents of several kinds, some of whom refuse; the planner knows the kinds, not who is which."""
+    base = people(rng) if rng.random() < 0.6 else toy_like(rng)
+    ways = [strategies.AlphaUCB(2.0), strategies.AlphaUCB(0.5), strategies.Thompson(), strategies.EpsilonGreedy()]
+    chosen = [ways[i] for i in rng.permutation(np.arange(len(ways)))[: int(rng.integers(2, 4))]]
+    true = tuple(chosen[i] for i in np.atleast_1d(rng.integers(0, len(chosen), base.game.agents)))
+    principal: fp.Principal = base.principal
+    answers: Any = fp.answers.Always()
+    if rng.random() < 0.4:
+        answers = fp.answers.WithProbability(float(rng.uniform(0.6, 0.95)))
+        principal = fp.Principal(principal.rule, offers=principal.offers, protocol=fp.protocols.NeverBan())
+    told = {**base.told, "strategy": chosen, "answers": answers}
+    return World("mixed agents", base.game, base.horizon, principal, told, true, answers)
+
+
+def logged(rng: Rng) -> World:
+    """People of whom, or of whose like, there is a log."""
+    M, K, T = int(_between(rng, 60, 400)), int(rng.integers(2, 6)), int(_between(rng, 20, 80))
+    centres, sd = _centres(rng, K, _between(rng, 0.02, 0.1), rng.uniform(0.4, 0.7)), rng.uniform(0.05, 0.2)
+    past = _drawn_people(rng, centres, sd, M)
+    log = _log(rng, past, int(_between(rng, 5, 40)))
+    told: dict[str, Any] = {"log": log}
+    game = fp.Game(past)
+    if rng.random() < 0.5:
+        told["agents"] = int(_between(rng, 100, 800))
+        game = fp.Game(_drawn_people(rng, centres, sd, told["agents"]))
+    return World("planned from a log", game, T, fp.Principal(fp.rules.Certified(0.05), offers="each"), told)
+
+
+def _log(rng: Rng, means: Any, steps: int) -> pl.DataFrame:
+    """What ε-greedy people would have left behind."""
+    (M, K), rows = means.shape, []
+    pulls, sums = np.zeros(means.shape), np.zeros(means.shape)
+    for _ in range(steps):
+        greedy = np.argmax(np.where(pulls > 0, sums / np.maximum(pulls, 1), 1.0) + 1e-9 * rng.random((M, K)), axis=1)
+        arm = np.where(rng.random(M) < 0.3, rng.integers(0, K, M), greedy)
+        reward = (rng.random(M) < means[np.arange(M), arm]).astype(float)
+        pulls[np.arange(M), arm] += 1
+        sums[np.arange(M), arm] += reward
+        rows.append(pl.DataFrame({"agent": np.arange(M), "arm": arm, "reward": reward}))
+    return pl.concat(rows)
+
+
+FAMILIES: tuple[Callable[[Rng], World], ...] = (toy_like, many_arms, people, mixed, logged)
+
+
+def world(seed: int, number: int) -> World:
+    """The n-th world of a seed; families take turns."""
+    return FAMILIES[number % len(FAMILIES)](np.random.default_rng([seed, number]))
