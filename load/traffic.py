@@ -107,21 +107,27 @@ class Line:
         self._writer: asyncio.StreamWriter | None = None
 
     async def post(self, path: str, token: str, body: bytes) -> tuple[int, bytes]:
-        """Send a POST and return status and body; connect anew if the line is dead."""
+        """Send a POST and return status and body."""
+        return await self.request("POST", path, body, authorization=f"Bearer {token}".encode())
+
+    async def request(self, method: str, path: str, body: bytes = b"", **headers: bytes) -> tuple[int, bytes]:
+        """Send a request and return status and body; connect anew if the line is dead."""
         if self._writer is None:
             self._reader, self._writer = await asyncio.open_connection("127.0.0.1", self.port)
         assert self._reader is not None
-        head = (
-            f"POST /v1{path} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {token}\r\n"
-            f"content-type: application/json\r\ncontent-length: {len(body)}\r\n\r\n"
-        )
+        head = f"{method} /v1{path} HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n".encode()
+        for name, value in headers.items():
+            head += name.replace("_", "-").encode() + b": " + value + b"\r\n"
         try:
-            self._writer.write(head.encode() + body)
+            self._writer.write(b"%scontent-length: %d\r\n\r\n%s" % (head, len(body), body))
             answer = await self._reader.readuntil(b"\r\n\r\n")
             lower = answer.lower()
             at = lower.find(b"content-length: ")
             length = int(lower[at + 16 : lower.index(b"\r\n", at)]) if at >= 0 else 0
-            return int(answer[9:12]), await self._reader.readexactly(length)
+            found = int(answer[9:12]), await self._reader.readexactly(length)
+            if b"connection: close" in lower:
+                await self.close()
+            return found
         except (OSError, asyncio.IncompleteReadError):
             await self.close()
             raise
@@ -131,6 +137,15 @@ class Line:
         if self._writer is not None:
             await hang_up(self._writer)
         self._reader = self._writer = None
+
+
+async def call(port: int, method: str, path: str, token: str, body: Any = None) -> Any:
+    """Send one request on a line of its own; return what is answered."""
+    line = Line(port)
+    content = b"" if body is None else json.dumps(body).encode()
+    _, answer = await line.request(method, path, content, authorization=f"Bearer {token}".encode())
+    await line.close()
+    return json.loads(answer or b"null")
 
 
 async def hang_up(writer: asyncio.StreamWriter) -> None:

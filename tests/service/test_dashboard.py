@@ -71,7 +71,7 @@ def shoot(page: Page, name: str) -> None:
     """Keep pictures of a page: light, dark and narrow."""
     PICTURES.mkdir(parents=True, exist_ok=True)
     for look in ("light", "dark"):
-        page.emulate_media(color_scheme=look)  # type: ignore[arg-type]
+        page.emulate_media(color_scheme=look)
         page.wait_for_timeout(300)
         page.screenshot(path=PICTURES / f"{name}-{look}.png", full_page=True)
     page.emulate_media(color_scheme="light")

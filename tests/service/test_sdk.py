@@ -44,8 +44,11 @@ def test_an_admin_runs_a_campaign(service: Service, tmp_path: Path) -> None:
         made = client.new_token("read", label="wall")
         assert [row.label for row in client.tokens()][-1] == "wall"
         client.revoke_token(made["id"])
-        with pytest.raises(errors.ServiceError, match="expired or revoked") as refused:
-            fp.Client(service.at, made["token"], retries=0).status("c")
+        with (
+            fp.Client(service.at, made["token"], retries=0) as gone,
+            pytest.raises(errors.ServiceError, match="expired or revoked") as refused,
+        ):
+            gone.status("c")
         assert refused.value.status == 401
         assert client.stop("c", "done").why == "done"
         with pytest.raises(errors.WrongMoment):
@@ -72,8 +75,13 @@ def test_an_agent_asks_acts_and_tells(service: Service) -> None:
                 me.tell("A", 0.5, event=3)
             assert gap.value.expected == 1
             pulled: list[str] = []
+
+            def pull(arm: str) -> float:
+                pulled.append(arm)
+                return float(arm == "A")
+
             for _ in range(4):
-                me.act(lambda arm: float(bool(pulled.append(arm)) or arm == "A"))
+                me.act(pull)
             assert sum(me.me()["pulls"]) == 6
             assert set(pulled) == {"A", "B"}
 

@@ -42,7 +42,7 @@ def test_a_running_service_makes_tokens_over_http_and_ends_gracefully(tmp_path: 
     try:
         busy = run("token", "list", "--store", store)
         assert (busy.returncode, "open in another process" in busy.stderr) == (2, True)
-        body = {"name": "c", "arms": 2, "agents": ["ann"], "price": "1 EUR"}
+        body = {"name": "c", "arms": 2, "agents": ["ann"], "price": "1 EUR", "horizon": 9}
         process.ask(admin, "POST", "/campaigns", body)
         where = ["--server", process.address]
         token = run("token", "new", *where, "--campaign", "c", "--agent", "ann", FREEPULL_TOKEN=admin).stdout.strip()

@@ -161,10 +161,9 @@ class Access:
         return found
 
     def _stored(self, token: str) -> Visitor | None:
-        _, _, rest = token.partition("_")
-        id, _, secret = rest.partition("_")
+        prefix, id, secret = (*token.split("_", 2), "", "")[:3]
         digest, row = self._tokens.get(id, (b"", None))
-        if not hmac.compare_digest(digest, _digest(secret)) or row is None or row.revoked is not None:
+        if prefix != "fp" or not hmac.compare_digest(digest, _digest(secret)) or row is None or row.revoked is not None:
             return None
         if row.expires is not None and row.expires.timestamp() <= time.time():
             return None

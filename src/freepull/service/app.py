@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import logging
+import traceback
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
@@ -21,8 +21,9 @@ from freepull.service.gate import Gate, Limits
 from freepull.service.house import House
 from freepull.service.metrics import Metrics
 from freepull.service.pages import PAGES
+from freepull.service.problems import described
 from freepull.service.rates import Rates
-from freepull.service.routes import agents, campaigns, tables, tokens, watch
+from freepull.service.routes import agents, campaigns, files, tables, tokens, watch
 from freepull.version import __version__
 
 Asked = Request[Any, Any, Any]
@@ -39,18 +40,18 @@ def build(url: str, limits: Limits | None = None, log: Log = lambda *_, **__: No
         async with house:
             yield
 
-    @get("/healthz", include_in_schema=False, media_type=MediaType.TEXT)
+    @get("/healthz", media_type=MediaType.TEXT, tags=["health"])
     async def healthz() -> str:
         """Say that this process runs."""
         return "ok\n"
 
-    @get("/readyz", include_in_schema=False, media_type=MediaType.TEXT)
+    @get("/readyz", media_type=MediaType.TEXT, tags=["health"], responses=described(503))
     async def readyz() -> str:
         """Say whether this process can serve."""
         await house.ready()
         return "ready\n"
 
-    @get("/metrics", include_in_schema=False, media_type=MediaType.TEXT)
+    @get("/metrics", media_type=MediaType.TEXT, tags=["health"])
     async def counters() -> str:
         """Return counters for Prometheus."""
         return metrics.text(house, gate.waiting)
@@ -62,11 +63,18 @@ def build(url: str, limits: Limits | None = None, log: Log = lambda *_, **__: No
 
     def unexpected(request: Asked, error: Exception) -> Response[bytes]:
         """Say nothing of the inside, but log it."""
-        log("error", error=f"{type(error).__name__}: {error}"[:500])
-        logging.getLogger("freepull").exception("unexpected", exc_info=error)
+        where = [f"{it.filename.rpartition('/')[2]}:{it.lineno}" for it in traceback.extract_tb(error.__traceback__)]
+        log("error", error=f"{type(error).__name__}: {error}"[:500], where=where[-8:])
         return _problem(problems.make(500, "something went wrong inside.", "Tell whoever runs the service."), error)
 
-    handlers = [module.HANDLERS for module in (campaigns, agents, tables, tokens, watch)]
+    def known(request: Asked, error: FreepullError) -> Response[bytes]:
+        """Say what is wrong; what is wrong with the store is said in full only in the log."""
+        found = problems.problem(error)
+        if found.status >= 500 and not isinstance(error, problems.Refused):
+            log("error", error=str(error))
+        return _problem(found, error)
+
+    handlers = [module.HANDLERS for module in (campaigns, agents, tables, files, tokens, watch)]
     app = Litestar(
         route_handlers=[
             Router("/v1", route_handlers=[it for group in handlers for it in group]),
@@ -74,7 +82,7 @@ def build(url: str, limits: Limits | None = None, log: Log = lambda *_, **__: No
         ],
         state=State({"house": house, "metrics": metrics, "rates": Rates(limits.agent_rate)}),
         lifespan=[open_house],
-        exception_handlers={FreepullError: _known, HTTPException: _http, Exception: unexpected},
+        exception_handlers={FreepullError: known, HTTPException: _http, Exception: unexpected},
         openapi_config=OpenAPIConfig(
             title="freepull",
             version=__version__,
@@ -89,10 +97,6 @@ def build(url: str, limits: Limits | None = None, log: Log = lambda *_, **__: No
     )
     gate = Gate(app, house, limits, metrics, log)
     return gate
-
-
-def _known(request: Asked, error: FreepullError) -> Response[bytes]:
-    return _problem(problems.problem(error), error)
 
 
 def _http(request: Asked, error: HTTPException) -> Response[bytes]:

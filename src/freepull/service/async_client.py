@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import Any, Self, TypeVar
 
 from freepull.errors import FreepullError
@@ -16,7 +17,7 @@ Reply = TypeVar("Reply")
 
 
 class AsyncClient:
-    """A `Client` whose methods are awaited; files are the blocking one's affair."""
+    """A `Client` whose methods are awaited."""
 
     def __init__(
         self, url: str, token: str, *, retries: int = 8, seconds: float = sending.SECONDS, http: Any = None
@@ -86,6 +87,10 @@ class AsyncClient:
         """Note that an agent has left."""
         return await self.send(calls.change(campaign, "agents", agent, "leave"))
 
+    async def erase_name(self, campaign: str, agent: str) -> None:
+        """Erase an agent's name for good; the log knows its number only."""
+        await self.send(calls.nothing("DELETE", calls.place(campaign, "agents", agent, "name")))
+
     async def withdraw(self, campaign: str, arm: str) -> Status:
         """Take an arm out."""
         return await self.send(calls.change(campaign, "arms", arm, "withdraw"))
@@ -94,9 +99,9 @@ class AsyncClient:
         """Say which arm, and what that rests on."""
         return await self.send(calls.verdict(campaign))
 
-    async def agents(self, campaign: str) -> list[dict[str, Any]]:
-        """Return the first thousand agents."""
-        return await self.send(calls.rows(calls.place(campaign, "agents")))
+    async def agents(self, campaign: str, after: int = -1) -> list[dict[str, Any]]:
+        """Return agents as they stand, at most a thousand from behind a number on."""
+        return await self.send(calls.agents(campaign, after))
 
     async def ledger(self, campaign: str, after: int = 0) -> list[LedgerEntry]:
         """Return what was paid, at most a thousand entries from behind one on."""
@@ -106,9 +111,9 @@ class AsyncClient:
         """Return offers, at most a thousand from behind one on."""
         return await self.send(calls.offers(campaign, after))
 
-    async def bans(self, campaign: str) -> list[BanRow]:
-        """Return bans."""
-        return await self.send(calls.bans(campaign))
+    async def bans(self, campaign: str, after: int = 0) -> list[BanRow]:
+        """Return bans, at most a thousand from behind one on."""
+        return await self.send(calls.bans(campaign, after))
 
     async def audit(self, campaign: str, after: int = -1) -> list[AuditEntry]:
         """Return who did what, at most a thousand entries from behind an event on."""
@@ -142,6 +147,16 @@ class AsyncClient:
     async def revoke_agent(self, campaign: str, agent: str) -> None:
         """End all tokens of an agent."""
         await self.send(calls.nothing("POST", calls.place(campaign, "agents", agent, "revoke")))
+
+    async def import_file(self, campaign: str, path: str | Path) -> int:
+        """Tell the observations of a .csv or .parquet file; safe to repeat."""
+        return (await self.send(calls.import_file(campaign, Path(path))))["observations"]
+
+    async def export(self, campaign: str, path: str | Path, what: str = "observations") -> None:
+        """Write observations or the ledger to a .parquet or .csv file."""
+        target = Path(path)
+        content = await self.send(calls.export(campaign, what, target))
+        target.write_bytes(content)
 
     async def close(self) -> None:
         """Close the connections."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Generic, TypeVar
 from urllib.parse import quote as quote
 
@@ -17,6 +18,7 @@ from freepull.principal import Principal
 from freepull.service import sending
 
 Reply = TypeVar("Reply")
+KINDS = {".csv": "text/csv", ".parquet": "application/vnd.apache.parquet"}
 
 
 @dataclass(frozen=True)
@@ -27,12 +29,16 @@ class Call(Generic[Reply]):
     path: str
     reply: Any
     body: Any = None
+    """Sent as JSON; bytes are sent as they are."""
+    kind: str = "application/json"
     query: tuple[tuple[str, Any], ...] = ()
     keyed: bool = False
     """Whether it takes an Idempotency-Key, which makes it safe to repeat."""
 
     def read(self, content: bytes) -> Reply:
         """Read the reply."""
+        if self.reply is bytes:
+            return content  # type: ignore[return-value]
         found: Reply = msgspec.json.decode(content or b"null", type=self.reply)
         return found
 
@@ -79,9 +85,14 @@ def audit(campaign: str, after: int) -> Call[list[AuditEntry]]:
     return Call("GET", place(campaign, "audit"), list[AuditEntry], query=(("after", after),))
 
 
-def bans(campaign: str) -> Call[list[BanRow]]:
+def bans(campaign: str, after: int) -> Call[list[BanRow]]:
     """Return bans."""
-    return Call("GET", place(campaign, "bans"), list[BanRow])
+    return Call("GET", place(campaign, "bans"), list[BanRow], query=(("after", after),))
+
+
+def agents(campaign: str, after: int) -> Call[list[dict[str, Any]]]:
+    """Return agents."""
+    return Call("GET", place(campaign, "agents"), list[dict[str, Any]], query=(("after", after),))
 
 
 def rows(path: str) -> Call[list[dict[str, Any]]]:
@@ -104,6 +115,17 @@ def agent_tokens(campaign: str, agents: Sequence[str | int], lasts: str) -> Call
     """Make agents' tokens."""
     body = {"agents": list(agents), "lasts": lasts}
     return Call("POST", place(campaign, "tokens"), dict[str, list[dict[str, str]]], body)
+
+
+def import_file(campaign: str, path: Path) -> Call[dict[str, int]]:
+    """Tell the observations of a file."""
+    kind, query = KINDS.get(path.suffix, "application/octet-stream"), (("name", path.stem),)
+    return Call("POST", place(campaign, "imports"), dict[str, int], path.read_bytes(), kind, query, keyed=True)
+
+
+def export(campaign: str, what: str, path: Path) -> Call[bytes]:
+    """Return observations or the ledger as a file."""
+    return Call("GET", place(campaign, "exports", what + path.suffix), bytes)
 
 
 def nothing(method: str, path: str) -> Call[None]:

@@ -14,7 +14,6 @@ from freepull.service import calls, sending
 from freepull.service.calls import Call
 
 Reply = TypeVar("Reply")
-KINDS = {".csv": "text/csv", ".parquet": "application/vnd.apache.parquet"}
 
 
 class Client:
@@ -95,6 +94,10 @@ class Client:
         """Note that an agent has left."""
         return self.send(calls.change(campaign, "agents", agent, "leave"))
 
+    def erase_name(self, campaign: str, agent: str) -> None:
+        """Erase an agent's name for good; the log knows its number only."""
+        self.send(calls.nothing("DELETE", calls.place(campaign, "agents", agent, "name")))
+
     def withdraw(self, campaign: str, arm: str) -> Status:
         """Take an arm out."""
         return self.send(calls.change(campaign, "arms", arm, "withdraw"))
@@ -103,9 +106,9 @@ class Client:
         """Say which arm, and what that rests on."""
         return self.send(calls.verdict(campaign))
 
-    def agents(self, campaign: str) -> list[dict[str, Any]]:
-        """Return the first thousand agents."""
-        return self.send(calls.rows(calls.place(campaign, "agents")))
+    def agents(self, campaign: str, after: int = -1) -> list[dict[str, Any]]:
+        """Return agents as they stand, at most a thousand from behind a number on."""
+        return self.send(calls.agents(campaign, after))
 
     def ledger(self, campaign: str, after: int = 0) -> list[LedgerEntry]:
         """Return what was paid, at most a thousand entries from behind one on."""
@@ -115,9 +118,9 @@ class Client:
         """Return offers, at most a thousand from behind one on."""
         return self.send(calls.offers(campaign, after))
 
-    def bans(self, campaign: str) -> list[BanRow]:
-        """Return bans."""
-        return self.send(calls.bans(campaign))
+    def bans(self, campaign: str, after: int = 0) -> list[BanRow]:
+        """Return bans, at most a thousand from behind one on."""
+        return self.send(calls.bans(campaign, after))
 
     def audit(self, campaign: str, after: int = -1) -> list[AuditEntry]:
         """Return who did what, at most a thousand entries from behind an event on."""
@@ -152,26 +155,13 @@ class Client:
 
     def import_file(self, campaign: str, path: str | Path) -> int:
         """Tell the observations of a .csv or .parquet file; safe to repeat."""
-        source = Path(path)
-        headers = {"authorization": f"Bearer {self._token}", "content-type": KINDS.get(source.suffix, "")}
-        found = self._http.post(
-            self.url + calls.place(campaign, "imports"),
-            params={"name": source.stem},
-            content=source.read_bytes(),
-            headers=headers,
-        )
-        if found.status_code >= 400:
-            raise sending.error_of(found.json())
-        return int(found.json()["observations"])
+        return self.send(calls.import_file(campaign, Path(path)))["observations"]
 
     def export(self, campaign: str, path: str | Path, what: str = "observations") -> None:
         """Write observations or the ledger to a .parquet or .csv file."""
         target = Path(path)
-        place = calls.place(campaign, "exports", what + target.suffix)
-        found = self._http.get(self.url + place, headers={"authorization": f"Bearer {self._token}"})
-        if found.status_code >= 400:
-            raise sending.error_of(found.json())
-        target.write_bytes(found.content)
+        content = self.send(calls.export(campaign, what, target))
+        target.write_bytes(content)
 
     def close(self) -> None:
         """Close the connections."""

@@ -20,8 +20,7 @@ def needs(
 
     async def guard(connection: ASGIConnection[Any, Any, Any, Any], _: BaseRouteHandler) -> None:
         app = connection.app.state
-        visitor = app.house.access.visitor(connection.headers.get("authorization"))
-        connection.scope["state"]["visitor"] = visitor
+        visitor = visitor_of(connection)
         campaign = connection.path_params.get("campaign", "")
         if visitor.agent is not None:
             if "agent" not in scopes:
@@ -39,6 +38,6 @@ def needs(
 
 
 def visitor_of(connection: Any) -> Visitor:
-    """Return who asks; a guard has let them pass."""
+    """Return who asks, as the gate has found."""
     visitor: Visitor = connection.scope["state"]["visitor"]
     return visitor

@@ -17,6 +17,8 @@ from freepull.live.status import status_of
 
 MOST = 400
 """So many points are kept; every other one is dropped when there are more."""
+GAP = 20
+"""So many points, or a twentieth of the log, may be missing while nobody watches."""
 LARGE = 1_000_000
 """With more streams than this the log is not read a second time for the sake of a chart."""
 
@@ -64,8 +66,11 @@ class History:
         self._loaded = False
 
     def add(self, status: Status) -> None:
-        """Add a point, if enough has happened since the last one."""
-        if not self._points or status.events >= self._points[-1].events + self._apart:
+        """Add a point, if enough has happened since the last one; if too much has, the log must be read again."""
+        last = self._points[-1].events if self._points else 0
+        if status.events > last + max(GAP * self._apart, status.events // 20):
+            self._loaded = False
+        if not self._points or status.events >= last + self._apart:
             self._points.append(point(status))
             self._thin()
 

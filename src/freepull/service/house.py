@@ -9,6 +9,7 @@ from typing import Any
 
 from freepull.errors import CampaignBusy, CampaignExists, Corrupt, Fenced, FreepullError, NewerVersion, StoreError
 from freepull.live import AsyncCampaign
+from freepull.live.core import owner
 from freepull.service.access import Access
 from freepull.service.history import History
 from freepull.service.problems import Refused
@@ -17,6 +18,7 @@ from freepull.service.viewers import Viewers
 LOOKING = 1.0
 """Seconds between two looks for campaigns without an owner, and for tokens that were revoked elsewhere."""
 FREE = "SELECT name FROM campaigns WHERE lease_until <= {now}"
+OWNER = "SELECT owner, lease_until > {now} FROM campaigns WHERE name = ?"
 
 
 class Open:
@@ -71,8 +73,8 @@ class House:
             try:
                 await asyncio.to_thread(self.access.refresh)
                 await self._look()
-            except FreepullError as error:
-                self.log("store", error=str(error))
+            except Exception as error:  # whatever it is, looking must go on
+                self.log("store", error=f"{type(error).__name__}: {error}"[:500])
 
     async def _look(self) -> None:
         """Open every campaign that nobody has."""
@@ -98,6 +100,7 @@ class House:
                 return found
             if self.closing.is_set():
                 raise Refused(503, "this process is ending.", "Try again; another one takes over.")
+            await asyncio.to_thread(self._check_owner, name)
             try:
                 opened = await AsyncCampaign.open(self.url, name)
             except (Corrupt, NewerVersion) as error:
@@ -106,6 +109,16 @@ class House:
                 raise
             self.log("opened", campaign=name)
             return self._keep(opened)
+
+    def _check_owner(self, name: str) -> None:
+        """Raise if there is no such campaign or another process has it; that is asked often, and must cost little."""
+        store = self.access.store
+        rows = store.query(OWNER.format(**store.words), (name,))
+        if not rows:
+            raise store.unknown(name)
+        theirs, held = rows[0]
+        if held and theirs != owner():
+            raise CampaignBusy(f"campaign {name!r} is held by {theirs}.", str(theirs))
 
     async def create(self, **settings: Any) -> Open:
         """Make a campaign."""

@@ -70,6 +70,16 @@ _KINDS: tuple[tuple[type[FreepullError], int, str], ...] = (
     (errors.InvalidInput, 422, "Change what the sentence names."),
     (FreepullError, 422, "Change what the sentence names."),
 )
+_OUTSIDE: tuple[tuple[type[FreepullError], str], ...] = (
+    (errors.UnknownCampaign, "there is no campaign of this name."),
+    (errors.CampaignExists, "there is a campaign of this name already."),
+    (errors.CampaignBusy, "another process has the campaign."),
+    (errors.Overloaded, "too many requests are waiting."),
+    (errors.NewerVersion, "the campaign was written by a newer freepull."),
+    (errors.Corrupt, "the campaign is damaged, and was not opened."),
+    (errors.StoreError, "the store failed."),
+)
+"""What is said of these to the outside: their own sentences name files and databases, and belong into the log."""
 
 
 def problem(error: FreepullError) -> Problem:
@@ -77,7 +87,8 @@ def problem(error: FreepullError) -> Problem:
     if isinstance(error, Refused):
         return make(error.status, str(error), error.remedy)
     status, remedy = next((status, remedy) for kind, status, remedy in _KINDS if isinstance(error, kind))
-    found = make(status, str(error), remedy)
+    detail = next((words for kind, words in _OUTSIDE if isinstance(error, kind)), str(error))
+    found = make(status, detail, remedy)
     found.type = f"/problems/{type(error).__name__}"
     if isinstance(error, errors.EventGap):
         found.expected = error.expected

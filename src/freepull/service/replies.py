@@ -100,6 +100,22 @@ class MadeToken(msgspec.Struct):
     expires: datetime | None
 
 
+class Snapshot(msgspec.Struct):
+    """After how many events of the log it was taken."""
+
+    events: int
+
+
+class Mine(msgspec.Struct):
+    """What a token is good for."""
+
+    id: str
+    scope: str
+    """admin, read or gateway."""
+    campaign: str
+    """The only campaign it is for; empty: all."""
+
+
 class Imported(msgspec.Struct):
     """How many rows a file had."""
 

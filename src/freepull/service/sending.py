@@ -44,8 +44,8 @@ class Attempt:
             headers["idempotency-key"] = uuid.uuid4().hex
         content = None
         if call.body is not None:
-            headers["content-type"] = "application/json"
-            content = msgspec.json.encode(call.body)
+            headers["content-type"] = call.kind
+            content = call.body if isinstance(call.body, bytes) else msgspec.json.encode(call.body)
         self.options: dict[str, Any] = {"headers": headers, "content": content, "params": dict(call.query) or None}
 
     def arguments(self) -> tuple[str, str]:

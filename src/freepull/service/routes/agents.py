@@ -11,8 +11,9 @@ from litestar.params import Body as In
 from freepull.live.desk import Desk
 from freepull.service.bodies import Batch, Pull, Strict
 from freepull.service.guards import needs, visitor_of
+from freepull.service.problems import described
 from freepull.service.replies import BatchReply, Me, OfferReply, ToldReply, told_reply
-from freepull.service.routes.common import ACT, BEARER, WRITE, Asked, InPath, by, find
+from freepull.service.routes.common import ACT, BEARER, READ, WRITE, Asked, InPath, by, find
 
 OWN: dict[str, Any] = {"guards": [needs("agent")], "responses": ACT, "security": BEARER, "return_dto": None}
 
@@ -39,7 +40,7 @@ async def observe(request: Asked, campaign: InPath, data: Annotated[Pull, In()])
     return told_reply(told)
 
 
-@get("/campaigns/{campaign:str}/me", tags=["agents"], **OWN)
+@get("/campaigns/{campaign:str}/me", tags=["agents"], **{**OWN, "responses": READ | described(429)})
 async def me(request: Asked, campaign: InPath) -> Me:
     """What I may know: the campaign's status, my pulls, my open offer."""
     found = await find(request, campaign)

@@ -6,14 +6,15 @@ import warnings
 from typing import Annotated, Any
 
 import msgspec
-from litestar import get, patch, post
+from litestar import delete, get, patch, post
 from litestar.params import Body as In
 
 from freepull.live.replies import Status
 from freepull.service.bodies import Budget, NewAgents, NewCampaign, Stop, Strict
 from freepull.service.guards import needs, visitor_of
+from freepull.service.operations import Keyed
 from freepull.service.principals import read_principal
-from freepull.service.replies import CampaignRow, Enrolled
+from freepull.service.replies import CampaignRow, Enrolled, Snapshot
 from freepull.service.routes.common import (
     ADMIN,
     BEARER,
@@ -30,6 +31,7 @@ from freepull.service.routes.common import (
 )
 
 CHANGE: dict[str, Any] = {"guards": [needs(*ADMIN)], "responses": WRITE, "security": BEARER, "return_dto": None}
+POST = CHANGE | {"operation_class": Keyed}
 
 
 @get("/campaigns", guards=[needs(*READER, lists=True)], responses=READ, security=BEARER, tags=["campaigns"])
@@ -46,7 +48,7 @@ async def campaigns(request: Asked) -> list[CampaignRow]:
     return rows
 
 
-@post("/campaigns", dto=Strict[NewCampaign], tags=["campaigns"], **CHANGE)
+@post("/campaigns", dto=Strict[NewCampaign], tags=["campaigns"], **POST)
 async def create(request: Asked, data: Annotated[NewCampaign, In()]) -> Status:
     """Make a campaign; agents can enrol until it starts."""
     settings = msgspec.structs.asdict(data)
@@ -63,7 +65,7 @@ async def status(request: Asked, campaign: InPath) -> Status:
     return await (await find(request, campaign)).campaign.status()
 
 
-@post("/campaigns/{campaign:str}/start", status_code=200, tags=["campaigns"], **CHANGE)
+@post("/campaigns/{campaign:str}/start", status_code=200, tags=["campaigns"], **POST)
 async def start(request: Asked, campaign: InPath) -> Status:
     """Close the panel and begin."""
     found = (await find(request, campaign)).campaign
@@ -71,7 +73,7 @@ async def start(request: Asked, campaign: InPath) -> Status:
     return await found.status()
 
 
-@post("/campaigns/{campaign:str}/pause", status_code=200, tags=["campaigns"], **CHANGE)
+@post("/campaigns/{campaign:str}/pause", status_code=200, tags=["campaigns"], **POST)
 async def pause(request: Asked, campaign: InPath) -> Status:
     """Make no offers until it is resumed; pulls still count."""
     found = (await find(request, campaign)).campaign
@@ -79,7 +81,7 @@ async def pause(request: Asked, campaign: InPath) -> Status:
     return await found.status()
 
 
-@post("/campaigns/{campaign:str}/resume", status_code=200, tags=["campaigns"], **CHANGE)
+@post("/campaigns/{campaign:str}/resume", status_code=200, tags=["campaigns"], **POST)
 async def resume(request: Asked, campaign: InPath) -> Status:
     """Make offers again."""
     found = (await find(request, campaign)).campaign
@@ -87,7 +89,7 @@ async def resume(request: Asked, campaign: InPath) -> Status:
     return await found.status()
 
 
-@post("/campaigns/{campaign:str}/stop", status_code=200, dto=Strict[Stop], tags=["campaigns"], **CHANGE)
+@post("/campaigns/{campaign:str}/stop", status_code=200, dto=Strict[Stop], tags=["campaigns"], **POST)
 async def stop(request: Asked, campaign: InPath, data: Annotated[Stop, In()]) -> Status:
     """End a campaign for good."""
     found = (await find(request, campaign)).campaign
@@ -103,14 +105,14 @@ async def budget(request: Asked, campaign: InPath, data: Annotated[Budget, In()]
     return await found.status()
 
 
-@post("/campaigns/{campaign:str}/agents", dto=Strict[NewAgents], tags=["agents"], **CHANGE)
+@post("/campaigns/{campaign:str}/agents", dto=Strict[NewAgents], tags=["agents"], **POST)
 async def enrol(request: Asked, campaign: InPath, data: Annotated[NewAgents, In()]) -> Enrolled:
     """Add agents; from the start on they are late joiners."""
     found = (await find(request, campaign)).campaign
     return Enrolled(await found.add_agents(data.agents, data.weights, by(request)))
 
 
-@post("/campaigns/{campaign:str}/agents/{agent:str}/unban", status_code=200, tags=["agents"], **CHANGE)
+@post("/campaigns/{campaign:str}/agents/{agent:str}/unban", status_code=200, tags=["agents"], **POST)
 async def unban(request: Asked, campaign: InPath, agent: InPath) -> Status:
     """End an agent's ban."""
     found = await find(request, campaign)
@@ -118,7 +120,7 @@ async def unban(request: Asked, campaign: InPath, agent: InPath) -> Status:
     return await found.campaign.status()
 
 
-@post("/campaigns/{campaign:str}/agents/{agent:str}/leave", status_code=200, tags=["agents"], **CHANGE)
+@post("/campaigns/{campaign:str}/agents/{agent:str}/leave", status_code=200, tags=["agents"], **POST)
 async def leave(request: Asked, campaign: InPath, agent: InPath) -> Status:
     """Note that an agent has left."""
     found = await find(request, campaign)
@@ -126,7 +128,7 @@ async def leave(request: Asked, campaign: InPath, agent: InPath) -> Status:
     return await found.campaign.status()
 
 
-@post("/campaigns/{campaign:str}/arms/{arm:str}/withdraw", status_code=200, tags=["campaigns"], **CHANGE)
+@post("/campaigns/{campaign:str}/arms/{arm:str}/withdraw", status_code=200, tags=["campaigns"], **POST)
 async def withdraw(request: Asked, campaign: InPath, arm: InPath) -> Status:
     """Take an arm out, if that was provided for."""
     found = await find(request, campaign)
@@ -134,6 +136,20 @@ async def withdraw(request: Asked, campaign: InPath, arm: InPath) -> Status:
     return await found.campaign.status()
 
 
+@delete("/campaigns/{campaign:str}/agents/{agent:str}/name", tags=["agents"], **CHANGE)
+async def erase_name(request: Asked, campaign: InPath, agent: InPath) -> None:
+    """Erase an agent's name for good; the log and the tables know its number only."""
+    found = await find(request, campaign)
+    await found.campaign.erase_names([agent_number(found, agent)], by(request))
+
+
+@post("/campaigns/{campaign:str}/snapshot", status_code=200, tags=["campaigns"], **POST)
+async def snapshot(request: Asked, campaign: InPath) -> Snapshot:
+    """Take a snapshot, so that the next start is faster; answered when it is stored."""
+    return Snapshot(await (await find(request, campaign)).campaign.snapshot())
+
+
 HANDLERS = [
     *(campaigns, create, status, start, pause, resume, stop, budget, enrol, unban, leave, withdraw),
+    *(erase_name, snapshot),
 ]

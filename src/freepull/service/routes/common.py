@@ -22,6 +22,9 @@ PAGE = 1000
 InPath = FromPath[str]
 Only = Annotated[bool, QueryParameter(description="Only the open ones.")]
 After = Annotated[int, QueryParameter(ge=-1, lt=1 << 62, description="Only what comes behind this one.")]
+Last = Annotated[
+    int | None, QueryParameter(ge=1, le=PAGE, description="Only the last so many, still the oldest first.")
+]
 Limit = Annotated[int, QueryParameter(ge=1, le=PAGE, description="At most so many.")]
 
 

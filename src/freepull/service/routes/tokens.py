@@ -9,12 +9,12 @@ from litestar import delete, get, post
 from litestar.params import Body as In
 
 from freepull.errors import UnknownName
-from freepull.service.access import TokenRow
+from freepull.service.access import SCOPES, TokenRow
 from freepull.service.bodies import NewAgentTokens, NewToken, Strict
-from freepull.service.guards import needs
+from freepull.service.guards import needs, visitor_of
 from freepull.service.problems import Refused
-from freepull.service.replies import AgentToken, AgentTokens, MadeToken
-from freepull.service.routes.common import ADMIN, BEARER, WRITE, Asked, InPath, agent_number, find, house_of
+from freepull.service.replies import AgentToken, AgentTokens, MadeToken, Mine
+from freepull.service.routes.common import ADMIN, BEARER, READ, WRITE, Asked, InPath, agent_number, find, house_of
 
 CHANGE: dict[str, Any] = {
     "guards": [needs(*ADMIN)],
@@ -25,7 +25,14 @@ CHANGE: dict[str, Any] = {
 }
 
 
-@get("/tokens", **CHANGE)
+@get("/token", guards=[needs(*SCOPES, lists=True)], responses=READ, security=BEARER, tags=["tokens"])
+async def token(request: Asked) -> Mine:
+    """Say what the token that is sent is good for."""
+    visitor = visitor_of(request)
+    return Mine(visitor.id, visitor.scope, visitor.campaign)
+
+
+@get("/tokens", **{**CHANGE, "responses": READ})
 async def tokens(request: Asked) -> list[TokenRow]:
     """List tokens, without their secrets."""
     return house_of(request).access.rows()
@@ -64,4 +71,4 @@ async def revoke_agent(request: Asked, campaign: InPath, agent: InPath) -> None:
     await asyncio.to_thread(house_of(request).access.revoke_agent, campaign, number)
 
 
-HANDLERS = [tokens, new_token, revoke, agent_tokens, revoke_agent]
+HANDLERS = [token, tokens, new_token, revoke, agent_tokens, revoke_agent]

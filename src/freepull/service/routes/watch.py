@@ -16,6 +16,7 @@ from freepull.live.desk import Desk
 from freepull.service import viewers
 from freepull.service.guards import needs
 from freepull.service.history import Point
+from freepull.service.operations import Resumable
 from freepull.service.problems import Refused
 from freepull.service.routes.common import BEARER, READ, READER, After, Asked, InPath, find, house_of
 
@@ -45,6 +46,7 @@ class Pulls(msgspec.Struct):
     responses=READ | {200: EVENTS},
     security=BEARER,
     tags=["watch"],
+    operation_class=Resumable,
 )
 async def stream(request: Asked, campaign: InPath, after: After = -1) -> Stream:
     """Server-sent events: `status` as things stand, `audit` for what was done; ids are places in the log.
