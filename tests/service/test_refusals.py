@@ -24,7 +24,19 @@ ADMIN_ROUTES: list[tuple[str, str, Any]] = [
     ("POST", "{c}/agents", {"agents": ["eve"]}),
     *(
         ("GET", f"{{c}}/{table}", None)
-        for table in ("arms", "agents", "offers", "ledger", "bans", "audit", "verdict", "history", "pulls", "stream")
+        for table in (
+            "arms",
+            "agents",
+            "offers",
+            "ledger",
+            "bans",
+            "audit",
+            "verdict",
+            "history",
+            "pulls",
+            "margins",
+            "stream",
+        )
     ),
     ("POST", "{c}/imports", None),
     ("GET", "{c}/exports/ledger.csv", None),

@@ -1,4 +1,4 @@
-"""The dashboard's files: one page, one script, one style, and plotly from the installed package."""
+"""The dashboard's files: one page, its scripts and style, and plotly from the installed package."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ PAGES = [
     _page("/dashboard.css", HERE, "dashboard.css", "text/css; charset=utf-8", FRESH),
     *(
         _page(f"/{name}", HERE, name, "text/javascript; charset=utf-8", FRESH)
-        for name in ("dashboard.js", "charts.js", "tables.js", "stream.js")
+        for name in sorted(file.name for file in files(HERE).iterdir() if file.name.endswith(".js"))
     ),
     _page("/icon.svg", HERE, "icon.svg", "image/svg+xml", DAY),
     _page("/plotly.js", "plotly.package_data", "plotly.min.js", "text/javascript; charset=utf-8", DAY),

@@ -1,31 +1,35 @@
 // The page: log in, choose a campaign, follow it. Figures come from the API alone; nothing is computed twice.
 import * as charts from "./charts.js";
+import { ground, header } from "./header.js";
 import { ask, watch } from "./stream.js";
 import * as tables from "./tables.js";
-import { count, element, figure, money } from "./tables.js";
+import { element } from "./words.js";
 
 const $ = (id) => document.getElementById(id);
-const SLOW = 3000;
-const STALE = 20000;
+const SLOW = 3000, STALE = 20000, ROWS = 200;
+const EMPTY = { audit: [], history: [], pulls: { quantiles: [], names: [], pulls: [], agents: 0 }, margins: null };
 let token = sessionStorage.getItem("token"), chosen = null, leave = null, data = null, admin = false;
 let looked = 0, looking = false, heard = 0;
 
 const path = () => `/campaigns/${encodeURIComponent(chosen)}`;
 
 async function enter(given) {
-  const rows = await ask(given, "/campaigns");
+  const [mine, rows] = await Promise.all([ask(given, "/token"), ask(given, "/campaigns")]);
   token = given;
   sessionStorage.setItem("token", token);
-  admin = await ask(token, "/tokens").then(() => true, (error) => error.message.includes("one campaign"));
+  admin = mine.scope === "admin";
   $("login").hidden = true;
-  $("logout").hidden = false;
-  $("choose").hidden = false;
+  for (const id of ["live", "logout", "choose"]) $(id).hidden = false;
   $("campaign").replaceChildren(...rows.map((row) => {
     const option = element("option", row.name);
     option.value = row.name;
     return option;
   }));
-  if (!rows.length) { say("There is no campaign yet: make one with freepull campaign new or POST /v1/campaigns."); return; }
+  if (!rows.length) {
+    $("choose").hidden = $("live").hidden = true;
+    $("none").hidden = false;
+    return;
+  }
   const wanted = decodeURIComponent(location.hash.slice(1));
   follow(rows.some((row) => row.name === wanted) ? wanted : rows[0].name);
 }
@@ -34,6 +38,7 @@ function follow(name) {
   leave?.();
   chosen = name;
   data = null;
+  looked = 0;
   $("campaign").value = name;
   history.replaceState(null, "", `#${encodeURIComponent(name)}`);
   leave = watch(token, path(), {
@@ -49,6 +54,7 @@ function follow(name) {
 function show(state) {
   $("live").dataset.state = state;
   $("live").textContent = { on: "live", off: "not connected, trying again", stale: "no news for a while" }[state];
+  $("view").classList.toggle("stale", state !== "on");
 }
 
 function say(text) {
@@ -58,33 +64,34 @@ function say(text) {
 
 async function update(status) {
   if (status.name !== chosen) return;
-  data = { ...(data ?? { audit: [], history: [], pulls: { quantiles: [], names: [], pulls: [], agents: 0 } }), status };
-  header(status);
+  data = { ...(data ?? EMPTY), status };
+  header(status, admin);
   tables.fill("arms", status.arms);
   $("view").hidden = false;
   if (!looking && Date.now() - looked > SLOW) await look(status.name);
 }
 
-// What is more to fetch than a status is fetched every other second at most.
+// What is more to fetch than a status is fetched every few seconds at most.
 async function look(name) {
   looking = true;
   try {
-    const base = path(), from = Math.max(0, data.status.paid - 200);
-    const wants = ["/history", "/pulls", "/verdict", "/offers?open_only=true&limit=200", `/ledger?after=${from}`, "/bans?limit=200", `/audit?after=${data.audit.at(-1)?.event ?? -1}`];
-    const [past, pulls, verdict, offers, ledger, bans, audit] = await Promise.all(wants.map((it) => ask(token, base + it).catch((error) => {
-      if (error.status === 409) return null;
+    const { events } = data.status;
+    const wants = ["/history", "/pulls", "/margins", "/verdict", `/offers?open_only=true&limit=${ROWS}`, `/ledger?last=${ROWS}`, `/bans?last=${ROWS}`, `/audit?last=${ROWS}`];
+    const found = await Promise.all(wants.map((it) => ask(token, path() + it).catch((error) => {
+      if (error.status === 409) return null; // there is no verdict before the start
       throw error;
     })));
     if (name !== chosen) return;
-    data = { ...data, history: past, pulls, offers, audit: [...data.audit, ...audit].slice(-200) };
+    const [past, pulls, margins, verdict, offers, ledger, bans, audit] = found;
+    data = { ...data, history: past, pulls, margins, offers, audit };
     if (verdict) ground(verdict);
     charts.draw(data);
     tables.fill("offers", offers);
     tables.fill("ledger", ledger.reverse());
     tables.fill("bans", bans.reverse());
-    tables.fill("audit", data.audit.toReversed());
+    tables.fill("audit", tables.auditLines(audit, data.status.arms));
     looked = Date.now();
-    document.body.dataset.drawn = String(data.status.events);
+    document.body.dataset.drawn = String(events);
   } catch (error) {
     say(error.message);
   } finally {
@@ -92,49 +99,9 @@ async function look(name) {
   }
 }
 
-function header(it) {
-  $("title").textContent = it.name;
-  document.title = `${it.name} · freepull`;
-  $("status").textContent = it.status + (it.why ? `: ${it.why}` : "");
-  $("phase").textContent = it.phase ?? "not started";
-  $("progress").textContent = it.horizon ? `step ${count(it.step)} of ${count(it.horizon)}` : `step ${count(it.step)}`;
-  bar("progress-bar", it.horizon ? it.step / it.horizon : null);
-  $("observations").textContent = `${count(it.observations)} observations of ${count(it.agents)} agents, ${it.mode} mode`
-    + (it.banned ? `, ${count(it.banned)} banned` : "") + (it.absent ? `, ${count(it.absent)} absent` : "");
-  $("spent").textContent = money(it.spent);
-  bar("budget-bar", it.budget && it.budget.minor ? it.spent.minor / it.budget.minor : null);
-  $("budget").textContent = `${it.budget ? `of ${money(it.budget)}` : "no limit"}, ${money(it.reserved)} reserved`;
-  $("verdict").textContent = it.decided ? `${it.leader}, ${it.certified ? "certified" : "decided, not certified"}` : it.leader ? `${it.leader} leads, undecided` : "–";
-  const inside = it.arms.filter((arm) => arm.active);
-  if (it.decided) $("missing").textContent = "Nothing: it is decided.";
-  else if (it.phase === null) $("missing").textContent = "The campaign has not started.";
-  else if (it.threshold === null) $("missing").textContent = `${inside.length} arms are still in.`;
-  else {
-    const next = inside.filter((arm) => arm.name !== it.leader).sort((a, b) => (b.bound ?? 0) - (a.bound ?? 0))[0];
-    $("missing").textContent = next ? `${inside.length - 1} more arms must go at evidence ${figure(it.threshold)}; next is ${next.name} with ${figure(next.bound)}.` : "–";
-  }
-  $("awaited").textContent = it.awaited.length ? `Waiting for ${it.awaited.join(", ")}.` : "";
-  $("admin").hidden = !admin;
-  $("pause").hidden = it.status !== "running";
-  $("resume").hidden = it.status !== "paused";
-  $("stop").hidden = it.status === "stopped";
-}
-
-function bar(id, share) {
-  $(id).hidden = share === null;
-  if (share !== null) $(id).value = Math.min(1, share);
-}
-
-function ground(verdict) {
-  $("verdict-why").textContent = verdict.why + (verdict.rests_on.delta === null ? "" : ` Confidence ${figure(100 * (1 - verdict.rests_on.delta))} % once certified.`);
-  const list = element("ul");
-  const { rule, target, leavers, assumptions } = verdict.rests_on;
-  for (const line of [`Rule: ${rule}`, `Target: ${target}`, `Agents who leave: ${leavers}`, ...assumptions.map((it) => `Assumes: ${it}`)]) list.append(element("li", line));
-  $("rests").replaceChildren(list);
-}
-
 async function act(what, body) {
-  const headers = { "idempotency-key": crypto.randomUUID?.() ?? String(Math.random()), ...(body ? { "content-type": "application/json" } : {}) };
+  const key = crypto.randomUUID?.() ?? `${Date.now()}-${Math.random()}`;
+  const headers = { "idempotency-key": key, ...(body ? { "content-type": "application/json" } : {}) };
   try {
     update(await ask(token, `${path()}/${what}`, { method: "POST", headers, body: body && JSON.stringify(body) }));
   } catch (error) {
@@ -163,7 +130,7 @@ matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => data
 setInterval(() => {
   if (data?.offers) tables.fill("offers", data.offers);
   if ($("live").dataset.state === "on" && Date.now() - heard > STALE && data?.status.status === "running") show("stale");
-  if (data && !looking && looked && Date.now() - looked > SLOW && document.body.dataset.drawn !== String(data.status.events)) look(chosen);
+  if (data && !looking && Date.now() - looked > SLOW && document.body.dataset.drawn !== String(data.status.events)) look(chosen);
 }, 1000);
 
 charts.build($("charts"));

@@ -13,6 +13,7 @@ from litestar.openapi.datastructures import ResponseSpec
 from litestar.response import Stream
 
 from freepull.live.desk import Desk
+from freepull.principal.rules.pairwise.state import PairwiseState
 from freepull.service import viewers
 from freepull.service.guards import needs
 from freepull.service.history import Point
@@ -38,6 +39,14 @@ class Pulls(msgspec.Struct):
     names: list[str]
     pulls: list[list[int]]
     """For each of the agents named, its pulls by arm."""
+
+
+class Margins(msgspec.Struct):
+    """By how much the leader is better than each arm, at least."""
+
+    leader: str | None
+    lower: list[float] | None
+    """Lower confidence bounds, by arm; an arm goes above 0. Null where the rule has no such bounds."""
 
 
 @get(
@@ -91,4 +100,20 @@ async def pulls(request: Asked, campaign: InPath) -> Pulls:
     return await asyncio.to_thread(count, *await wrap_future(core.do(copy)))
 
 
-HANDLERS = [stream, history, pulls]
+@get("/campaigns/{campaign:str}/margins", **LOOK)
+async def margins(request: Asked, campaign: InPath) -> Margins:
+    """By how much the leader is better, at least, where the rule compares pairs."""
+    core = (await find(request, campaign)).campaign.blocking.core
+
+    def look(desk: Desk, at: int) -> Margins:
+        rule = None if desk.state.started is None else desk.state.started.rule
+        if rule is None:
+            return Margins(None, None)
+        leader, arms = rule.leader(), core.register.arms
+        lower = [rule.lower(leader, k) for k in range(len(arms))] if isinstance(rule, PairwiseState) else None
+        return Margins(arms[leader], lower)
+
+    return await wrap_future(core.do(look))
+
+
+HANDLERS = [stream, history, pulls, margins]
