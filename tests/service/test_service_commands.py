@@ -7,10 +7,14 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from running import Service
 from traffic import Process
+from typer.testing import CliRunner
+
+from freepull.cli.campaign_data import app
 
 SRC = Path(__file__).parents[2] / "src"
 
@@ -53,6 +57,52 @@ def test_a_running_service_makes_tokens_over_http_and_ends_gracefully(tmp_path: 
         assert (taken.returncode, "cannot listen" in taken.stderr) == (2, True)
     finally:
         assert process.end() == 0
+
+
+def test_campaign_commands_go_through_a_running_service(service: Service, tmp_path: Path) -> None:
+    def command(*words: str) -> Any:
+        name, *rest = words
+        runner = CliRunner()
+        at = [] if name == "list" else ["c"]
+        environment = {"FREEPULL_TOKEN": service.admin}
+        done = runner.invoke(app, [name, service.at, *at, *rest, "--json"], env=environment, catch_exceptions=False)
+        assert done.exit_code == 0, done.output
+        return [json.loads(line) for line in done.stdout.splitlines()]
+
+    (tmp_path / "users.txt").write_text("ann\nbob\n")
+    (made,) = command(
+        *("new", "--arms", "A,B", "--agents", str(tmp_path / "users.txt"), "--price", "0.50 EUR"),
+        *("--observe", "steps:0"),
+    )
+    assert (made["status"], made["agents"]) == ("enrolling", 2)
+    (tmp_path / "users.txt").write_text("cy\n")
+    assert command("enrol", str(tmp_path / "users.txt")) == [{"agents": [2]}]
+    assert command("start")[0]["status"] == "running"
+    assert command("budget", "9 EUR")[0]["budget"] == "9.00 EUR"
+    (offer,) = command("ask", "ann")
+    assert command("tell", "ann", offer["arm"], "0.5", "--event", "e")[0]["paid"] == "0.50 EUR"
+    assert command("pause")[0]["status"] == "paused"
+    assert command("resume")[0]["status"] == "running"
+    (tmp_path / "more.csv").write_text("agent,arm,reward\nbob,A,1\n")
+    assert command("import", str(tmp_path / "more.csv")) == [{"rows": 1}]
+    assert command("export", str(tmp_path / "all.csv"))[0]["rows"] == 2
+    assert command("status")[0]["observations"] == 2
+    assert command("verdict")[0]["decided"] is False
+    assert command("ledger")[0]["agent"] == "ann"
+    assert command("leave", "cy")[0]["absent"] == 1
+    command("erase", "--all")
+    assert [row["name"] for row in service.send("GET", "/campaigns/c/agents").json()] == ["#0", "#1", "#2"]
+    assert command("stop", "--why", "over")[0]["why"] == "over"
+    assert [row["action"] for row in command("audit")][-1] == "stopped"
+    assert command("list") == [["c"]]
+
+
+def test_a_service_is_not_asked_without_a_token(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("FREEPULL_TOKEN", raising=False)
+    done = CliRunner().invoke(app, ["status", "http://127.0.0.1:9", "c"])
+    assert (done.exit_code, "FREEPULL_TOKEN must hold" in done.stderr) == (2, True)
+    by = CliRunner().invoke(app, ["pause", "http://127.0.0.1:9", "c", "--by", "ann"], env={"FREEPULL_TOKEN": "x"})
+    assert (by.exit_code, "--by must be left out" in by.stderr) == (2, True)
 
 
 def test_streams_end_when_the_service_is_told_to_end(service: Service) -> None:

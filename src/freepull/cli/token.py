@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from freepull.cli.campaign_screen import AsJson, answer, show_rows
+from freepull.cli.campaign_screen import AsJson, answer, show_rows, token
 from freepull.cli.screen import sentence_errors
 from freepull.errors import InvalidInput
 
@@ -48,7 +47,7 @@ def _access(store: str) -> Iterator[Access]:
 def _client(server: str) -> Client:
     from freepull.service.client import Client
 
-    return Client(server, os.environ.get("FREEPULL_TOKEN", ""))
+    return Client(server, token())
 
 
 @app.command("new", help=NEW)
@@ -72,8 +71,8 @@ def new(
         made = {"agent": agent, "token": _agent_token(store, server, campaign, agent, lasts or "30 days")}
     elif store is not None:
         with _access(store) as access:
-            token, row = access.new(scope, campaign, label, lasts)
-            made = {"id": row.id, "token": token}
+            secret, row = access.new(scope, campaign, label, lasts)
+            made = {"id": row.id, "token": secret}
     else:
         with _client(server or "") as client:
             made = client.new_token(scope, campaign=campaign, label=label, lasts=lasts)
