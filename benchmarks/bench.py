@@ -15,6 +15,7 @@ from pathlib import Path
 
 import against_limit
 import against_others
+import campaign
 import chart
 import growth
 import limit
@@ -74,6 +75,8 @@ def main() -> None:
     processes.measure(found, effort)
     say("a live trial")
     trial.measure(found, effort)
+    say("a durable campaign")
+    campaign.measure(found, effort)
 
     report.show(found, console)
     chart.draw(found, chosen.docs / PICTURE)

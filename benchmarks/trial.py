@@ -67,10 +67,10 @@ def size(agents: int, arms: int) -> dict[str, float]:
 
     principal = fp.Principal(fp.rules.Certified(0.05), observe=fp.observe.Steps(0), offers="each")
     _drive(principal.start(arms=2, agents=2))  # compiles, or loads what was compiled
-    before = _memory("VmRSS")
+    before = memory("VmRSS")
     trial = principal.start(arms=arms, agents=agents)
     told = _drive(trial)
-    told |= {"memory": _memory("VmHWM") / 1e9, "stream": (_memory("VmRSS") - before) / (agents * arms)}
+    told |= {"memory": memory("VmHWM") / 1e9, "stream": (memory("VmRSS") - before) / (agents * arms)}
     with tempfile.TemporaryFile() as file:
         told["saving"] = _longest([partial(_save, trial, file)])[1]
         told["size"] = file.tell() / 1e9
@@ -131,7 +131,7 @@ def _restore(principal: Any, file: Any) -> None:
         principal.restore(state)
 
 
-def _memory(which: str) -> float:
+def memory(which: str) -> float:
     """The memory of this process in bytes: now (VmRSS), or the most it ever had (VmHWM)."""
     status = Path("/proc/self/status")
     lines = status.read_text().splitlines() if status.exists() else []
