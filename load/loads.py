@@ -75,6 +75,7 @@ async def steady(port: int, tokens: Sequence[str], rate: float, seconds: float, 
             figures.statuses[status] += 1
             if status == 200:
                 figures.times.append(time.perf_counter() - due)
+                figures.moments.append(due)
                 figures.events += 1
         except (OSError, asyncio.IncompleteReadError):
             figures.statuses[0] += 1
@@ -94,20 +95,6 @@ async def steady(port: int, tokens: Sequence[str], rate: float, seconds: float, 
     for line in idle:
         await line.close()
     return figures
-
-
-async def watch(port: int, token: str, end: asyncio.Event) -> int:
-    """Look at the stream until told otherwise; return how many bytes came."""
-    reader, writer = await asyncio.open_connection("127.0.0.1", port)
-    writer.write(f"GET /v1/campaigns/c0/stream HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {token}\r\n\r\n".encode())
-    size = 0
-    while not end.is_set():
-        try:
-            size += len(await asyncio.wait_for(reader.read(65536), 1.0))
-        except TimeoutError:
-            continue
-    await hang_up(writer)
-    return size
 
 
 async def overload(port: int, tokens: Sequence[str], capacity: float, seconds: float) -> tuple[Figures, float]:

@@ -46,13 +46,13 @@ class Process:
                 time.sleep(0.05)
         raise RuntimeError("the service is not ready")
 
-    def ask(self, token: str, method: str, path: str, body: Any = None) -> Any:
-        """Send one request."""
+    def ask(self, token: str, method: str, path: str, body: Any = None, raw: bool = False) -> Any:
+        """Send one request; return what JSON it is answered with."""
         headers = {"authorization": f"Bearer {token}", "content-type": "application/json"}
         data = None if body is None else json.dumps(body).encode()
         request = urllib.request.Request(f"{self.address}/v1{path}", data, headers, method=method)
         with urllib.request.urlopen(request, timeout=600) as found:
-            return json.load(found)
+            return None if raw else json.load(found)
 
     def kill(self) -> None:
         """End it without a warning."""
@@ -82,6 +82,8 @@ class Figures:
     events: int = 0
     statuses: Counter[int] = field(default_factory=Counter)
     times: list[float] = field(default_factory=list)
+    moments: list[float] = field(default_factory=list)
+    """When each of these was due, where that is known."""
 
     @property
     def rate(self) -> float:
@@ -92,6 +94,11 @@ class Figures:
         """A quantile of the times of good answers, in milliseconds."""
         ordered = sorted(self.times)
         return 1000 * ordered[min(len(ordered) - 1, int(share * len(ordered)))] if ordered else float("nan")
+
+    def between(self, begin: float, end: float, inside: bool = True) -> Figures:
+        """Return the good answers that were due within a time, or outside of it."""
+        chosen = [took for took, at in zip(self.times, self.moments, strict=True) if (begin <= at < end) == inside]
+        return Figures(self.seconds, len(chosen), self.statuses, chosen)
 
     def __str__(self) -> str:
         statuses = ", ".join(f"{count:,} × {status}" for status, count in sorted(self.statuses.items()))
