@@ -34,7 +34,7 @@ small file took {fsync} here; other load averages when it began: {others}.
 
 def small(url: str, seconds: float) -> Iterator[Row]:
     """Agents one by one, gateways in batches, overload, half-open connections."""
-    process, admin, (gateway,) = stage(url, agents=2000)
+    process, admin, gateway = stage(url, agents=[f"user-{m}" for m in range(2000)])
     try:
         tokens = agent_tokens(process, admin, 1000)
         asyncio.run(closed_loop(process.port, tokens, 64, min(5.0, seconds)))  # so that nothing is compiled in between
@@ -57,7 +57,7 @@ def small(url: str, seconds: float) -> Iterator[Row]:
 def large(url: str, seconds: float) -> Iterator[Row]:
     """A million agents."""
     agents, rate = 1_000_000, 1000.0
-    process, admin, (gateway,) = stage(url, agents=agents)
+    process, admin, gateway = stage(url, agents=agents)
     try:
         tokens = agent_tokens(process, admin, 10_000)
         found = asyncio.run(crowd(process, tokens, admin, gateway, agents, rate, 5 * seconds))
@@ -70,7 +70,7 @@ def large(url: str, seconds: float) -> Iterator[Row]:
 
 def hostile(url: str, seconds: float) -> Iterator[Row]:
     """Requests that must be refused, and races for money."""
-    process, admin, (gateway,) = stage(url, agents=200)
+    process, admin, gateway = stage(url, agents=200)
     try:
         yield from security(process, admin, gateway, agent_tokens(process, admin, 200), round(10_000 * seconds / 60))
     finally:

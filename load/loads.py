@@ -44,7 +44,7 @@ async def batches(port: int, gateway: str, agents: int, connections: int, size: 
         bodies = []
         for _ in range(50):
             rows = [
-                {"agent": f"#{chance.randrange(agents)}", "arm": f"arm {chance.randrange(2)}", "reward": 0.5}
+                {"agent": f"user-{chance.randrange(agents)}", "arm": f"arm {chance.randrange(2)}", "reward": 0.5}
                 for _ in range(size)
             ]
             bodies.append(json.dumps({"observations": rows}, separators=(",", ":")).encode())

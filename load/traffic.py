@@ -175,18 +175,17 @@ def fsync_time() -> float:
     return sorted(times)[100]
 
 
-def stage(url: str, agents: int, arms: int = 2, campaigns: int = 1) -> tuple[Process, str, list[str]]:
-    """Start a service with campaigns that have begun; return it, an admin's token, and a gateway's."""
+def stage(url: str, agents: int | list[str], arms: int = 2) -> tuple[Process, str, str]:
+    """Start a service with a campaign that has begun; return it, an admin's token, and a gateway's."""
     access = Access(url)
     admin, gateway = access.new("admin")[0], access.new("gateway")[0]
     access.close()
     process = Process(url, "--agent-rate", "1000000")
-    for i in range(campaigns):
-        body = {"name": f"c{i}", "arms": arms, "agents": agents, "price": "0.01 EUR"}
-        body["principal"] = {"observe": {"part": "Steps", "n": 1_000_000}}
-        process.ask(admin, "POST", "/campaigns", body)
-        process.ask(admin, "POST", f"/campaigns/c{i}/start")
-    return process, admin, [gateway]
+    body = {"name": "c0", "arms": arms, "agents": agents, "price": "0.01 EUR"}
+    body["principal"] = {"observe": {"part": "Steps", "n": 1_000_000}}
+    process.ask(admin, "POST", "/campaigns", body)
+    process.ask(admin, "POST", "/campaigns/c0/start")
+    return process, admin, gateway
 
 
 def agent_tokens(process: Process, admin: str, agents: int) -> list[str]:

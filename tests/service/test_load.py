@@ -17,7 +17,7 @@ def test_a_little_load_meets_no_error_and_counts_every_event(
     store: str, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     url = f"sqlite:///{tmp_path}/load.db" if store == "sqlite" else request.getfixturevalue("postgres")
-    process, admin, (gateway,) = stage(url, agents=100)
+    process, admin, gateway = stage(url, agents=[f"user-{m}" for m in range(100)])
     try:
         tokens = agent_tokens(process, admin, 100)
 

@@ -130,12 +130,28 @@ def decode(value: bytes, kind: Any) -> Any:
     """Decode JSON into a type, or say in a sentence what is wrong."""
     try:
         found = msgspec.json.decode(value, type=kind)
-        json.loads(value, object_pairs_hook=_once)
+        if not _plain_to_see(value, found):
+            json.loads(value, object_pairs_hook=_once)
     except msgspec.ValidationError as error:
         raise Refused(422, f"the body is not as it must be: {_plain(error)}.", "See the schema.") from None
     except (msgspec.MsgspecError, ValueError, RecursionError) as error:
         raise Refused(400, f"the body is no JSON: {_plain(error)}.", "Send JSON in UTF-8.") from None
     return found
+
+
+def _plain_to_see(value: bytes, found: Any) -> bool:
+    """Say whether it is plain to see that no field of a pull is given twice, which is so for nearly all of them.
+
+    Every pull has its required fields, so as many names as pulls means one each; an event may be missing.
+    """
+    pulls = found.observations if isinstance(found, Batch) else [found] if isinstance(found, Pull) else []
+    if not pulls or b"\\" in value:
+        return False
+    events = value.count(b'"event"')
+    if events and (events != len(pulls) or any(it.event is None for it in pulls)):
+        return False
+    names = (b'"arm"', b'"reward"', *([b'"agent"'] if isinstance(found, Batch) else []))
+    return value.count(b'"observations"') <= 1 and all(value.count(name) == len(pulls) for name in names)
 
 
 def _once(pairs: list[tuple[str, Any]]) -> None:

@@ -60,12 +60,15 @@ class Gate:
         try:
             if self.waiting > self.limits.waiting and self.waiting - self.house_viewers() > self.limits.waiting:
                 raise Refused(503, "too many requests are waiting.", "Try again after the time in Retry-After.")
-            async with asyncio.timeout(None if streaming or exporting else self.limits.answer):
-                await self._serve(scope, receive, sending)
+            async with asyncio.timeout(None if streaming or exporting else self.limits.answer) as clock:
+                await self._serve(scope, receive, sending, clock)
         except FreepullError as error:
             await sending.problem(error)
         except TimeoutError:
-            await sending.problem(Refused(503, "the answer took too long.", "Try again with the same event id."))
+            sending.close = True
+            slow = Refused(408, "the body took too long to arrive.", "Send it again, faster.")
+            late = Refused(503, "the answer took too long.", "Try again with the same event id.")
+            await sending.problem(slow if sending.reading else late)
         finally:
             self.waiting -= 1
             self._note(scope, sending, time.perf_counter() - begun, streaming)
@@ -74,7 +77,7 @@ class Gate:
         """Return how many of the requests are streams, which wait for nothing."""
         return sum(found.viewers.count for found in self.house.here().values())
 
-    async def _serve(self, scope: Any, receive: Any, sending: Sending) -> None:
+    async def _serve(self, scope: Any, receive: Any, sending: Sending, clock: asyncio.Timeout) -> None:
         headers, method = dict(scope["headers"]), scope["method"]
         visitor = None
         if scope["path"].startswith("/v1/") and scope["path"] != "/v1/openapi.json":  # nobody's body is read unasked
@@ -86,7 +89,10 @@ class Gate:
         admin = visitor if visitor is not None and visitor.scope == "admin" else None
         large = admin is not None and scope["path"].endswith(("/imports", "/agents", "/campaigns"))
         most = self.limits.upload if large else self.limits.body
+        begun = asyncio.get_running_loop().time()
+        clock.reschedule(begun + self.limits.seconds)
         body = await self._body(headers, receive, sending, most)
+        clock.reschedule(begun + self.limits.answer)
         key = headers.get(b"idempotency-key")
         if method == "POST" and admin is not None and key is not None and not scope["path"].endswith("/tokens"):
             await self._once(scope, key.decode("latin-1"), admin.id, body, sending)
@@ -116,22 +122,19 @@ class Gate:
             sending.close = True
             raise Refused(413, f"the body must have at most {most:,} bytes.", "Send less at a time.")
         parts, size = [], 0
-        try:
-            async with asyncio.timeout(self.limits.seconds):
-                while True:
-                    message = await receive()
-                    if message["type"] == "http.disconnect":
-                        raise Refused(400, "the connection ended before the body.", "Send it again.")
-                    parts.append(message.get("body", b""))
-                    size += len(parts[-1])
-                    if size > most:
-                        sending.close = True
-                        raise Refused(413, f"the body must have at most {most:,} bytes.", "Send less at a time.")
-                    if not message.get("more_body", False):
-                        return b"".join(parts)
-        except TimeoutError:
-            sending.close = True
-            raise Refused(408, "the body took too long to arrive.", "Send it again, faster.") from None
+        sending.reading = True
+        while True:
+            message = await receive()
+            if message["type"] == "http.disconnect":
+                raise Refused(400, "the connection ended before the body.", "Send it again.")
+            parts.append(message.get("body", b""))
+            size += len(parts[-1])
+            if size > most:
+                sending.close = True
+                raise Refused(413, f"the body must have at most {most:,} bytes.", "Send less at a time.")
+            if not message.get("more_body", False):
+                sending.reading = False
+                return b"".join(parts)
 
     def _note(self, scope: Any, sending: Sending, seconds: float, streaming: bool) -> None:
         route = scope.get("path_template") or "none"

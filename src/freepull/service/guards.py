@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from litestar.connection import ASGIConnection
-from litestar.handlers import BaseRouteHandler
+from litestar import Request
 
 from freepull.service.access import Visitor
 from freepull.service.problems import Refused
 from freepull.service.rates import Rates
 
 
-def needs(
-    *scopes: str, lists: bool = False
-) -> Callable[[ASGIConnection[Any, Any, Any, Any], BaseRouteHandler], Awaitable[None]]:
-    """Return a guard that lets only these scopes pass; one for a campaign passes only there, and in lists."""
+def needs(*scopes: str, lists: bool = False) -> Callable[[Request[Any, Any, Any]], Awaitable[None]]:
+    """Return what lets only these scopes pass; one for a campaign passes only there, and in lists.
 
-    async def guard(connection: ASGIConnection[Any, Any, Any, Any], _: BaseRouteHandler) -> None:
+    It is run before the request: Litestar's own guards would copy the handler each time.
+    """
+
+    async def guard(connection: Request[Any, Any, Any]) -> None:
         app = connection.app.state
         visitor = visitor_of(connection)
         campaign = connection.path_params.get("campaign", "")

@@ -83,6 +83,7 @@ class Server(uvicorn.Server):
             log_config=None,
             access_log=False,
             server_header=False,
+            proxy_headers=False,
             backlog=2048,
             timeout_keep_alive=IDLE_SECONDS,
             timeout_graceful_shutdown=ENDING_SECONDS,

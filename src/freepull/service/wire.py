@@ -28,7 +28,11 @@ class Sending:
     """Sends an answer, with the headers that all of them have."""
 
     def __init__(self, send: Any, id: str) -> None:
-        self._send, self.id, self.status, self.close = send, id, 0, False
+        self._send, self.id, self.status = send, id, 0
+        self.close = False
+        """Whether the connection ends with the answer."""
+        self.reading = False
+        """Whether the body has not arrived yet."""
 
     async def __call__(self, message: Any) -> None:
         """Send a message."""

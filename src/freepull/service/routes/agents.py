@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from asyncio import wrap_future
 from typing import Annotated, Any
 
 from litestar import get, post
 from litestar.params import Body as In
 
 from freepull.live.desk import Desk
+from freepull.live.waking import awaited
 from freepull.service.bodies import Batch, Pull, Strict
 from freepull.service.guards import needs, visitor_of
 from freepull.service.problems import described
 from freepull.service.replies import BatchReply, Me, OfferReply, ToldReply, told_reply
 from freepull.service.routes.common import ACT, BEARER, READ, WRITE, Asked, InPath, by, find
 
-OWN: dict[str, Any] = {"guards": [needs("agent")], "responses": ACT, "security": BEARER, "return_dto": None}
+OWN: dict[str, Any] = {"before_request": needs("agent"), "responses": ACT, "security": BEARER, "return_dto": None}
 
 
 def _number(request: Asked) -> int:
@@ -62,7 +62,7 @@ async def me(request: Asked, campaign: InPath) -> Me:
             next_number=state.people.last_number(number) + 1,
         )
 
-    return await wrap_future(core.do(look))
+    return await awaited(core.do(look))
 
 
 @post(
@@ -70,7 +70,7 @@ async def me(request: Asked, campaign: InPath) -> Me:
     status_code=200,
     dto=Strict[Batch],
     return_dto=None,
-    guards=[needs("gateway", "admin")],
+    before_request=needs("gateway", "admin"),
     responses=WRITE,
     security=BEARER,
     tags=["gateway"],

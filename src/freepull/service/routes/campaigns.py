@@ -30,11 +30,11 @@ from freepull.service.routes.common import (
     house_of,
 )
 
-CHANGE: dict[str, Any] = {"guards": [needs(*ADMIN)], "responses": WRITE, "security": BEARER, "return_dto": None}
+CHANGE: dict[str, Any] = {"before_request": needs(*ADMIN), "responses": WRITE, "security": BEARER, "return_dto": None}
 POST = CHANGE | {"operation_class": Keyed}
 
 
-@get("/campaigns", guards=[needs(*READER, lists=True)], responses=READ, security=BEARER, tags=["campaigns"])
+@get("/campaigns", before_request=needs(*READER, lists=True), responses=READ, security=BEARER, tags=["campaigns"])
 async def campaigns(request: Asked) -> list[CampaignRow]:
     """List the campaigns that the token is for."""
     house, only = house_of(request), visitor_of(request).campaign
@@ -59,7 +59,7 @@ async def create(request: Asked, data: Annotated[NewCampaign, In()]) -> Status:
     return await found.campaign.status()
 
 
-@get("/campaigns/{campaign:str}", guards=[needs(*READER)], responses=READ, security=BEARER, tags=["campaigns"])
+@get("/campaigns/{campaign:str}", before_request=needs(*READER), responses=READ, security=BEARER, tags=["campaigns"])
 async def status(request: Asked, campaign: InPath) -> Status:
     """Say how a campaign stands."""
     return await (await find(request, campaign)).campaign.status()

@@ -33,7 +33,7 @@ FileName = Annotated[
 @post(
     "/campaigns/{campaign:str}/imports",
     status_code=200,
-    guards=[needs(*ADMIN)],
+    before_request=needs(*ADMIN),
     responses=WRITE,
     security=BEARER,
     tags=["files"],
@@ -55,7 +55,7 @@ async def import_file(request: Asked, campaign: InPath, name: FileName = "import
 
 @get(
     "/campaigns/{campaign:str}/exports/{file:str}",
-    guards=[needs(*READER)],
+    before_request=needs(*READER),
     responses=READ | {200: FILE},
     security=BEARER,
     tags=["files"],

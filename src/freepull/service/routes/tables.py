@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from asyncio import wrap_future
 from collections.abc import Iterable
 from itertools import islice
 from typing import Any, TypeVar
@@ -14,6 +13,7 @@ from freepull.live import tables
 from freepull.live.desk import Desk
 from freepull.live.replies import Arm, AuditEntry, BanRow, LedgerEntry, OfferRow, Verdict
 from freepull.live.rows import TABLES
+from freepull.live.waking import awaited
 from freepull.service.guards import needs
 from freepull.service.house import Open
 from freepull.service.replies import AgentRow
@@ -33,7 +33,7 @@ from freepull.service.routes.common import (
 )
 
 Row = TypeVar("Row")
-LOOK: dict[str, Any] = {"guards": [needs(*READER)], "responses": READ, "security": BEARER, "tags": ["tables"]}
+LOOK: dict[str, Any] = {"before_request": needs(*READER), "responses": READ, "security": BEARER, "tags": ["tables"]}
 
 
 async def _page(rows: Iterable[Row], limit: int) -> list[Row]:
@@ -82,7 +82,7 @@ async def agents(request: Asked, campaign: InPath, after: After = -1, limit: Lim
             rows.append(AgentRow(m, core.register.shown(m), pulls, kind, None if standing is None else standing.offer))
         return rows
 
-    return await wrap_future(core.do(look))
+    return await awaited(core.do(look))
 
 
 @get("/campaigns/{campaign:str}/offers", **LOOK)
@@ -98,7 +98,7 @@ async def offers(
         def first(desk: Desk, at: int) -> int:
             return min((it.offer for it in desk.state.offers.open.values()), default=1 << 62)
 
-        behind = max(after, await wrap_future(core.do(first)) - 1)
+        behind = max(after, await awaited(core.do(first)) - 1)
         rows = (row for row in tables.offers(*_of(found), behind) if row.ending is None)
     return await _page(rows, limit)
 

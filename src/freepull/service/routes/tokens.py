@@ -17,7 +17,7 @@ from freepull.service.replies import AgentToken, AgentTokens, MadeToken, Mine
 from freepull.service.routes.common import ADMIN, BEARER, READ, WRITE, Asked, InPath, agent_number, find, house_of
 
 CHANGE: dict[str, Any] = {
-    "guards": [needs(*ADMIN)],
+    "before_request": needs(*ADMIN),
     "responses": WRITE,
     "security": BEARER,
     "return_dto": None,
@@ -25,7 +25,7 @@ CHANGE: dict[str, Any] = {
 }
 
 
-@get("/token", guards=[needs(*SCOPES, lists=True)], responses=READ, security=BEARER, tags=["tokens"])
+@get("/token", before_request=needs(*SCOPES, lists=True), responses=READ, security=BEARER, tags=["tokens"])
 async def token(request: Asked) -> Mine:
     """Say what the token that is sent is good for."""
     visitor = visitor_of(request)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from asyncio import wrap_future
 from typing import Any
 
 import msgspec
@@ -13,6 +12,7 @@ from litestar.openapi.datastructures import ResponseSpec
 from litestar.response import Stream
 
 from freepull.live.desk import Desk
+from freepull.live.waking import awaited
 from freepull.principal.rules.pairwise.state import PairwiseState
 from freepull.service import viewers
 from freepull.service.guards import needs
@@ -21,7 +21,7 @@ from freepull.service.operations import Resumable
 from freepull.service.problems import Refused
 from freepull.service.routes.common import BEARER, READ, READER, After, Asked, InPath, find, house_of
 
-LOOK: dict[str, Any] = {"guards": [needs(*READER)], "responses": READ, "security": BEARER, "tags": ["watch"]}
+LOOK: dict[str, Any] = {"before_request": needs(*READER), "responses": READ, "security": BEARER, "tags": ["watch"]}
 EVENTS = ResponseSpec(str, generate_examples=False, media_type="text/event-stream", description="Server-sent events")
 SHOWN = 500
 SAMPLE = 10_000
@@ -51,7 +51,7 @@ class Margins(msgspec.Struct):
 
 @get(
     "/campaigns/{campaign:str}/stream",
-    guards=[needs(*READER)],
+    before_request=needs(*READER),
     responses=READ | {200: EVENTS},
     security=BEARER,
     tags=["watch"],
@@ -97,7 +97,7 @@ async def pulls(request: Asked, campaign: InPath) -> Pulls:
         names = [core.register.shown(int(m)) for m in chosen[few]]
         return Pulls(panel, shares, len(chosen) < panel, names, table[few].tolist())
 
-    return await asyncio.to_thread(count, *await wrap_future(core.do(copy)))
+    return await asyncio.to_thread(count, *await awaited(core.do(copy)))
 
 
 @get("/campaigns/{campaign:str}/margins", **LOOK)
@@ -113,7 +113,7 @@ async def margins(request: Asked, campaign: InPath) -> Margins:
         lower = [rule.lower(leader, k) for k in range(len(arms))] if isinstance(rule, PairwiseState) else None
         return Margins(arms[leader], lower)
 
-    return await wrap_future(core.do(look))
+    return await awaited(core.do(look))
 
 
 HANDLERS = [stream, history, pulls, margins]
