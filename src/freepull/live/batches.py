@@ -33,6 +33,19 @@ class Batch:
     errors: dict[int, FreepullError] = field(default_factory=dict)
     """What is wrong, by position."""
 
+    @classmethod
+    def joined(cls, singles: list[Batch]) -> Batch:
+        """Join batches of one pull each, which have no errors."""
+        ids = [it.ids[0] if it.ids else None for it in singles]
+        numbers = [it.numbers[0] if it.numbers else None for it in singles]
+        return cls(
+            np.concatenate([it.agents for it in singles]),
+            np.concatenate([it.arms for it in singles]),
+            np.concatenate([it.values for it in singles]),
+            ids if any(ids) else [],
+            numbers if any(numbers) else [],
+        )
+
     def __len__(self) -> int:
         return len(self.agents)
 
@@ -105,7 +118,9 @@ class Register:
             agent, arm, reward, key, number = 0, 0, 0.0, None, None
             try:
                 agent_name, arm_name, reward, event = given if len(given) == 4 else Observation(*given)
-                agent, arm = self.agent(agent_name), self.arm(arm_name)
+                known = self.numbers.get(agent_name) if type(agent_name) is str else None
+                agent = self.agent(agent_name) if known is None else known
+                arm = self.arm(arm_name)
                 if not (type(reward) is float and 0.0 <= reward <= 1.0):
                     reward = checks.real("reward", reward, 0.0, 1.0)
                 if event is not None:

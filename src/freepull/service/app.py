@@ -22,6 +22,7 @@ from freepull.service.house import House
 from freepull.service.metrics import Metrics
 from freepull.service.pages import PAGES
 from freepull.service.problems import described
+from freepull.service.quick import Quick
 from freepull.service.rates import Rates
 from freepull.service.routes import agents, campaigns, files, tables, tokens, watch
 from freepull.version import __version__
@@ -33,6 +34,7 @@ Log = Callable[..., None]
 def build(url: str, limits: Limits | None = None, log: Log = lambda *_, **__: None) -> Gate:
     """Return the ASGI application for a store."""
     limits, metrics = limits or Limits(), Metrics()
+    rates = Rates(limits.agent_rate)
     house = House(url, log)
 
     @asynccontextmanager
@@ -80,7 +82,7 @@ def build(url: str, limits: Limits | None = None, log: Log = lambda *_, **__: No
             Router("/v1", route_handlers=[it for group in handlers for it in group]),
             *(healthz, readyz, counters, document, *PAGES),
         ],
-        state=State({"house": house, "metrics": metrics, "rates": Rates(limits.agent_rate)}),
+        state=State({"house": house, "metrics": metrics, "rates": rates}),
         lifespan=[open_house],
         exception_handlers={FreepullError: known, HTTPException: _http, Exception: unexpected},
         openapi_config=OpenAPIConfig(
@@ -95,7 +97,7 @@ def build(url: str, limits: Limits | None = None, log: Log = lambda *_, **__: No
         logging_config=None,
         request_max_body_size=None,
     )
-    gate = Gate(app, house, limits, metrics, log)
+    gate = Gate(app, house, Quick(house, rates, metrics), limits, metrics, log)
     return gate
 
 

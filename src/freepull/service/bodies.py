@@ -107,9 +107,7 @@ class Strict(AbstractDTO[Sent]):
 
     def decode_bytes(self, value: bytes) -> Any:
         """Decode a body."""
-        kind = self.asgi_connection.headers.get("content-type", "").partition(";")[0].strip().lower()
-        if kind != "application/json":
-            raise Refused(415, "the body must be application/json.", "Set the header Content-Type.")
+        json_only(self.asgi_connection.headers.get("content-type", ""))
         return decode(value, self.model_type)
 
     def decode_builtins(self, value: Any) -> Any:
@@ -124,6 +122,12 @@ class Strict(AbstractDTO[Sent]):
     def create_openapi_schema(cls, field_definition: FieldDefinition, handler_id: str, schema_creator: Any) -> Any:
         """Describe the body as the type it has."""
         return schema_creator.for_field_definition(field_definition)
+
+
+def json_only(kind: str) -> None:
+    """Refuse another kind of body than JSON."""
+    if kind.partition(";")[0].strip().lower() != "application/json":
+        raise Refused(415, "the body must be application/json.", "Set the header Content-Type.")
 
 
 def decode(value: bytes, kind: Any) -> Any:

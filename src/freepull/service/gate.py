@@ -16,6 +16,7 @@ from freepull.service.answered import Answered
 from freepull.service.house import House
 from freepull.service.metrics import Metrics
 from freepull.service.problems import Refused
+from freepull.service.quick import Quick
 from freepull.service.wire import Caught, Sending, again
 
 WAITING = ("POST", "PATCH", "DELETE", "PUT")
@@ -42,7 +43,10 @@ class Limits:
 class Gate:
     """The outermost layer."""
 
-    def __init__(self, app: Any, house: House, limits: Limits, metrics: Metrics, log: Callable[..., None]) -> None:
+    def __init__(
+        self, app: Any, house: House, quick: Quick, limits: Limits, metrics: Metrics, log: Callable[..., None]
+    ) -> None:
+        self.quick = quick
         self.app, self.house, self.limits, self.metrics, self.log = app, house, limits, metrics, log
         self.answered = Answered(house.access)
         self.waiting = 0
@@ -69,6 +73,9 @@ class Gate:
             slow = Refused(408, "the body took too long to arrive.", "Send it again, faster.")
             late = Refused(503, "the answer took too long.", "Try again with the same event id.")
             await sending.problem(slow if sending.reading else late)
+        except Exception as error:
+            self.log("error", error=f"{type(error).__name__}: {error}"[:500])
+            await sending.problem(Refused(500, "something went wrong inside.", "Tell whoever runs the service."))
         finally:
             self.waiting -= 1
             self._note(scope, sending, time.perf_counter() - begun, streaming)
@@ -97,6 +104,11 @@ class Gate:
         if method == "POST" and admin is not None and key is not None and not scope["path"].endswith("/tokens"):
             await self._once(scope, key.decode("latin-1"), admin.id, body, sending)
             return
+        if visitor is not None and visitor.agent is not None and method == "POST":
+            answer = await self.quick.answer(scope, headers, visitor, body)
+            if answer is not None:
+                await sending.all(200, "application/json", answer, [])
+                return
         await self.app(scope, again(body, receive), sending)
 
     async def _once(self, scope: Any, key: str, who: str, body: bytes, sending: Sending) -> None:

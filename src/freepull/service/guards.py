@@ -18,23 +18,24 @@ def needs(*scopes: str, lists: bool = False) -> Callable[[Request[Any, Any, Any]
     It is run before the request: Litestar's own guards would copy the handler each time.
     """
 
-    async def guard(connection: Request[Any, Any, Any]) -> None:
-        app = connection.app.state
-        visitor = visitor_of(connection)
-        campaign = connection.path_params.get("campaign", "")
-        if visitor.agent is not None:
-            if "agent" not in scopes:
-                raise Refused(403, "an agent's token cannot do this.", "Use a token of an admin.")
-            if campaign != visitor.campaign:
-                raise Refused(401, "the token is for another campaign.", "Use the token for this one.")
-            rates: Rates = app.rates
-            rates.take(visitor.id)
-        elif visitor.scope not in scopes:
-            raise Refused(403, f"a token of scope {visitor.scope} cannot do this.", f"It takes {' or '.join(scopes)}.")
-        elif visitor.campaign and visitor.campaign != campaign and not lists:
-            raise Refused(403, "the token is for one campaign only.", "Use one that is for this, or for all.")
+    async def guard(request: Request[Any, Any, Any]) -> None:
+        check(visitor_of(request), request.path_params.get("campaign", ""), scopes, lists, request.app.state.rates)
 
     return guard
+
+
+def check(visitor: Visitor, campaign: str, scopes: tuple[str, ...], lists: bool, rates: Rates) -> None:
+    """Refuse whoever may not do this here."""
+    if visitor.agent is not None:
+        if "agent" not in scopes:
+            raise Refused(403, "an agent's token cannot do this.", "Use a token of an admin.")
+        if campaign != visitor.campaign:
+            raise Refused(401, "the token is for another campaign.", "Use the token for this one.")
+        rates.take(visitor.id)
+    elif visitor.scope not in scopes:
+        raise Refused(403, f"a token of scope {visitor.scope} cannot do this.", f"It takes {' or '.join(scopes)}.")
+    elif visitor.campaign and visitor.campaign != campaign and not lists:
+        raise Refused(403, "the token is for one campaign only.", "Use one that is for this, or for all.")
 
 
 def visitor_of(connection: Any) -> Visitor:

@@ -38,9 +38,7 @@ class ToldReply(msgspec.Struct):
 
 def told_reply(told: Told | FreepullError) -> ToldReply:
     """Return a reply to one pull."""
-    if isinstance(told, FreepullError):
-        return ToldReply(error=problem(told))
-    return ToldReply(told.event, told.outcome, told.offer, told.paid)
+    return ToldReply(error=problem(told)) if isinstance(told, FreepullError) else ToldReply(*told)
 
 
 class BatchReply(msgspec.Struct):

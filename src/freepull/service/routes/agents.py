@@ -9,42 +9,34 @@ from litestar.params import Body as In
 
 from freepull.live.desk import Desk
 from freepull.live.waking import awaited
+from freepull.service import quick
 from freepull.service.bodies import Batch, Pull, Strict
 from freepull.service.guards import needs, visitor_of
 from freepull.service.problems import described
 from freepull.service.replies import BatchReply, Me, OfferReply, ToldReply, told_reply
-from freepull.service.routes.common import ACT, BEARER, READ, WRITE, Asked, InPath, by, find
+from freepull.service.routes.common import ACT, BEARER, READ, WRITE, Asked, InPath, by, find, house_of
 
 OWN: dict[str, Any] = {"before_request": needs("agent"), "responses": ACT, "security": BEARER, "return_dto": None}
-
-
-def _number(request: Asked) -> int:
-    number = visitor_of(request).agent
-    assert number is not None
-    return number
 
 
 @post("/campaigns/{campaign:str}/me/offer", status_code=200, tags=["agents"], **OWN)
 async def offer(request: Asked, campaign: InPath) -> OfferReply:
     """Is there an offer for me? Asking again returns the same one while it is open."""
-    found = await find(request, campaign)
-    return OfferReply(await found.campaign.ask(_number(request)))
+    return await quick.offer(house_of(request), visitor_of(request), campaign)
 
 
 @post("/campaigns/{campaign:str}/me/observations", status_code=200, dto=Strict[Pull], tags=["agents"], **OWN)
 async def observe(request: Asked, campaign: InPath, data: Annotated[Pull, In()]) -> ToldReply:
     """Tell one pull of mine; with an event it is safe to repeat."""
-    found = await find(request, campaign)
-    told = await found.campaign.tell(_number(request), data.arm, data.reward, data.event)
-    request.app.state.metrics.observations(1)
-    return told_reply(told)
+    return await quick.observe(house_of(request), request.app.state.metrics, visitor_of(request), campaign, data)
 
 
 @get("/campaigns/{campaign:str}/me", tags=["agents"], **{**OWN, "responses": READ | described(429)})
 async def me(request: Asked, campaign: InPath) -> Me:
     """What I may know: the campaign's status, my pulls, my open offer."""
     found = await find(request, campaign)
-    core, number = found.campaign.blocking.core, _number(request)
+    core, number = found.campaign.blocking.core, visitor_of(request).agent
+    assert number is not None
 
     def look(desk: Desk, at: int) -> Me:
         state, trial = desk.state, desk.state.started
