@@ -15,8 +15,8 @@ from pathlib import Path
 
 import against_limit
 import against_others
-import campaign
 import chart
+import durable
 import growth
 import limit
 import processes
@@ -76,7 +76,7 @@ def main() -> None:
     say("a live trial")
     trial.measure(found, effort)
     say("a durable campaign")
-    campaign.measure(found, effort)
+    durable.measure(found, effort)
 
     report.show(found, console)
     chart.draw(found, chosen.docs / PICTURE)

@@ -12,7 +12,7 @@ from pathlib import Path
 from outcome import Finding, finding
 from postgres_server import PostgresServer
 from proxy import Proxy
-from world import AGENTS, NAME, Answer, Pull, create, lost, pull, right
+from world import AGENTS, NAME, PAYING, Answer, Pull, create, lost, pull, right
 
 import freepull as fp
 from freepull.errors import StoreError
@@ -21,7 +21,7 @@ from freepull.errors import StoreError
 def run(kills: int = 30, cuts: int = 30) -> Finding:
     """Kill the server, then cut the wire."""
     with finding(f"PostgreSQL kill -9 × {kills}, connection cut × {cuts}") as found, PostgresServer() as server:
-        create(server.url).close()
+        create(server.url, principal=PAYING).close()
         _killed(server, kills, found)
         _cut(server, cuts, found)
         return found
@@ -42,13 +42,16 @@ def _killed(server: PostgresServer, kills: int, found: Finding) -> None:
     twice = len(ledger) - len({entry.offer for entry in ledger})
     found.demand(not missing and not wrong and not twice, f"{len(missing)} lost, {twice} paid twice; {wrong}")
     found.demand(status.observations == sent, f"{status.observations} pulls in the log, {sent} were sent")
-    found.figures |= {"answered": len(answers), "lost": len(missing), "paid twice": twice}
+    found.figures |= {"answered": len(answers), "lost": len(missing), "paid twice": twice, "payments": len(ledger)}
 
 
 async def _work(url: str, turn: int, doubtful: dict[str, Pull], answers: list[Answer]) -> int:
     """Repeat what is in doubt, then act until the server dies; return how many new pulls were sent."""
-    campaign = await fp.AsyncCampaign.open(url, NAME, wait=30.0)
     sent = 0
+    try:
+        campaign = await fp.AsyncCampaign.open(url, NAME, wait=30.0)
+    except StoreError:  # it died while the log was read
+        return sent
 
     async def tell(pulled: Pull) -> None:
         doubtful[pulled.event] = pulled

@@ -11,7 +11,7 @@ from itertools import groupby
 from pathlib import Path
 
 from outcome import Finding, finding
-from world import AGENTS, ARMS, create
+from world import AGENTS, ARMS, PAYING, create
 
 import freepull as fp
 from freepull.live import Observation
@@ -79,7 +79,7 @@ def _requests(operations: int, rng: random.Random) -> tuple[list[tuple[list[Requ
 def _send(url: str, batches: list[tuple[list[Request], list[Request]]], repeated: int) -> Sent:
     """Send everything, repetitions only if they are wanted; return what became of the campaign."""
     clock = Clock()
-    campaign, replies = create(url, clock=clock), dict[object, object]()
+    campaign, replies = create(url, principal=PAYING, clock=clock), dict[object, object]()
     for fresh, again in batches:
         clock.now += 10**6
         _each(campaign, fresh if repeated else [key for key, _ in groupby(fresh)], replies)

@@ -19,6 +19,11 @@ NAME, ARMS, AGENTS = "chaos", 3, 60
 PRINCIPAL = fp.Principal(
     fp.rules.Certified(0.01), observe=fp.observe.Steps(0), offers="each", protocol=fp.protocols.BanFor(3)
 )
+"""The default rule, under which only some pulls are paid for."""
+PAYING = fp.Principal(
+    fp.rules.Population(0.01, pulls=10**6), observe=fp.observe.Steps(0), offers="each", protocol=fp.protocols.BanFor(3)
+)
+"""Everybody is offered something all the time."""
 
 
 class Pull(NamedTuple):

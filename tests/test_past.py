@@ -129,3 +129,21 @@ def test_a_game_is_estimated_from_a_log() -> None:
     assert np.abs(game.means - means).max() < 6 * np.sqrt(0.25 / 1_800)
     assert isinstance(game.rewards, fp.rewards.Bernoulli)
     assert game.weights.tolist() == [0.25, 0.75]
+
+
+def test_files_that_would_have_to_be_guessed_at_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "past.csv"
+    for text, told in (
+        ("agent,arm,reward\n1,a,1\n1,b,0,5\n", "line 3 of the log"),
+        ("agent;arm;reward\n1;a;1\n", "separate its cells by commas"),
+        ("agent,arm,reward,agent\n1,a,1,2\n", "one column agent"),
+    ):
+        path.write_text(text)
+        with pytest.raises(InvalidInput, match=told):
+            read(path)
+
+
+def test_truth_values_are_coins() -> None:
+    past = read(pl.DataFrame({"agent": [1, 1, 1], "arm": ["x", "y", "y"], "reward": [True, False, True]}))
+    assert past.coins
+    assert past.sums.tolist() == [[1.0, 1.0]]

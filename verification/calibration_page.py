@@ -106,7 +106,7 @@ def write(found: Found, docs: Path) -> Path:
         "# Calibration of plans",
         f"`make calibrate` writes this page. Seeds are fixed (the n-th setting is drawn from [{SEED}, n]).",
         f"**{100 * found.coverage:.1f} %** of {trials:,} single trials, in {len(found.rows)} settings, cost what their "
-        f"plan's 90 % range said. The bar is {100 * LOW:.0f} to {100 * HIGH:.0f} %: {met}.",
+        f"plan's 90 % range said, ties placed at random. The bar is {100 * LOW:.0f} to {100 * HIGH:.0f} %: {met}.",
         ABOUT,
         FAMILIES,
         ATOMS,
@@ -118,8 +118,8 @@ def write(found: Found, docs: Path) -> Path:
         "## The formulas",
         f"The fluid counts of α-UCB agents, T = 20,000, beside 2,000 simulated runs: {_fluid(found)}, one standard "
         f"error. The bar is {100 * FLUID:g} % where N ≥ 100: {'met' if found.fluid_met else '**not met**'}.",
-        f"The spend by formulas is {_formulas(found)}. Elsewhere it is not shown: near zero it is unreliable, and "
-        "where the horizon is too short it does not apply.",
+        f"The spend by formulas is {_formulas(found)}. Elsewhere it is not shown: where most pulls are free it is "
+        "unreliable, and where the horizon is too short it does not apply.",
     ]
     path = docs / "calibration.md"
     path.write_text("\n\n".join(parts) + "\n", encoding="utf-8")

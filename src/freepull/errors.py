@@ -55,6 +55,10 @@ class UnknownArm(CampaignError, UnknownName):
     """A campaign has no arm of that name."""
 
 
+class InvalidReward(CampaignError, InvalidInput):
+    """A reward is not a number in [0, 1]."""
+
+
 class WrongMoment(CampaignError):
     """What was asked for does not fit the campaign's status, for example a tell after stop."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import warnings
 from dataclasses import dataclass
 from pathlib import Path
@@ -61,10 +62,15 @@ def read(log: Any) -> Past:
     frame, place = (log, "row") if isinstance(log, pl.DataFrame) else _file(log)
     missing = [name for name in COLUMNS if name not in frame.columns]
     if missing:
+        remedy = f"name {' and '.join(missing)} in its header"
+        if len(frame.columns) == 1 and any(mark in frame.columns[0] for mark in ";\t|"):
+            remedy = "separate its cells by commas"
         raise InvalidInput(
-            f"the log must have the columns agent, arm and reward, got {', '.join(frame.columns) or 'none'}; "
-            f"name {' and '.join(missing)} in its header."
+            f"the log must have the columns agent, arm and reward, got {', '.join(frame.columns) or 'none'}; {remedy}."
         )
+    twice = [name for name in COLUMNS if f"{name}_duplicated_0" in frame.columns]
+    if twice:
+        raise InvalidInput(f"the log must have one column {twice[0]}, got two; rename one of them.")
     rows = _checked(frame, place)
     bad = rows.filter(pl.col("why").is_not_null())
     unusable = tuple(zip(bad["where"].to_list(), bad["why"].to_list(), strict=True))
@@ -85,10 +91,22 @@ def _file(log: Any) -> tuple[pl.DataFrame, str]:
     try:
         if path.suffix.lower() in (".parquet", ".pq"):
             return pl.read_parquet(path), "row"
-        return pl.read_csv(path, infer_schema=False, truncate_ragged_lines=True), "line"
+        return pl.read_csv(path, infer_schema=False), "line"
     except (OSError, pl.exceptions.PolarsError) as error:
+        if path.suffix.lower() == ".csv" and (line := _longer(path)) is not None:
+            raise InvalidInput(
+                f"line {line} of the log {log} has more cells than the header; quote cells that contain commas."
+            ) from None
         told = " ".join(str(error).split())[:200]
         raise InvalidInput(f"the log {log} cannot be read as CSV or Parquet: {told}.") from None
+
+
+def _longer(path: Path) -> int | None:
+    """Return the first line of a CSV file that has more cells than its header."""
+    with path.open(newline="", encoding="utf-8", errors="replace") as file:
+        lines = csv.reader(file)
+        width = len(next(lines, []))
+        return next((lines.line_num for cells in lines if len(cells) > width), None)
 
 
 def _checked(frame: pl.DataFrame, place: str) -> pl.DataFrame:
@@ -102,6 +120,8 @@ def _checked(frame: pl.DataFrame, place: str) -> pl.DataFrame:
     name = {
         column: pl.col(column).cast(pl.String, strict=False).str.strip_chars().replace("", None) for column in COLUMNS
     }
+    if frame.schema["reward"] == pl.Boolean:
+        name["reward"] = pl.col("reward").cast(pl.Int8).cast(pl.String)
     number = name["reward"].cast(pl.Float64, strict=False)
     why = (
         pl.when(name["agent"].is_null())

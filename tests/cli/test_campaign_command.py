@@ -6,12 +6,15 @@ import json
 import os
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import apsw
 import pytest
 from typer.testing import CliRunner, Result
 
+import freepull as fp
 from freepull.cli.campaign_data import app
 
 RUNNER = CliRunner()
@@ -162,18 +165,58 @@ def test_a_tell_after_stop_is_refused(url: str) -> None:
     new(url)
     run("start", url, "x")
     run("stop", url, "x")
+    before = told("verify", url, "x")
     assert "has stopped, so nothing can be told any more" in run("tell", url, "x", "#0", "A", "0.5", code=2).stderr
+    assert told("verify", url, "x") == before
 
 
-def test_the_program_knows_the_group(tmp_path: Path) -> None:
+def test_an_event_told_twice_with_other_content_is_refused(url: str) -> None:
+    new(url)
+    run("start", url, "x")
+    first = told("tell", url, "x", "#0", "A", "0.5", "--event", "e")
+    before = told("verify", url, "x")
+    assert told("tell", url, "x", "#0", "A", "0.5", "--event", "e") == first
+    assert "has used this event id" in run("tell", url, "x", "#0", "B", "0.5", "--event", "e", code=2).stderr
+    assert "must have number 1, got 2" in run("tell", url, "x", "#0", "B", "0.5", "--number", "2", code=2).stderr
+    assert told("verify", url, "x") == before
+
+
+def test_a_file_of_a_newer_freepull_is_refused(url: str) -> None:
+    new(url)
+    before, path = told("verify", url, "x"), url.removeprefix("sqlite:///")
+    with closing(apsw.Connection(path)) as file:
+        known = file.pragma("user_version")
+        file.pragma("user_version", 99)
+    assert "was written by a newer freepull" in " ".join(run("start", url, "x", code=2).stderr.split())
+    with closing(apsw.Connection(path)) as file:
+        file.pragma("user_version", known)
+    assert told("verify", url, "x") == before
+
+
+def test_a_second_process_is_refused(url: str) -> None:
+    new(url)
+    with fp.Campaign.open(url, "x") as campaign:
+        before = campaign.status().events
+        for words in (["start", url, "x"], ["tell", url, "x", "#0", "A", "0.5"], ["verify", url, "x"]):
+            done = program(*words)
+            assert (done.returncode, done.stdout) == (2, "")
+            assert "is open in another process" in " ".join(done.stderr.split())
+        assert campaign.status().events == before
+
+
+def program(*words: str) -> subprocess.CompletedProcess[str]:
+    """Run the program in a process of its own."""
     code = "from freepull.cli import main; main()"
-    words = ["campaign", "status", f"sqlite:///{tmp_path}/none.db", "x"]
-    done = subprocess.run(
-        [sys.executable, "-c", code, *words],
+    return subprocess.run(
+        [sys.executable, "-c", code, "campaign", *words],
         capture_output=True,
         text=True,
         env={**os.environ, "NO_COLOR": "1"},
         check=False,
     )
+
+
+def test_the_program_knows_the_group(tmp_path: Path) -> None:
+    done = program("status", f"sqlite:///{tmp_path}/none.db", "x")
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith("error: there is no file")

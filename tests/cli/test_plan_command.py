@@ -26,12 +26,12 @@ def freepull(*args: str, cwd: Path | None = None) -> subprocess.CompletedProcess
 
 
 def test_the_first_answer_stands_before_the_second_and_a_pipe_sees_no_progress() -> None:
-    done = freepull("plan", *SMALL, "--runs", "20", "--price", "2 EUR")
+    done = freepull("plan", *SMALL, "--runs", "40", "--price", "2 EUR")
     assert done.returncode == 0
     assert done.stderr == ""
     shown = done.stdout
     assert shown.index("At once, by formulas") < shown.index("By simulation") < shown.index("expected spend")
-    assert "simulation, 20 runs" in shown
+    assert "simulation, 40 runs" in shown
     assert "Believed: a gap of 0.2 behind" in shown
     for title in ("more or fewer agents", "horizon", "κ/T", "another δ", "ε (rule Pairwise)"):
         assert title in shown
@@ -39,11 +39,11 @@ def test_the_first_answer_stands_before_the_second_and_a_pipe_sees_no_progress()
 
 def test_json_is_all_that_is_printed_and_equals_the_library() -> None:
     done = freepull(
-        "plan", *SMALL, "--runs", "20", "--json", "--seed", "3", "--delta", "0.1", "--observe", "share:0.25"
+        "plan", *SMALL, "--runs", "40", "--json", "--seed", "3", "--delta", "0.1", "--observe", "share:0.25"
     )
     told = json.loads(done.stdout)
     principal = fp.Principal(fp.rules.Certified(0.1), observe=fp.observe.Share(0.25), offers="each")
-    plan = fp.plan(arms=2, agents=20, horizon=40, gap=0.2, principal=principal, runs=20, seed=3).to_dict()
+    plan = fp.plan(arms=2, agents=20, horizon=40, gap=0.2, principal=principal, runs=40, seed=3).to_dict()
     for one in (told, plan):
         one.pop("provenance")
     assert told == plan
@@ -51,7 +51,7 @@ def test_json_is_all_that_is_printed_and_equals_the_library() -> None:
 
 
 def test_the_page_is_written(tmp_path: Path) -> None:
-    done = freepull("plan", *SMALL, "--runs", "20", "--html", "plan.html", cwd=tmp_path)
+    done = freepull("plan", *SMALL, "--runs", "40", "--html", "plan.html", cwd=tmp_path)
     assert "written to plan.html" in done.stdout
     assert (tmp_path / "plan.html").read_text().startswith("<!doctype html>")
 
@@ -105,12 +105,14 @@ def test_people_of_several_kinds_are_read() -> None:
         (["--agents", "0"], ["agents", "got 0"]),
         (["--horizon", "1"], ["horizon", "got 1"]),
         (["--delta", "0"], ["delta", "got 0"]),
-        (["--rule", "paper"], ["rule must be rules.Certified or rules.Pairwise"]),
-        (["--rule", "papper"], ["--rule", "did you mean 'paper'?"]),
+        (["--rule", "paper"], ["--rule must be one of certified, pairwise"]),
+        (["--rule", "pairwize"], ["--rule", "did you mean 'pairwise'?"]),
         (["--epsilon", "0.1"], ["--epsilon", "--rule pairwise"]),
-        (["--strategy", "tompson"], ["did you mean 'thompson'?"]),
+        (["--strategy", "tompson"], ["--strategy", "did you mean 'thompson'?"]),
         (["--price", "cheap"], ["price", "'0.50 EUR'"]),
-        (["--runs", "3"], ["runs", "at least 20"]),
+        (["--runs", "3"], ["runs", "at least 40"]),
+        (["--agents", "1000000000"], ["agents × arms must be at most 10,000,000"]),
+        (["--html", "/proc/plan.html"], ["/proc/plan.html"]),
         (["--seconds", "-1"], ["seconds", "above 0"]),
         (["--offers", "every"], ["offers", "each"]),
         (["--html", "plan.txt"], ["--html", ".html"]),

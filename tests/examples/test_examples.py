@@ -9,6 +9,7 @@ from types import ModuleType
 import pytest
 
 import freepull as fp
+from freepull.live.verification import verify
 
 FOLDER = Path(__file__).parents[2] / "examples"
 
@@ -23,7 +24,8 @@ def load(name: str) -> ModuleType:
 
 
 def test_every_example_is_tested_here() -> None:
-    assert {path.stem for path in FOLDER.glob("*.py")} == {"toy", "own_agent", "by_hand", "plan", "service"}
+    names = {"toy", "own_agent", "by_hand", "plan", "campaign", "service"}
+    assert {path.stem for path in FOLDER.glob("*.py")} == names
 
 
 def test_the_toy_prints_four_principals_and_saves_the_picture(
@@ -75,3 +77,15 @@ def test_a_plan_is_written_down_before_the_trial(tmp_path: Path, capsys: pytest.
     assert 0 <= trial.frame["paid"][0] <= plan.forecast.paid.max()
     assert trial.frame["correct"][0]
     assert (tmp_path / "out" / "plan.html").stat().st_size > 50_000
+
+
+def test_the_campaign_is_opened_again_decides_and_has_a_right_ledger(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    url = f"sqlite:///{tmp_path}/trial.db"
+    with load("campaign").main(url) as campaign:
+        verdict, status, ledger = campaign.verdict(), campaign.status(), campaign.ledger()
+    assert "opened again after 300 pulls" in capsys.readouterr().out
+    assert (verdict.arm, verdict.certified) == ("friendly", True)
+    assert sum(entry.amount.minor for entry in ledger) == status.spent.minor == 20 * status.paid > 0
+    assert verify(url, "greetings").observations == status.observations

@@ -8,6 +8,7 @@ from staging import EACH, Clock, contents, create, picture, reopen
 import freepull as fp
 from freepull import errors
 from freepull.live import Offer
+from freepull.live.recovery import segments
 
 
 def offered(campaign: fp.Campaign, agent: str) -> Offer:
@@ -43,6 +44,29 @@ def test_silence_is_expiry_and_no_refusal_and_starts_a_cool_down(url: str, clock
     clock.pass_hours(5)
     end_step(campaign)
     assert offered(campaign, "ann").id == 2
+    campaign.close()
+
+
+def test_a_budget_that_is_changed_meanwhile_does_not_end_a_cool_down(sqlite: str, clock: Clock) -> None:
+    campaign = create(sqlite, clock, offer_lasts="2 hours", cool_down="5 hours")
+    offered(campaign, "ann")
+    clock.pass_hours(2)
+    campaign.budget("100 EUR")
+    assert campaign.ask("ann") is None
+    assert campaign.ask("bob") is not None
+    campaign.close()
+
+
+def test_time_stands_still_while_a_clock_that_was_set_back_catches_up(sqlite: str, clock: Clock) -> None:
+    campaign = create(sqlite, clock, offer_lasts="1 hour")
+    expires = offered(campaign, "ann").expires
+    clock.pass_hours(-5)
+    assert offered(campaign, "bob").expires == expires
+    campaign.tell("cy", "A", 0.5)
+    clock.pass_hours(6)
+    assert campaign.status().expired == 2
+    times = [at for it in segments(campaign.core.store, campaign.name) for at in it.records["at"].tolist()]
+    assert times == sorted(times)
     campaign.close()
 
 

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import random
+import signal
+import socket
+import subprocess
+import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -123,3 +129,52 @@ def test_without_fork_a_copy_does(sqlite: str, clock: Clock, monkeypatch: pytest
     campaign = reopen(campaign, sqlite, clock)
     assert picture(campaign) == before
     campaign.close()
+
+
+def test_silences_are_counted_across_a_snapshot(sqlite: str, clock: Clock) -> None:
+    campaign = create(sqlite, clock, offer_lasts="1 hour", cool_down="1 minute")
+    for silences in (1, 2, 3):
+        assert campaign.ask("ann") is not None
+        clock.pass_hours(2)
+        for agent in ("bob", "cy", "cy"):
+            campaign.tell(agent, "A", 0.5)
+        assert campaign.status().expired == silences
+        assert campaign.status().absent == (silences == 3)
+        campaign.snapshot()
+        campaign = reopen(campaign, sqlite, clock)
+    assert campaign.status().absent == 1
+
+
+ORPHANED = """
+import os, socket, time
+from freepull.live import snapshots
+port = socket.create_server(("127.0.0.1", 0))
+fork = os.fork
+def told() -> int:
+    child = fork()
+    if child:
+        print(child, port.getsockname()[1], flush=True)
+    return child
+os.fork = told
+parts = snapshots.begin([bytes(1 << 24)])
+time.sleep(60)
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="snapshots fork where they can")
+def test_the_copy_that_writes_a_snapshot_holds_nothing_and_does_not_outlive_its_campaign() -> None:
+    parent = subprocess.Popen([sys.executable, "-W", "ignore", "-c", ORPHANED], stdout=subprocess.PIPE, text=True)
+    assert parent.stdout is not None
+    with parent, parent.stdout:
+        child, port = map(int, parent.stdout.readline().split())
+        parent.kill()
+    for _ in range(100):
+        try:
+            os.kill(child, 0)
+        except ProcessLookupError:
+            break
+        time.sleep(0.05)
+    else:
+        os.kill(child, signal.SIGKILL)
+        pytest.fail("the copy waits for ever for a reader")
+    socket.create_server(("127.0.0.1", port), reuse_port=False).close()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
+from contextlib import closing
 from pathlib import Path
 
 import apsw
@@ -22,6 +23,13 @@ from freepull.testing import STORE_CHECKS, check_store
 @pytest.mark.parametrize("promise", STORE_CHECKS)
 def test_sqlite_keeps_its_promises(tmp_path: Path, promise: str) -> None:
     STORE_CHECKS[promise](lambda: SqliteStore(tmp_path / "trial.db"))
+
+
+def test_sqlite_syncs_every_commit_of_its_write_ahead_log(tmp_path: Path) -> None:
+    with closing(SqliteStore(tmp_path / "trial.db")) as store:
+        full = 2
+        assert store.query("PRAGMA synchronous") == [(full,)]
+        assert store.query("PRAGMA journal_mode") == [("wal",)]
 
 
 @pytest.mark.parametrize("promise", STORE_CHECKS)

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import random
+import subprocess
+import sys
+import threading
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import replace
@@ -11,14 +14,18 @@ from pathlib import Path
 import apsw
 import psycopg
 import pytest
+from postgres_server import PostgresServer
 from staging import EACH, Clock, contents, create, picture, reopen
 
 import freepull as fp
 from freepull import errors
 from freepull.live import recovery
 from freepull.live.copying import copy
+from freepull.live.events import REFUSED
 from freepull.live.rows import TABLES
+from freepull.live.segments import pack
 from freepull.live.stores import connect
+from freepull.live.stores import sqlite as sqlite_store
 from freepull.live.verification import verify
 
 
@@ -121,6 +128,22 @@ def test_replay_verifies_what_was_decided_and_never_decides_anew(
         fp.Campaign.open(sqlite, "onboarding", clock=clock)
 
 
+@pytest.mark.parametrize(("field", "value"), [("flags", 0), ("flags", REFUSED), ("offer", 2), ("arm", 1), ("agent", 1)])
+def test_replay_verifies_what_pulls_did_to_offers(sqlite: str, clock: Clock, field: str, value: int) -> None:
+    campaign = create(sqlite, clock)
+    offer = campaign.ask("ann")
+    assert offer is not None
+    assert campaign.tell("ann", offer.arm, 0.5).outcome == "paid"
+    *_, before, last = recovery.segments(campaign.core.store, "onboarding")
+    campaign.close()
+    forged = last.records.copy()
+    forged[field] = value
+    data, _ = pack(last.number, last.first, forged, last.more, before.checksum)
+    _changer(sqlite)(last.number, data)
+    with pytest.raises(errors.ReplayDiffers, match="its pulls did something else to open offers"):
+        fp.Campaign.open(sqlite, "onboarding", clock=clock)
+
+
 def test_a_copy_has_every_bit_and_goes_on_where_the_original_was(postgres: str, sqlite: str, clock: Clock) -> None:
     campaign = rich(sqlite, clock)
     rows, memory = contents(campaign), picture(campaign)
@@ -168,10 +191,43 @@ def test_postgres_has_backups_of_its_own(postgres: str, clock: Clock, tmp_path: 
     campaign.close()
 
 
-def test_a_second_process_is_refused_with_a_sentence(sqlite: str, clock: Clock) -> None:
-    import subprocess
-    import sys
+def test_a_backup_takes_along_what_is_told_meanwhile(
+    sqlite: str, clock: Clock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sqlite_store, "COPIED", 1)
+    campaign = rich(sqlite, clock)
+    copying = threading.Thread(target=campaign.backup, args=[tmp_path / "backup.db"])
+    copying.start()
+    told = 0
+    while copying.is_alive() or told < 20:
+        campaign.tell("bob", "A", 0.5, f"meanwhile {told}")
+        told += 1
+    copying.join()
+    report = verify(f"sqlite:///{tmp_path}/backup.db", "onboarding")
+    assert report.observations <= campaign.status().observations
+    assert report.observations >= campaign.status().observations - told
 
+
+def test_a_dump_of_postgres_can_be_restored(
+    server: PostgresServer, postgres: str, clock: Clock, tmp_path: Path
+) -> None:
+    campaign = rich(postgres, clock)
+    memory, rows = picture(campaign), contents(campaign)
+    campaign.close()
+    dump = [str(server.programs / "pg_dump"), "--schema=freepull", "--format=custom", "--dbname", postgres]
+    (tmp_path / "dump").write_bytes(subprocess.run(dump, check=True, capture_output=True).stdout)
+    with fp.Campaign.open(postgres, "onboarding", clock=clock) as campaign:
+        campaign.tell("bob", "A", 0.5)
+    with psycopg.connect(postgres, autocommit=True) as connection:
+        connection.execute("DROP SCHEMA freepull CASCADE")
+    restore = [str(server.programs / "pg_restore"), "--dbname", postgres, str(tmp_path / "dump")]
+    subprocess.run(restore, check=True, capture_output=True)
+    with fp.Campaign.open(postgres, "onboarding", clock=clock) as campaign:
+        assert (picture(campaign), contents(campaign)) == (memory, rows)
+    verify(postgres, "onboarding")
+
+
+def test_a_second_process_is_refused_with_a_sentence(sqlite: str, clock: Clock) -> None:
     campaign = create(sqlite, clock)
     code = f"import freepull as fp; fp.Campaign.open({sqlite!r}, 'onboarding')"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)

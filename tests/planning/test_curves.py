@@ -108,10 +108,10 @@ def test_runs_are_done_until_the_range_is_tight_or_time_is_over(monkeypatch: pyt
         return Forecast(np.full(len(runs), 7.0), np.ones(len(runs), bool), np.ones(len(runs)))
 
     monkeypatch.setattr(Case, "forecast", forecast)
-    assert Work(60.0, None).trial(CASE, 1.0).runs == 128
-    assert asked[1:] == [range(16), range(16, 32), range(32, 64), range(64, 128)]
+    assert Work(60.0, None).trial(CASE, 1.0).runs == 80
+    assert asked[1:] == [range(40), range(40, 80)]
     assert Work(60.0, 77).trial(CASE, 1.0).runs == 77
-    assert Work(1e-9, None).trial(CASE, 1.0).runs == 16
+    assert Work(1e-9, None).trial(CASE, 1.0).runs == 40
     assert Work(60.0, None).point(CASE, 60.0).runs == 256  # type: ignore[union-attr]
     assert Work(60.0, 50).point(CASE, 0.0).runs == 50  # type: ignore[union-attr]
     assert Work(60.0, 50).point(replace(CASE, agents=20_000), 0.0).runs == 37  # type: ignore[union-attr]

@@ -82,10 +82,10 @@ def test_only_rules_with_a_forecast_are_planned_for() -> None:
         evidence(fp.rules.Paper(0.05), 4)
 
 
-def test_epsilon_counts_as_the_smallest_gap() -> None:
+def test_epsilon_adds_to_every_gap() -> None:
     rule = Pairwise(0.05, epsilon=0.1)
     assert sketch(GAME, fp.Principal(rule), 100).needed[1] == pytest.approx(
-        sketch(fp.Game(GAME.means), fp.Principal(Pairwise(0.05)), 100).needed[1] / 4
+        sketch(fp.Game(GAME.means), fp.Principal(Pairwise(0.05)), 100).needed[1] / 9
     )
 
 

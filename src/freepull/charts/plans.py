@@ -77,7 +77,7 @@ def _band(plan: Plan, quantity: str, label: str, ax: Axes) -> Axes:
     ax.set_xticks([point.x for point in named], [f"{point.x:,g}" for point in named], fontsize=8)
     ax.set_ylim(0, 1.32 * top)
     ax.set_xlabel(label)
-    ax.set_ylabel("bonuses paid; above: certified")
+    ax.set_ylabel("bonuses paid (%: certified)")
     ax.legend(frameon=False, fontsize=8, loc="upper right")
     return ax
 

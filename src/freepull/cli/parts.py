@@ -14,9 +14,9 @@ from freepull.parts import choices
 __all__ = ["build", "build_game", "choices"]
 
 
-def build(kind: str, text: str) -> Any:
+def build(kind: str, text: str, option: str | None = None) -> Any:
     """Make a part from its name and parameters: `name`, `name:value` or `name:parameter=value,…`."""
-    return parts.build(kind, text, f"--{kind}")
+    return parts.build(kind, text, f"--{option or kind}")
 
 
 def build_game(text: str, law: str, weights: str | None) -> Any:

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from freepull import checks
 from freepull.cli.parts import build, choices
 from freepull.cli.plan_screen import show, show_first
 from freepull.cli.rules import build_rule
@@ -68,7 +69,9 @@ def command(
     offers: Annotated[
         str, typer.Option(help="each: up to one offer an agent and step, or one.", rich_help_panel=PRINCIPAL)
     ] = "each",
-    budget: Annotated[float | None, typer.Option(help="The most that may be spent.", rich_help_panel=PRINCIPAL)] = None,
+    budget: Annotated[
+        float | None, typer.Option(help="The most bonuses that may be paid.", rich_help_panel=PRINCIPAL)
+    ] = None,
     price: Annotated[
         str | None, typer.Option(help='What a bonus costs, as in "0.50 EUR".', rich_help_panel=PRINCIPAL)
     ] = None,
@@ -93,6 +96,7 @@ def command(
     ] = False,
 ) -> None:
     """See HELP, which is shown as the command's help."""
+    checks.one_of("--rule", rule, ("certified", "pairwise"))
     if html is not None:
         check_target("--html", html, ".html")
     made = plan(
@@ -113,7 +117,7 @@ def command(
             offers=offers,
             budget=budget,
         ),
-        strategy=[build("agents", text) for text in strategy],
+        strategy=[build("agents", text, "strategy") for text in strategy],
         answers=[build("answers", text) for text in answers],
         price=price,
         quick=quick,

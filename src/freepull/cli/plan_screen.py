@@ -8,7 +8,7 @@ from rich.table import Table
 from freepull.cli.screen import console
 from freepull.planning import Plan
 from freepull.planning.curves import Curve
-from freepull.planning.words import between, count, percent
+from freepull.planning.words import between, count, percent, signed
 
 TITLES = {
     "agents": "more or fewer agents",
@@ -36,7 +36,7 @@ def show(plan: Plan) -> None:
     console.print(f"Believed: {escape(plan.question['beliefs'])}.", soft_wrap=True)
     _figures(plan)
     for name, curve in plan.curves.items():
-        _curve(TITLES[name], curve)
+        _curve(TITLES[name], curve, plan)
 
 
 def _sentences(plan: Plan) -> None:
@@ -51,13 +51,14 @@ def _figures(plan: Plan) -> None:
     console.print(table)
 
 
-def _curve(title: str, curve: Curve) -> None:
-    table = Table(title, "spend", "9 of 10 trials", "certified", "runs")
+def _curve(title: str, curve: Curve, plan: Plan) -> None:
+    table = Table(title, "spend", "than the plan", "9 of 10 trials", "certified", "runs")
     for column in table.columns[1:]:
         column.justify = "right"
     for point in curve.points:
         found = point.forecast
-        cells = (f"{point.x:,g}", count(found.mean), between(*found.range(0.9)), percent(found.chance[0]))
+        more = "" if point.planned or plan.forecast is None else signed(*found.against(plan.forecast))
+        cells = (f"{point.x:,g}", count(found.mean), more, between(*found.range(0.9)), percent(found.chance[0]))
         table.add_row(*cells, f"{found.runs:,}", style="bold" if point.planned else None)
     console.print(table)
     if not curve.complete:

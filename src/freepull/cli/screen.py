@@ -21,15 +21,20 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 def sentence_errors(command: Command) -> Command:
-    """Turn freepull's own errors into one sentence on standard error and exit code 2."""
+    """Turn freepull's own errors, and those of disk and memory, into one sentence on standard error and exit code 2."""
 
     @functools.wraps(command)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
         try:
             return command(*args, **kwargs)
         except FreepullError as error:
-            Console(stderr=True, highlight=False, soft_wrap=True).print(f"[red]error:[/red] {escape(str(error))}")
-            raise typer.Exit(2) from None
+            said = str(error)
+        except MemoryError:
+            said = "this needs more memory than there is; ask for less, or take a larger machine."
+        except OSError as error:
+            said = f"{error.filename or 'a file'} could not be read or written: {error.strerror or error}."
+        Console(stderr=True, highlight=False, soft_wrap=True).print(f"[red]error:[/red] {escape(said)}")
+        raise typer.Exit(2)
 
     return cast(Command, wrapped)
 

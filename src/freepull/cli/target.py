@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 from freepull.errors import InvalidInput
@@ -16,7 +15,13 @@ def check_target(option: str, target: Path, suffix: str) -> None:
         raise InvalidInput(
             f"{option} cannot be written to {target}, because there is no folder {target.parent}; make it first."
         )
-    if not os.access(target if target.exists() else target.parent, os.W_OK):
+    there = target.exists()
+    try:
+        target.open("a").close()
+        if not there:
+            target.unlink()
+    except OSError as error:
         raise InvalidInput(
-            f"{option} cannot be written to {target}, because you may not write there; choose another place."
-        )
+            f"{option} cannot be written to {target}, because you may not write there ({error.strerror}); choose "
+            "another place."
+        ) from None

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from freepull import checks
-from freepull.errors import FreepullError, InvalidInput, UnknownAgent, UnknownArm
+from freepull.errors import FreepullError, InvalidInput, InvalidReward, UnknownAgent, UnknownArm
 from freepull.live.replies import Observation
 from freepull.principal.record import UNITS
 
@@ -122,7 +122,7 @@ class Register:
                 agent = self.agent(agent_name) if known is None else known
                 arm = self.arm(arm_name)
                 if not (type(reward) is float and 0.0 <= reward <= 1.0):
-                    reward = checks.real("reward", reward, 0.0, 1.0)
+                    reward = _reward(reward)
                 if event is not None:
                     key, number = _identity(agent, event)
             except FreepullError as error:
@@ -146,6 +146,14 @@ class Register:
             numbers if any(numbers) else [],
             errors,
         )
+
+
+def _reward(given: Any) -> float:
+    """Check a reward."""
+    try:
+        return checks.real("reward", given, 0.0, 1.0)
+    except InvalidInput as error:
+        raise InvalidReward(str(error)) from None
 
 
 def _identity(agent: int, event: Any) -> tuple[bytes | None, int | None]:

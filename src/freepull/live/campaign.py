@@ -283,7 +283,7 @@ class Campaign:
         return self.core.snapshot().result().result()
 
     def backup(self, path: str | Path) -> None:
-        """Copy the SQLite file as it is now to a new one, while the campaign goes on."""
+        """Copy the SQLite file to a new one, as it is when that is done; the campaign goes on meanwhile."""
         self.core.store.backup(path)
 
     def close(self) -> None:

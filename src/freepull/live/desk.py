@@ -167,8 +167,7 @@ class Desk:
         state = self.state
         if state.settings.mode == "free":
             return state.panel - state.in_step
-        absent = state.people.parked | state.people.left
-        return state.panel - len(absent) - (state.in_step - sum(bool(state.acted[agent]) for agent in absent))
+        return state.panel - state.people.absent - (state.in_step - state.acted_and_left)
 
     def end_step_if_due(self, at: int) -> None:
         """End the step if everything is there that it waits for."""

@@ -97,6 +97,7 @@ def restored(settings: Settings, kept: Kept, trial: memoryview) -> tuple[State, 
     offers.recalled = {agent for agent, standing in offers.open.items() if standing.recalled}
     state.pulls = np.array(kept.pulls, np.int64)
     state.acted = np.frombuffer(kept.acted, bool).copy()
+    state.acted_and_left = sum(bool(state.acted[agent]) for agent in (*kept.parked, *kept.left))
     people.numbers = np.frombuffer(kept.numbers, np.int64).copy()
     people.last = np.frombuffer(kept.last, RECORD).copy()
     people.last_event = np.frombuffer(kept.last_event, np.int64).copy()

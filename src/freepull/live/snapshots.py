@@ -57,9 +57,15 @@ def begin(found: list[Piece]) -> Iterator[bytes]:
 
 
 def _send(found: list[Piece], writing: int) -> None:
-    """Write the pieces and vanish; this is the child, which must touch nothing else."""
+    """Write the pieces and vanish; this is the child, which must touch nothing else.
+
+    It lets go of all files and sockets but its end of the pipe: held by it, a port would outlive the campaign, and the
+    pipe's other end would keep it waiting for a reader who was killed.
+    """
     failed = 1
     try:
+        os.closerange(3, writing)
+        os.closerange(writing + 1, os.sysconf("SC_OPEN_MAX"))
         for piece in found:
             rest = memoryview(piece).cast("B")
             while len(rest):

@@ -60,6 +60,8 @@ class State:
         """Pulls that count since the last step ended."""
         self.acted: NDArray[np.bool_] = np.zeros(0, bool)
         """Who has acted in this step."""
+        self.acted_and_left = 0
+        """How many of them have left since."""
         self.round_closes: int | None = None
         self.refused: list[tuple[int, int]] = []
         """Refusals of this step: agent and offer."""
@@ -199,7 +201,7 @@ class State:
         trial.resting = self.people.rested(event.at)
         trial.end_step(at_once=False)
         self.acted[:] = False
-        self.in_step = 0
+        self.in_step = self.acted_and_left = 0
         self._open_round(event.at)
         if trial.steps != event.value:
             raise self._differs(f"it is step {trial.steps} that ends, not {event.value}")
@@ -238,6 +240,8 @@ class State:
 
     def _left(self, event: Event, fresh: bool) -> None:
         self.trial.leave(event.agent)
+        away = event.agent in self.people.parked or event.agent in self.people.left
+        self.acted_and_left += bool(self.acted[event.agent]) and not away
         self.people.parked.discard(event.agent)
         self.people.left.add(event.agent)
 

@@ -13,6 +13,7 @@ from freepull.live.state import State
 from freepull.live.times import shown
 from freepull.live.trials import grounds_of
 from freepull.principal import Grounds
+from freepull.principal.work import finish
 
 NAMED = 10
 """So many agents are named."""
@@ -98,8 +99,8 @@ def _arms(state: State, register: Register) -> list[Arm]:
     trial = state.started
     if trial is None:
         return [Arm(name, True, None, None, 0, 0) for name in register.arms]
-    bounds = trial.rule.bounds()
+    bounds, means = trial.rule.bounds(), finish(trial.rule.means())
     return [
-        Arm(name, trial.rule.active[k], trial.rule.mean(k), float(bounds[k]), int(state.pulls[k]), state.paid[k])
+        Arm(name, trial.rule.active[k], float(means[k]), float(bounds[k]), int(state.pulls[k]), state.paid[k])
         for k, name in enumerate(register.arms)
     ]

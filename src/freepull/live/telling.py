@@ -131,7 +131,8 @@ class _Moment:
         self.rounds = self.state.settings.mode == "rounds" and self.state.status in GOING
         self.room = desk.room() if self.rounds else 0
         self.acted: set[int] = set()
-        self.absent = self.state.people.parked | self.state.people.left if self.rounds else set[int]()
+        self.absent, self.returned = self.state.people.absent, set[int]()
+        """How many are absent, and who of them has come back in this batch."""
         self.new_round = False
         self.name = desk.name
 
@@ -156,11 +157,15 @@ class _Moment:
         if agent in self.acted or (not self.new_round and bool(self.state.acted[agent])):
             raise OutOfTurn(f"agent #{agent} has acted in this round already; it can act again when the round closes.")
         self.acted.add(agent)
-        self.room -= agent not in self.absent
-        self.absent.discard(agent)
+        people = self.state.people
+        if agent not in self.returned and (agent in people.parked or agent in people.left):
+            self.returned.add(agent)
+            self.absent -= 1
+        else:
+            self.room -= 1
         if self.room <= 0:
             self.acted.clear()
-            self.new_round, self.room = True, self.state.panel - len(self.absent)
+            self.new_round, self.room = True, self.state.panel - self.absent
 
 
 def _write(desk: Desk, batch: Batch, fresh: Sequence[int], at: int, known: Known) -> dict[int, Told]:

@@ -15,7 +15,7 @@ from freepull.charts import chance_by_budget, spend_by_agents, spend_by_horizon,
 from freepull.planning import Plan
 from freepull.planning.curves import CHANCE, Curve, Point
 from freepull.planning.first import POWER
-from freepull.planning.words import between, percent
+from freepull.planning.words import between, percent, signed
 
 STYLE = """
 body{font:16px/1.5 system-ui,sans-serif;color:#111;background:#fff;max-width:46rem;margin:2rem auto;padding:0 1rem}
@@ -23,7 +23,7 @@ h1{font-size:1.5rem;margin-bottom:.2rem} h2{font-size:1.15rem;margin:2rem 0 .5re
 .first{background:#eef4f9;border-left:4px solid #0072B2;padding:.6rem 1rem}
 .scroll{overflow-x:auto} table{border-collapse:collapse;width:100%;font-size:.92rem}
 th,td{text-align:left;padding:.3rem .6rem .3rem 0;border-bottom:1px solid #ddd;vertical-align:top}
-.n{text-align:right;white-space:nowrap} .from{color:#555;font-size:.85rem} .plan td{font-weight:600}
+.n{text-align:right} .from{color:#555;font-size:.85rem} .plan td{font-weight:600}
 .charts{display:grid;grid-template-columns:repeat(auto-fit,minmax(19rem,1fr));gap:1rem}
 figure{margin:0;break-inside:avoid} img{width:100%;height:auto} figcaption,footer{font-size:.85rem;color:#555}
 @media print{body{max-width:none;margin:0;font-size:11pt} h2{break-after:avoid} tr{break-inside:avoid}}
@@ -42,6 +42,8 @@ TABLES = {
     "delta": ("How sure", "error probability δ"),
     "epsilon": ("If an arm nearly as good will do", "best up to ε"),
 }
+OFFERS = {"one": "one offer a step", "each": "up to one offer to everybody in each step"}
+COLUMNS = ("spend", "than the plan", "9 of 10 trials", "certified", "runs")
 EPSILON = (
     "These trials use the rule Pairwise, the one that can stop at ε; its own cost for the best arm stands at ε = 0."
 )
@@ -91,7 +93,7 @@ def _picture(draw: Callable[[Plan, Axes], Axes], plan: Plan) -> str:
 
 def _curve(plan: Plan, name: str, curve: Curve) -> list[str]:
     title, head = TABLES[name]
-    heads = "".join(f'<th class="n">{text}</th>' for text in (head, "spend", "9 of 10 trials", "certified", "runs"))
+    heads = "".join(f'<th class="n">{text}</th>' for text in (head, *COLUMNS))
     rows = "".join(_point(plan, point) for point in curve.points)
     told = [] if curve.complete else ["<p>There was no time for all of these; give the plan more seconds.</p>"]
     note = [f"<p>{EPSILON}</p>"] if name == "epsilon" else []
@@ -100,7 +102,8 @@ def _curve(plan: Plan, name: str, curve: Curve) -> list[str]:
 
 def _point(plan: Plan, point: Point) -> str:
     found = point.forecast
-    shown = [f"{point.x:,g}", plan.money(found.mean), between(*found.range(0.9))]
+    more = "" if point.planned or plan.forecast is None else signed(*found.against(plan.forecast))
+    shown = [f"{point.x:,g}", plan.money(found.mean), more, between(*found.range(0.9))]
     shown += [percent(found.chance[0]), f"{found.runs:,}"]
     cells = "".join(f'<td class="n">{escape(cell)}</td>' for cell in shown)
     return f"<tr{' class=plan' if point.planned else ''}>{cells}</tr>"
@@ -126,10 +129,12 @@ def _reading(plan: Plan) -> list[str]:
         "The fixed A/B test gives everybody every option equally often, looks once at the end and pays for every pull; "
         "it has the same δ, shared out among the rivals of the best option, and a power of "
         f"{100 * POWER:g} %, the guesses taken as exact.",
-        "The lower bound is what nobody could undercut who knew the game and had the same free pulls.",
-        f"Rule: {asked['rule']}; watching: {asked['observe']}; offers: {asked['offers']}; people pick by "
-        f"{', '.join(asked['strategy'])} and answer by {', '.join(asked['answers'])}; after a refusal: "
-        f"{asked['protocol']}.",
+        "Other settings are compared with the plan on runs with the same luck; ± is a 95 % interval of the mean.",
+        "Formulas are rules of thumb. The lower bound is a yardstick: what somebody would have to pay who knew the game"
+        " and had the free pulls of the whole horizon, to name the best option with the same δ.",
+        f"The principal only watches until step {plan.first.kappa:,}; after that she makes {OFFERS[asked['offers']]}.",
+        f"Settings: {asked['rule']}, {asked['observe']}, {asked['protocol']}; people pick by "
+        f"{', '.join(asked['strategy'])} and answer offers by {', '.join(asked['answers'])}.",
     ]
     return ["<h2>How to read it</h2>", "<ul>" + "".join(f"<li>{escape(line)}</li>" for line in lines) + "</ul>"]
 

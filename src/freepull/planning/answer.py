@@ -7,12 +7,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from freepull import checks
 from freepull.planning import words
 from freepull.planning.curves import CHANCE, Curve, Point
 from freepull.planning.first import POWER, First
 from freepull.planning.forecast import SHARES, Forecast
 
-FORMULA = "formula"
+FORMULA, HEURISTIC = "formula", "formula, heuristic"
+FEW = 20
+"""Fewer decisions than this have no range."""
 
 
 class Row(NamedTuple):
@@ -48,7 +51,7 @@ class Plan:
         """Return the probability of a certified answer for at most ``budget`` bonuses."""
         if self.forecast is None:
             raise words.only_formulas("chance")
-        return self.forecast.within(budget)
+        return self.forecast.within(checks.real("budget", budget, 0.0))
 
     def rows(self) -> list[Row]:
         """Return the figures as they are shown."""
@@ -60,15 +63,13 @@ class Plan:
             return []
         source, horizon = found.source, self.question["horizon"]
         rate, low, high = found.chance
-        rows = [Row("expected spend", self.money(found.mean), source)]
+        rows = [Row("expected spend", self._expected(found), source)]
         for share in SHARES:
             rows.append(Row(f"{100 * share:g} % range", words.between(*found.range(share), self.price), source))
-        rows.append(Row("pays nothing", words.percent(found.free), source))
+        rows.append(Row("certified for nothing", words.percent(found.free), source))
         chance = f"{words.percent(rate)} ({words.percent(low)} to {words.percent(high)})"
         rows.append(Row(f"certified by step {horizon:,}", chance, source))
-        middle, early, late = (found.decided(p) for p in (0.5, 0.05, 0.95))
-        when = "never" if middle is None else f"step {middle:,.0f} (90 %: {early:,.0f} to {late:,.0f})"
-        rows.append(Row("decided at", when, source))
+        rows.append(Row("decided at", _when(found), source))
         budget = found.budget(CHANCE)
         enough = "none is enough" if budget is None else self.money(budget)
         rows.append(Row(f"budget, {100 * CHANCE:g} % chance", enough, source))
@@ -89,19 +90,25 @@ class Plan:
         ]
 
     def _instead(self) -> list[Row]:
-        """What the next longer observing phase, the next smaller δ and the smallest ε would make of it."""
+        """What the next longer observing phase, the next smaller δ and the next larger ε would make of it."""
         beside = [
             ("watching to {:g}·T", self.curves["observing"].after() if "observing" in self.curves else None),
             ("δ = {:g}", self.curves["delta"].before() if "delta" in self.curves else None),
         ]
         if "epsilon" in self.curves:
-            some = [point for point in self.curves["epsilon"].points if point.x > 0]
-            beside.append(("best up to ε = {:.2g}", some[0] if some else None))
+            points = self.curves["epsilon"].points
+            own = max((point.x for point in points if point.planned), default=0.0)
+            beside.append(("best up to ε = {:.2g}", next((point for point in points if point.x > own), None)))
         return [self._variant(told.format(point.x), point) for told, point in beside if point is not None]
 
     def _variant(self, what: str, point: Point) -> Row:
-        found = point.forecast
-        return Row(f"if {what}", f"{self.money(found.mean)}, certified {words.percent(found.chance[0])}", found.source)
+        found, plan = point.forecast, self.forecast
+        more = "" if plan is None else f"{words.signed(*found.against(plan))}, "
+        return Row(f"if {what}", f"{more}certified {words.percent(found.chance[0])}", found.source)
+
+    def _expected(self, found: Forecast) -> str:
+        error = f" ± {words.count(found.margin)}" if found.margin > 0 else ""
+        return f"{words.count(found.mean)}{error}" + (f" ({self.price.of(found.mean)})" if self.price else "")
 
     def _by_formula(self) -> list[Row]:
         at = self.first
@@ -110,12 +117,12 @@ class Plan:
             told = f"not shown: {at.doubt}"
             if at.spend is not None and at.range is not None:
                 told = f"{self.money(at.spend)} ({words.between(*at.range)}, as the guesses are off)"
-            rows.append(Row("spend", told, FORMULA))
-            rows.append(Row("agents: enough time", words.agents(at.agents_needed), FORMULA))
-            rows.append(Row("agents: free", words.agents(at.agents_free), FORMULA))
-        rows.append(Row("pulls needed, by arm", words.pulls(at.needed), FORMULA))
-        rows.append(Row(f"free by step {at.kappa:,}, by arm", words.pulls(at.natural), FORMULA))
-        rows.append(Row("lower bound", self.money(at.lower_bound), FORMULA))
+            rows.append(Row("spend", told, HEURISTIC))
+            rows.append(Row("agents: enough time", words.agents(at.agents_needed), HEURISTIC))
+        rows.append(Row("pulls needed, by arm", words.pulls(at.needed), HEURISTIC))
+        rows.append(Row(f"free by step {at.kappa:,}, by arm", words.pulls(at.natural), HEURISTIC))
+        if not math.isnan(at.lower_bound):
+            rows.append(Row("lower bound, if certified", self.money(at.lower_bound), FORMULA))
         rows.append(Row(f"fixed A/B test, power {100 * POWER:g} %", self.money(at.fixed_test), FORMULA))
         return rows
 
@@ -129,7 +136,7 @@ class Plan:
         told: dict[str, Any] = {
             "question": dict(self.question),
             "sentences": list(self.sentences),
-            "first": {**vars(self.first), "source": FORMULA},
+            "first": {name: value for name, value in vars(self.first).items() if name != "agents_free"},
             "forecast": None if found is None else _forecast(found),
             "agents_needed": self.agents_needed,
             "agents_free": self.agents_free,
@@ -151,11 +158,21 @@ class Plan:
     __repr__ = __str__
 
 
+def _when(found: Forecast) -> str:
+    middle, early, late = (found.decided(p) for p in (0.5, 0.05, 0.95))
+    if middle is None:
+        return "never"
+    if found.decisions < FEW:
+        return f"step {middle:,.0f} ({found.decisions} of {found.runs:,} runs)"
+    return f"step {middle:,.0f} (90 %: {early:,.0f} to {late:,.0f})"
+
+
 def _forecast(found: Forecast) -> dict[str, Any]:
     return {
         "source": found.source,
         "runs": found.runs,
         "spend": found.mean,
+        "spend_margin": found.margin,
         "ranges": {f"{share:g}": found.range(share) for share in SHARES},
         "free": found.free,
         "certified": dict(zip(("rate", "low", "high"), found.chance, strict=True)),

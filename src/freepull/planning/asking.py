@@ -16,6 +16,9 @@ from freepull.planning.beliefs import Beliefs, Drawn, Guess, Known, Logged
 from freepull.planning.forecast import Case
 from freepull.shrinkage import Posterior
 
+MOST_ARMS, MOST_STREAMS = 1_000, 10_000_000
+"""Larger plans would take hours."""
+
 
 def beliefs_from(
     game: Any, log: Any, arms: int | None, agents: int | None, guesses: Mapping[str, Any]
@@ -69,6 +72,8 @@ def _guessed(arms: int | None, agents: int | None, given: dict[str, Any]) -> tup
         gaps = tuple(checks.real("gap", one) for one in (gap if several else [gap]))
         if arms is None:
             raise InvalidInput("arms must be a whole number of at least 2, how many there are; got None.")
+    if checks.whole("arms", arms, 2, MOST_ARMS) * checks.whole("agents", agents, 1) > MOST_STREAMS:
+        raise InvalidInput(f"agents × arms must be at most {MOST_STREAMS:,} in a plan, got {agents:,} × {arms:,}.")
     guess = Guess(checks.whole("arms", arms, 2), checks.whole("agents", agents, 1), gaps, **given)
     return guess, guess.agents, guess.arms
 

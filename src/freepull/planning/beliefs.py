@@ -17,6 +17,8 @@ from freepull.rewards import Bernoulli, Law, TruncatedNormal
 from freepull.shrinkage import Posterior
 
 Array = NDArray[np.float64]
+NAMED = 6
+"""Arms of a log that are named."""
 EDGE = 0.01
 """No arm is believed to be nearer to 0 or 1 than this, on average."""
 
@@ -59,7 +61,10 @@ class Guess:
     def __post_init__(self) -> None:
         checks.whole("arms", self.arms, 2)
         checks.whole("agents", self.agents, 1)
-        checks.real("level", self.level, EDGE, 1.0 - EDGE)
+        if not EDGE <= checks.real("level", self.level) <= 1.0 - EDGE:
+            raise InvalidInput(
+                f"level must be from {EDGE:g} to {1.0 - EDGE:g}, since it is the best arm's mean, got {self.level:g}."
+            )
         checks.real("spread", self.spread, 0.0, 0.5)
         checks.real("error", self.error, 0.0, 1.0)
         checks.instance("rewards", self.rewards, Law, "a reward law such as freepull.rewards.Beta(10)")
@@ -194,9 +199,12 @@ class Logged:
         """Say in words what is believed."""
         past, posterior = self.posterior.past, self.posterior
         whom = "these agents themselves" if self.agents is None else "others like them"
+        arms = ", ".join(past.arms[:NAMED]) + (", …" if len(past.arms) > NAMED else "")
+        left_out = f", {len(past.unusable):,} of {past.rows:,} rows left out," if past.unusable else ""
         return (
-            f"what a log of {past.pulls.sum():,} pulls by {len(past.agents):,} agents says about {whom}: they differ "
-            f"by about {posterior.spread:.2g}, arms by about {posterior.arms_spread:.2g} (standard deviations)"
+            f"what a log of {past.pulls.sum():,} pulls of {len(past.arms)} arms ({arms}) by {len(past.agents):,} "
+            f"agents{left_out} says about {whom}: they differ by about {posterior.spread:.2g}, arms by about "
+            f"{posterior.arms_spread:.2g} (standard deviations); panels of other sizes are of others like them"
         )
 
 

@@ -80,8 +80,9 @@ def deltas(case: Case) -> Iterator[Variant]:
 def epsilons(case: Case, gap: float) -> Iterator[Variant]:
     """Best up to ε, which takes the pairwise rule; ε = 0 stands beside for comparison."""
     for times in (0.0, 0.5, 1.0, 2.0):
-        rule = Pairwise(float(_rule(case).delta), epsilon=min(times * gap, 1.0))
-        yield times * gap, replace(case, principal=replace(case.principal, rule=rule))
+        epsilon = min(round(times * gap, 9), 1.0)
+        rule = Pairwise(float(_rule(case).delta), epsilon=epsilon)
+        yield epsilon, replace(case, principal=replace(case.principal, rule=rule))
 
 
 def _rule(case: Case) -> Certified | Pairwise:

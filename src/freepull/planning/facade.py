@@ -23,7 +23,7 @@ from freepull.planning.progress import telling
 from freepull.planning.sentences import sentences
 from freepull.planning.simulated import Simulated, simulated
 from freepull.planning.words import Price
-from freepull.planning.work import Work
+from freepull.planning.work import FIRST, Work
 from freepull.principal import Principal
 from freepull.principal.rules import Certified
 from freepull.rewards import Law
@@ -127,19 +127,19 @@ def plan(
     )
     cost = None if price is None else Price.read(price)
     work = Work(
-        checks.real("seconds", seconds, 0.0, open_low=True), runs if runs is None else checks.whole("runs", runs, 20)
+        checks.real("seconds", seconds, 0.0, open_low=True), runs if runs is None else checks.whole("runs", runs, FIRST)
     )
     at_once = first(case)
 
     def made(found: Simulated) -> Plan:
         return Plan(
-            question=question(case, log),
+            question=question(case, log) | {"price": price},
             first=at_once,
             forecast=found.forecast,
             curves=found.curves,
             agents_needed=found.agents_needed,
             agents_free=found.agents_free,
-            sentences=sentences(case, at_once, found.forecast, found.agents_needed, cost, found.interrupted),
+            sentences=sentences(case, at_once, found, cost),
             provenance={
                 "freepull": __version__,
                 "seed": case.seed,

@@ -8,13 +8,18 @@ from dataclasses import dataclass
 import numpy as np
 
 from freepull.agents import AlphaUCB
+from freepull.answers import Always
+from freepull.fluid import natural_pulls
+from freepull.game import Game
 from freepull.planning import formulas
 from freepull.planning.forecast import Case
 from freepull.planning.lower_bound import lower_bound
 
-DRAWS, ROWS = 64, 20_000
-"""Games that are drawn at most, and agents of all of them together."""
+DRAWS, ROWS, PANEL = 64, 20_000, 5_000
+"""Games that are drawn at most, agents of all of them, and agents of one, who stand for all if there are more."""
 POWER = 0.95
+FREE, OUT_OF_REACH = "most of it is free", "time or money do not suffice"
+"""Why a spend is not shown."""
 
 
 @dataclass(frozen=True)
@@ -35,32 +40,35 @@ class First:
     kappa: int
     agents_needed: float
     agents_free: float
-    """Medians over what is believed."""
+    """Medians over what is believed; the second only says where a search by simulation begins."""
     lower_bound: float
+    """NaN where there is none: for δ ≥ ½, and for ε > 0."""
     fixed_test: float
-    alpha_ucb: bool
-    """Whether the agents are the α-UCB learners that the formulas assume."""
-    source: str = "formula"
+    as_assumed: bool
+    """Whether the agents are what the formulas assume: α-UCB learners who take every offer."""
+    source: str = "formula, heuristic"
 
 
 def first(case: Case) -> First:
     """Compute the first answer."""
     learners = [agent for agent in case.strategies if type(agent) is AlphaUCB]
     alpha = float(np.mean([agent.alpha for agent in learners])) if learners else 2.0
-    centre = case.beliefs.centre()
-    at = formulas.sketch(centre, case.principal, case.horizon, alpha)
+    few = case.sized(PANEL) if case.agents > PANEL else None
+    beliefs = case.beliefs if few is None else few.beliefs
+
+    def sketched(game: Game) -> formulas.Sketch:
+        return formulas.sketch(game, case.principal, case.horizon, alpha).with_agents(case.agents)
+
+    centre = beliefs.centre()
+    at = sketched(centre)
     rng = np.random.default_rng(case.seed)
-    drawn = [
-        formulas.sketch(case.beliefs(rng), case.principal, case.horizon, alpha)
-        for _ in range(max(4, min(DRAWS, ROWS // case.agents)))
-    ]
+    drawn = [sketched(beliefs(rng)) for _ in range(max(4, min(DRAWS, ROWS // centre.agents)))]
     spends, possible = [one.spend for one in drawn], float(np.mean([one.possible for one in drawn]))
-    doubt = "near zero" if float(np.median([one.share for one in drawn])) < formulas.RELIABLE else ""
-    doubt = doubt if possible >= 0.5 else "the horizon is too short"
+    free = float(np.median([one.share for one in drawn])) < formulas.RELIABLE
+    doubt = "" if possible >= 0.5 and not free else FREE if possible >= 0.5 else OUT_OF_REACH
     low, middle, high = np.quantile(spends, [0.05, 0.5, 0.95])
     order = np.argsort(-centre.global_means, kind="stable")
-    delta = float(case.principal.rule.delta or 0.0)
-    bound = lower_bound(centre, at.natural, delta).sum() if 0.0 < delta < 0.5 else math.nan
+    delta, epsilon = float(case.principal.rule.delta or 0.0), formulas.tolerance(case.principal.rule)
     return First(
         spend=None if doubt else float(middle),
         doubt=doubt,
@@ -71,7 +79,13 @@ def first(case: Case) -> First:
         kappa=at.kappa,
         agents_needed=float(np.median([formulas.agents_for_certainty(one) for one in drawn])),
         agents_free=float(np.median([formulas.agents_for_free(one) for one in drawn])),
-        lower_bound=float(bound),
-        fixed_test=formulas.fixed_test(centre, delta, POWER),
-        alpha_ucb=len(learners) == len(case.strategies),
+        lower_bound=_bound(case, alpha, delta) if 0.0 < delta < 0.5 and epsilon == 0.0 else math.nan,
+        fixed_test=formulas.fixed_test(centre, delta, POWER, epsilon),
+        as_assumed=len(learners) == len(case.strategies) and all(type(it) is Always for it in case.answers),
     )
+
+
+def _bound(case: Case, alpha: float, delta: float) -> float:
+    """The lower bound at the guesses, with the free pulls of a whole horizon: later ones help a principal as well."""
+    game = case.beliefs.centre()
+    return float(lower_bound(game, natural_pulls(game.means, case.horizon, alpha), delta).sum())

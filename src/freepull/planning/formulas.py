@@ -15,6 +15,7 @@ from freepull.errors import InvalidInput
 from freepull.fluid import natural_pulls
 from freepull.game import Game
 from freepull.principal import Principal
+from freepull.principal.budget import affordable
 from freepull.principal.rules import Certified, Pairwise, Rule
 from freepull.principal.rules.need import fill_needed
 from freepull.principal.setting import Setting
@@ -40,6 +41,10 @@ class Sketch:
     horizon: int
     one: bool
     """Whether there is one offer a step, or one for each agent."""
+    budget: float = math.inf
+    """How many bonuses can be afforded."""
+    copies: float = 1.0
+    """How many agents each row stands for."""
 
     @property
     def missing(self) -> Array:
@@ -48,9 +53,10 @@ class Sketch:
 
     @property
     def spend(self) -> float:
-        """Ĉ = Σ(n_k − N_km)⁺, at most what can be paid in the time that is left."""
+        """Ĉ = Σ(n_k − N_km)⁺, at most what can be paid in the time that is left, and from the budget."""
         left, each = float(self.horizon - self.kappa), self.missing.sum(axis=1)
-        return min(float(each.sum()), left) if self.one else float(np.minimum(each, left).sum())
+        paid = min(self._total, left) if self.one else float(np.minimum(each, left).sum()) * self.copies
+        return min(paid, self.budget)
 
     @property
     def share(self) -> float:
@@ -60,18 +66,18 @@ class Sketch:
 
     @property
     def possible(self) -> bool:
-        """Whether the horizon leaves time: for all agents one after the other, or for the one who misses most."""
-        each = self.missing.sum(axis=1)
-        return float(each.sum() if self.one else each.max()) <= self.horizon - self.kappa
+        """Whether money and time suffice: for all agents one after the other, or for the one who misses most."""
+        longest = self._total if self.one else float(self.missing.sum(axis=1).max())
+        return longest <= self.horizon - self.kappa and self._total <= self.budget
+
+    @property
+    def _total(self) -> float:
+        return float(self.missing.sum()) * self.copies
 
     def with_agents(self, agents: float) -> Sketch:
-        """Return the same for another number of agents like these: everybody's share of the need is M/M′ of it.
-
-        The natural pulls stand for all agents, so with one offer a step the time left is scaled instead.
-        """
-        ratio = len(self.natural) / agents
-        left = (self.horizon - self.kappa) * (ratio if self.one else 1.0)
-        return Sketch(self.needed * ratio, self.natural, self.kappa, self.kappa + int(left), self.one)
+        """Return the same for another number of agents like these: everybody's share of the need is M/M′ of it."""
+        copies = agents / len(self.natural)
+        return replace(self, needed=self.needed * self.copies / copies, copies=copies)
 
 
 def sketch(game: Game, principal: Principal, horizon: int, alpha: float = 2.0) -> Sketch:
@@ -82,9 +88,11 @@ def sketch(game: Game, principal: Principal, horizon: int, alpha: float = 2.0) -
     spreads = (game.weights[:, None] ** 2 * game.variances).sum(axis=0)
     beta = evidence(principal.rule, game.arms)
     plain: Any = getattr(fill_needed, "py_func", fill_needed)  # loading machine code takes longer than this
-    plain(needed, game.global_means, active, spreads, beta, max(_epsilon(principal.rule), 1e-9))
+    means = game.global_means + tolerance(principal.rule) * (np.arange(game.arms) == game.best)
+    plain(needed, means, active, spreads, beta, 1e-9)
     natural = natural_pulls(game.means, kappa, alpha) if kappa > 1 else np.zeros(game.means.shape)
-    return Sketch(needed, natural, kappa, horizon, principal.offers == "one")
+    money = affordable(principal.budget, principal.bonus)
+    return Sketch(needed, natural, kappa, horizon, principal.offers == "one", math.inf if money is None else money)
 
 
 def evidence(rule: Rule, arms: int) -> float:
@@ -99,7 +107,8 @@ def evidence(rule: Rule, arms: int) -> float:
     )
 
 
-def _epsilon(rule: Rule) -> float:
+def tolerance(rule: Rule) -> float:
+    """ε: how much worse than the best the named arm may be."""
     return rule.epsilon if isinstance(rule, Pairwise) else 0.0
 
 
@@ -123,13 +132,14 @@ def _smallest(fits: Callable[[float], bool]) -> float:
     return float(math.ceil(high))
 
 
-def fixed_test(game: Game, delta: float, power: float) -> float:
+def fixed_test(game: Game, delta: float, power: float, epsilon: float = 0.0) -> float:
     """Pulls that a fixed A/B test pays for, all arms together.
 
     As many of every arm by every agent, a number n fixed beforehand, one look at the end. The best arm is named if it
     beats every rival by a one-sided z-test at δ/(K−1), and n is the smallest with which that fails with probability at
-    most 1 − ``power`` (a union over rivals). Agents' own choices play no part, so every pull is paid for. n may be a
-    fraction, as if a part of the agents could stand for all.
+    most 1 − ``power`` (a union over rivals). With ``epsilon`` it has to show only that no rival is better by more.
+    Agents' own choices play no part, so every pull is paid for. n may be a fraction, as if a part of the agents could
+    stand for all.
 
     >>> round(fixed_test(Game([[0.5, 0.4]]), 0.05, 0.9))
     840
@@ -138,11 +148,11 @@ def fixed_test(game: Game, delta: float, power: float) -> float:
     z = normal.inv_cdf(1 - delta / (game.arms - 1))
     spreads = (game.weights[:, None] ** 2 * game.variances).sum(axis=0)
     rivals = [(float(game.gaps[k]), float(spreads[best] + spreads[k])) for k in range(game.arms) if k != best]
-    if game.minimum_gap == 0.0:
+    if game.minimum_gap + epsilon == 0.0:
         return math.inf
 
     def fails(n: float) -> float:
-        return sum(normal.cdf(z - gap * math.sqrt(n / spread)) for gap, spread in rivals if spread > 0)
+        return sum(normal.cdf(z - (gap + epsilon) * math.sqrt(n / spread)) for gap, spread in rivals if spread > 0)
 
     low, high = 0.0, 1e-6
     while fails(high) > 1 - power:

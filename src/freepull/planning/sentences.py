@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from freepull.answers import Always
 from freepull.planning import formulas, words
 from freepull.planning.beliefs import Guess, Logged
 from freepull.planning.curves import CHANCE
-from freepull.planning.first import First
+from freepull.planning.first import FREE, First
 from freepull.planning.forecast import Case, Forecast
+from freepull.planning.simulated import Simulated
 from freepull.planning.words import Price
+from freepull.principal.protocols import TakeOrBan
 
 HOPELESS = 0.05
 """Below this chance of a certified answer a wish is called impossible."""
@@ -15,24 +18,32 @@ SAME_LOG = (
     "Do not import this log into the trial: a plan must be fixed before the first reward that counts, so the trial may "
     "use only what is observed after the plan."
 )
+BANNED = (
+    "Agents who refuse an offer are banned, and pulls that only they could give are then missing: see whether another "
+    "protocol, such as never-ban, does better."
+)
+ASSUMED = (
+    "The formulas take the agents for α-UCB learners who take every offer, which they are not all; the simulation does "
+    "not."
+)
 
 
-def sentences(
-    case: Case, at_once: First, found: Forecast | None, needed: int | None, price: Price | None, interrupted: bool
-) -> tuple[str, ...]:
+def sentences(case: Case, at_once: First, found: Simulated, price: Price | None) -> tuple[str, ...]:
     """Return them, most important first."""
     told = []
-    if found is not None:
-        told.append(_headline(case, found, price))
-        if found.chance[0] < CHANCE:
-            told.append(_wish(case, at_once, found.chance[0], needed))
+    if found.forecast is not None:
+        told.append(_headline(case, found.forecast, price))
+        if found.forecast.chance[0] < CHANCE:
+            told.append(_wish(case, at_once, found.forecast.chance[0], found))
+            if isinstance(case.principal.protocol, TakeOrBan) and any(type(it) is not Always for it in case.answers):
+                told.append(BANNED)
     else:
         told += _by_formula(case, at_once, price)
-    if not at_once.alpha_ucb and (found is None or at_once.lower_bound > 0):
-        told.append("The formulas take the agents for α-UCB learners, which they are not all; the simulation does not.")
+    if not at_once.as_assumed and (found.forecast is None or at_once.lower_bound > 0):
+        told.append(ASSUMED)
     if isinstance(case.beliefs, Logged):
         told.append(SAME_LOG)
-    if interrupted:
+    if found.interrupted:
         told.append("The simulation was interrupted: what is missing was not simulated.")
     return tuple(told)
 
@@ -41,20 +52,27 @@ def _headline(case: Case, found: Forecast, price: Price | None) -> str:
     middle = found.decided(0.5) if found.chance[0] >= HOPELESS else None
     when = "" if middle is None else f", half of these by step {middle:,.0f}"
     return (
-        f"Expect to pay {words.spend(found.mean, price, ' bonuses')}; 9 of 10 such trials pay "
+        f"Expect to pay {words.spend(found.mean, price, _bonuses(found.mean))}; 9 of 10 such trials pay "
         f"{words.between(*found.range(0.9), price)}. {words.percent(found.chance[0])} end with a certified answer "
         f"within {case.horizon:,} steps{when}."
     )
 
 
-def _wish(case: Case, at_once: First, chance: float, needed: int | None) -> str:
+def _bonuses(number: float) -> str:
+    return " bonus" if words.count(number) == "1" else " bonuses"
+
+
+def _wish(case: Case, at_once: First, chance: float, found: Simulated) -> str:
     """Say what cannot be had, and with how many agents it could; by formulas, where the search did not get there."""
+    needed = found.agents_needed
     whom = f"With {words.people(case.agents)} acting {case.horizon:,} times, {_target(case)}"
     at = f"at δ = {case.principal.rule.delta:g}"
     if chance < HOPELESS:
         cannot = f"{whom} cannot be certified {at}" + (f" ({words.percent(chance)} of trials)" if chance else "")
-        if needed is None and case.agents < at_once.agents_needed < formulas.MOST_AGENTS:
-            return f"{cannot}; by the formulas about {words.rounded(at_once.agents_needed):,} agents could."
+        if needed is None and found.most_agents < at_once.agents_needed < formulas.MOST_AGENTS:
+            return f"{cannot}; by the formulas about {words.rounded(at_once.agents_needed):,} agents could, perhaps."
+        if needed is None and found.most_agents > case.agents:
+            return f"{cannot}, and not by {found.most_agents:,.0f} agents either."
         return cannot + (f"; about {words.rounded(needed):,} agents could, in {100 * CHANCE:g} %." if needed else ".")
     rest = f"; about {words.rounded(needed):,} agents would make it {100 * CHANCE:g} %." if needed else "."
     return f"{whom} is certified {at} in {words.percent(chance)} of trials{rest}"
@@ -65,16 +83,26 @@ def _by_formula(case: Case, at_once: First, price: Price | None) -> list[str]:
     if at_once.possible < 0.5:
         whom = f"With {words.people(case.agents)} acting {case.horizon:,} times, {_target(case)}"
         could = at_once.agents_needed
-        rest = f"; about {words.rounded(could):,} agents could" if could < formulas.MOST_AGENTS else ""
+        rest = (
+            f"; about {words.rounded(could):,} agents could, if the guesses hold"
+            if could < formulas.MOST_AGENTS
+            else ""
+        )
         told.append(f"{whom} can hardly be certified at δ = {case.principal.rule.delta:g}, by the formulas{rest}.")
-    if at_once.doubt == "near zero":
-        told.append("The formulas put the spend close to zero, where they are unreliable: simulate it.")
+    if at_once.doubt == FREE:
+        told.append(
+            "By the formulas most of the pulls needed come for free, and of the rest they know little: simulate it."
+        )
     if at_once.spend is not None:
-        told.append(f"The formulas put the spend at about {words.spend(at_once.spend, price, ' bonuses')}.")
+        told.append(
+            f"The formulas put the spend at about {words.spend(at_once.spend, price, _bonuses(at_once.spend))}."
+        )
     return told
 
 
 def _target(case: Case) -> str:
+    epsilon = formulas.tolerance(case.principal.rule)
+    what = f"an arm that is best up to {epsilon:g}, at " if epsilon > 0 else ""
     if isinstance(case.beliefs, Guess):
-        return f"a gap of {min(case.beliefs.gaps):g}"
-    return f"a gap like that of {'the log' if isinstance(case.beliefs, Logged) else 'the game'}"
+        return f"{what}a gap of {min(case.beliefs.gaps):g}"
+    return f"{what}a gap like that of {'the log' if isinstance(case.beliefs, Logged) else 'the game'}"

@@ -10,6 +10,7 @@ from freepull.planning.curves import Curve, Panels, Point, curve
 from freepull.planning.first import First
 from freepull.planning.forecast import Case, Forecast
 from freepull.planning.work import Work
+from freepull.principal.rules import Pairwise
 from freepull.principal.schedules import Share
 
 OWN, OBSERVING, DELTA, EPSILON, HORIZON, AGENTS = 0.3, 0.38, 0.45, 0.52, 0.6, 1.0
@@ -28,6 +29,11 @@ class Simulated:
     agents_needed: int | None = None
     agents_free: int | None = None
     interrupted: bool = False
+
+    @property
+    def most_agents(self) -> float:
+        """The largest panel that was simulated."""
+        return max((point.x for point in self.curves["agents"].points), default=0) if "agents" in self.curves else 0
 
 
 def simulated(case: Case, at_once: First, work: Work, with_curves: bool) -> Simulated:
@@ -55,13 +61,16 @@ def _fill(found: Simulated, own: Forecast, case: Case, at_once: First, work: Wor
     found.curves["observing"] = curve("observing", curves.observing(case), observing, work, OBSERVING)
     found.curves["delta"] = curve("delta", curves.deltas(case), delta, work, DELTA)
     if gap > 0:
-        found.curves["epsilon"] = curve("epsilon", curves.epsilons(case, gap), None, work, EPSILON)
+        rule = principal.rule
+        epsilon = Point(rule.epsilon, own, True) if isinstance(rule, Pairwise) else None
+        found.curves["epsilon"] = curve("epsilon", curves.epsilons(case, gap), epsilon, work, EPSILON)
     found.curves["horizon"] = curve("horizon", curves.horizons(case), horizon, work, HORIZON)
     if case.sized(2 * case.agents) is None:
         return
     panels = Panels(case, own, work, max(work.left(AGENTS), 0.0) / PANELS)
     try:
         found.agents_needed = panels.smallest(lambda forecast: forecast.chance[0], at_once.agents_needed)
-        found.agents_free = panels.smallest(lambda forecast: forecast.free, at_once.agents_free)
+        free = panels.smallest(lambda forecast: forecast.free, at_once.agents_free)
+        found.agents_free = free if free is None else max(free, found.agents_needed or 0)  # free are certified ones
     finally:
         found.curves["agents"] = panels.curve()

@@ -45,11 +45,17 @@ def count(value: float) -> str:
 
 
 def percent(share: float) -> str:
-    """Show a probability; 0 % and 100 % only where they are exact."""
+    """Show a share of runs; 0 % and 100 % only if it was none of them, or all."""
     text = f"{100 * share:.1f}" if 0.0005 <= share < 0.1 or 0.9 < share <= 0.9995 else f"{100 * share:.0f}"
     if 0.0 < share < 0.0005:
         return "< 0.1 %"
     return "> 99.9 %" if 0.9995 < share < 1.0 else f"{text} %"
+
+
+def signed(more: float, margin: float) -> str:
+    """Show how much more is paid, with its error."""
+    sign = "" if more == 0 else "−" if more < 0 else "+"
+    return f"{sign}{count(abs(more))}" + (f" ± {count(margin)}" if margin > 0 else "")
 
 
 def spend(bonuses: float, price: Price | None, unit: str = "") -> str:

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 
 from freepull.planning.forecast import Case, Forecast
 
-FIRST, MOST = 16, 4096
-"""Runs of the trial itself: in its first batch, and at most."""
+FIRST, MOST = 40, 4096
+"""Runs of the trial itself: in its first batch, with which a 95 % range has ends, and at most."""
 LEAST, POINT = 32, 256
 """Runs of a variant: so many at least, or none, and at most."""
 STEPS, DEARER = 30_000_000, 8

@@ -131,7 +131,9 @@ class Offers:
         """Begin a step with a new plan, without agents who left or have an open offer meanwhile."""
         if plan is None or self.taken_up:
             plan = np.full(self.agents, NOBODY, np.int32)
-        plan[left | (self.open >= 0)] = NOBODY
+        plan[left] = NOBODY
+        if self.opened:
+            plan[self.open >= 0] = NOBODY
         self.plan = plan
 
     def recall(self, agent: int) -> None:

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 ENDS = {PAID: "paid", REFUSED: "refused"}
 View = tuple[RuleState, list[bool]]
+_NOBODY = np.zeros(0, bool)
 Payable = NDArray[np.bool_]
 
 
@@ -339,8 +340,12 @@ class Trial:
 
     def _payable(self) -> tuple[Payable, int]:
         """Say who could get an offer, bans aside, and how many; none where one is open that must be the only one."""
-        payable = ~self.panel.absent & (self.offers.open < 0)
-        payable[list(self.resting)] = False
+        if self.kappa is not None and self.steps < self.kappa:
+            return _NOBODY, 0
+        payable = self.offers.open < 0
+        payable &= ~self.panel.absent
+        if self.resting:
+            payable[list(self.resting)] = False
         return payable, 0 if self.offers.taken_up else self.offers.room
 
     def _planning(self, payable: Payable, room: int, kappa: int | None) -> Work[Plan | None]:

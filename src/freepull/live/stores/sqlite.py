@@ -26,6 +26,8 @@ MARK = 0x66707531
 """SQLite's application id of our files."""
 CHECKPOINT = 2000
 """Pages of the write-ahead log after which they are moved into the file."""
+COPIED = 1000
+"""Pages that a backup copies at a time; what is written in between, it takes along."""
 
 
 class SqliteStore(SqlStore):
@@ -142,15 +144,17 @@ class SqliteStore(SqlStore):
         do.run(f"PRAGMA user_version = {number}")
 
     def backup(self, path: str | Path) -> None:
-        """Copy the whole file, as it is now, to a new one; campaigns go on meanwhile."""
+        """Copy the whole file to a new one, as it is when that is done; campaigns go on meanwhile."""
         target = Path(path)
         if target.exists():
             raise InvalidInput(f"path must be a file that does not exist yet, got {str(path)!r}.")
         with self._failing():
             copy = apsw.Connection(str(target))
             try:
-                with self._lock, copy.backup("main", self._connection, "main") as backup:
-                    backup.step(-1)
+                with copy.backup("main", self._connection, "main") as backup:
+                    while not backup.done:
+                        with self._lock:
+                            backup.step(COPIED)
             finally:
                 copy.close()
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from freepull.numerics import jit
 from freepull.principal.rules.base import Plan, Want
 from freepull.principal.rules.need import NeedingState
 from freepull.principal.work import STREAMS, Work, finish, pieces
@@ -51,23 +52,40 @@ class OwingState(NeedingState):
         most, arms = yield from self._most(payable)
         if self.setting.offers == "each":
             return (yield from neediest(-most, arms, room))
-        plan, first = np.full_like(arms, -1), np.flatnonzero(most == max(most.max(), 1))
-        if len(first):
-            agent = first[arms[first].argmin()]
-            plan[agent] = arms[agent]
-        return plan
+        leave_one(most, arms)
+        return arms
 
     def _most(self, payable: NDArray[np.bool_]) -> Work[tuple[Ints, Plan]]:
         """Find of every payable agent how much it owes of the arm it owes most of, and that arm (the lowest), or −1."""
         M, K = self.setting.agents, self.setting.arms
         most, arms = np.zeros(M, np.int64), np.zeros(M, np.int32)
         for first, last in pieces(M, STREAMS // K):
-            owed = self.owed_by(slice(first, last))
-            owed[~payable[first:last]] = 0
-            own, found = owed.argmax(axis=1), owed.max(axis=1)
-            arms[first:last], most[first:last] = np.where(found > 0, own, -1), found
+            fill_most(most, arms, self.owed_by(slice(first, last)), payable, first)
             yield
         return most, arms
+
+
+@jit
+def fill_most(most: Any, arms: Any, owed: Any, payable: Any, first: int) -> None:
+    """Write down how much payable agents owe of the arm they owe most of, and that arm (the lowest), or −1."""
+    for m in range(first, first + owed.shape[0]):
+        most[m], arms[m] = 0, -1
+        if payable[m]:
+            for k in range(owed.shape[1]):
+                if owed[m - first, k] > most[m]:
+                    most[m], arms[m] = owed[m - first, k], k
+
+
+@jit
+def leave_one(most: Any, arms: Any) -> None:
+    """Leave the arm of the agent who owes most: the lowest arm, then the lowest agent; −1 for the others."""
+    best = -1
+    for m in range(arms.shape[0]):
+        if arms[m] >= 0 and (best < 0 or most[m] > most[best] or (most[m] == most[best] and arms[m] < arms[best])):
+            best = m
+    for m in range(arms.shape[0]):
+        if m != best:
+            arms[m] = -1
 
 
 def neediest(rank: Ints, arms: Plan, room: int) -> Work[Plan]:

@@ -102,6 +102,16 @@ def fill_sums(sums: Any, stage: Any, tile: Any) -> None:
 
 
 @jit
+def fill_owed(owed: Any, blocks: Any, recorded: Any, used: Any) -> None:
+    """Write down what streams owe to the coming round, by agent and arm."""
+    for m in range(owed.shape[0]):
+        for k in range(owed.shape[1]):
+            block, have = np.int64(blocks[k, m]), np.int64(recorded[m, k]) - np.int64(used[k, m])
+            if have < block:
+                owed[m, k] = block - have
+
+
+@jit
 def refill(stage: Any, tile: Any) -> None:
     """Begin the blocks of a tile of streams with what has waited for them, and count those that owe more."""
     queues = stage.queues

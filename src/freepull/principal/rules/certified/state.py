@@ -17,7 +17,7 @@ from freepull.principal.rules.certified import evaluation as steps
 from freepull.principal.rules.certified.books import ROUNDS, Fill, Floats, blank, fresh
 from freepull.principal.rules.certified.capital import rebalance
 from freepull.principal.rules.certified.design import add_spreads, set_worth, size
-from freepull.principal.rules.certified.entering import Stage, fill_sums, refill, see, take
+from freepull.principal.rules.certified.entering import Stage, fill_owed, fill_sums, refill, see, take
 from freepull.principal.rules.certified.waiting import OWING, Queues, Waiting
 from freepull.principal.rules.need import fill_needed
 from freepull.principal.rules.owing import Ints, OwingState
@@ -166,11 +166,12 @@ class CertifiedState(OwingState):
 
     def owed_by(self, agents: Any) -> Ints:
         """Return what streams still owe to the coming round; nothing while that is being evaluated."""
-        blocks = self.coming.blocks[:, agents].T.astype(np.int64)
-        if self._shown is not None:
-            return np.zeros_like(blocks)
-        have = self.record.pulls[agents].astype(np.int64) - self.used.pulls[:, agents].T
-        return np.asarray(np.maximum(blocks - have, 0) * (blocks > 0))
+        recorded = self.record.pulls[agents]
+        owed = np.zeros(recorded.shape, np.int64)
+        if self._shown is None:
+            blocks, used = (np.ascontiguousarray(book[:, agents]) for book in (self.coming.blocks, self.used.pulls))
+            fill_owed(owed, blocks, recorded, used)
+        return owed
 
     def parts(self) -> dict[str, Any]:
         """Return the books and the pool of waiting samples."""

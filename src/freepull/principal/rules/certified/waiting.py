@@ -48,6 +48,7 @@ class Waiting:
     def _empty(self) -> None:
         self.tally: Ints = np.array([0, 0, 1], np.int64)
         self.words, self.links = array("I", bytes(4 * LEAST)), array("I", bytes(4 * LEAST))
+        self._queues: Queues | None = None
 
     def end(self) -> None:
         """Let everything go, for good: the new tails take no memory as long as nobody writes to them."""
@@ -56,15 +57,17 @@ class Waiting:
 
     @property
     def queues(self) -> Queues:
-        """The pool as it is now; make a new one after it has grown."""
-        return Queues(
-            self.tails, np.frombuffer(self.words, np.uint32), np.frombuffer(self.links, np.uint32), self.tally
-        )
+        """The pool as it is now; take it anew after it has grown, and let go of the old one before."""
+        if self._queues is None:
+            words, links = np.frombuffer(self.words, np.uint32), np.frombuffer(self.links, np.uint32)
+            self._queues = Queues(self.tails, words, links, self.tally)
+        return self._queues
 
     def make_room(self) -> None:
         """Add nodes if few are left."""
         if self.tally[TOP] + RESERVE <= len(self.links):
             return
+        self._queues = None
         more = bytes(4 * min(max(LEAST, len(self.links) // 8), MOST))
         self.words.frombytes(more)
         self.links.frombytes(more)
@@ -72,6 +75,7 @@ class Waiting:
     def restore(self, tails: Words, words: Words, links: Words, tally: Ints) -> None:
         """Go on from queues that were saved."""
         self.words, self.links = array("I", words.tobytes()), array("I", links.tobytes())
+        self._queues = None
         np.copyto(self.tails, tails)
         np.copyto(self.tally, tally)
 

@@ -1,6 +1,6 @@
 """What a durable campaign takes on SQLite: pulls a second, the longest wait while a round is closed, and memory.
 
-Each size runs in a process of its own, because memory is that of a process. `python benchmarks/campaign.py M K` prints
+Each size runs in a process of its own, because memory is that of a process. `python benchmarks/durable.py M K` prints
 one of them.
 """
 
@@ -22,8 +22,8 @@ import numpy as np
 from findings import Effort, Findings
 from trial import memory
 
-RATE, MEMORY, WAIT = 50_000.0, 2.0, 250.0
-"""The bars: durable pulls a second, GB at M = 10⁶ and K = 30, ms that an ask may wait while a round is closed."""
+RATE, MEMORY, WAIT = 50_000.0, 2.0, 100.0
+"""The bars: durable pulls a second, GB, and ms that 99 of 100 requests may wait while a round is filled and closed."""
 PART = "a durable campaign on SQLite, certified rule"
 SIZES = [(10_000, 4), (1_000_000, 30)]
 BATCHES = ((100, 200), (1_000, 50), (20_000, 5))
@@ -45,8 +45,11 @@ def measure(found: Findings, effort: Effort) -> None:
                 found.plain(PART, what, f"{plain:,.0f}/s", detail)
             else:
                 found.at_least(PART, what, plain, RATE, "/s", detail)
-        detail = f"{told['asks']:,} asks and pulls meanwhile, {told['median']:.2g} ms in the middle; {synced}"
-        found.at_most(PART, f"the longest wait while a round is closed, {size}", told["longest"], WAIT, " ms", detail)
+        detail = (
+            f"of {told['asks']:,} requests; median {told['median']:.2g} ms, longest {told['longest']:.3g} ms; {synced}"
+        )
+        what = f"99 % of waits, while another client fills a round and it is closed, {size}"
+        found.at_most(PART, what, told["most"], WAIT, " ms", detail)
         found.at_most(PART, f"memory of the process, {size}", told["memory"], MEMORY, " GB")
 
 
@@ -69,11 +72,10 @@ def size(agents: int, arms: int) -> dict[str, Any]:
                 numbered = [[(*it, _next(numbers, it[0])) for it in some] for some in pulls]
                 named = [[(*it, f"{batch} {i} {j}") for j, it in enumerate(some)] for i, some in enumerate(pulls)]
                 rates[batch] = [batch * times / _seconds(campaign, some) for some in (pulls, numbered, named)]
-            waits = _closing(campaign, agents, arms)
-            return {
-                "rates": rates, "asks": len(waits), "longest": 1e3 * max(waits),
-                "median": 1e3 * float(np.median(waits)), "memory": memory("VmHWM") / 1e9, "fsync": 1e3 * _fsync(Path(folder)),
-            }  # fmt: skip
+            waits = 1e3 * np.array(_closing(campaign, agents, arms))
+            median, most, longest = np.quantile(waits, [0.5, 0.99, 1.0]).tolist()
+            told: dict[str, Any] = {"rates": rates, "asks": len(waits), "median": median, "most": most}
+            return told | {"longest": longest, "memory": memory("VmHWM") / 1e9, "fsync": 1e3 * _fsync(Path(folder))}
 
 
 def _next(numbers: Counter[int], agent: int) -> int:
