@@ -118,7 +118,8 @@ class Line:
         return await self.request("POST", path, body, authorization=f"Bearer {token}".encode())
 
     async def request(self, method: str, path: str, body: bytes = b"", **headers: bytes) -> tuple[int, bytes]:
-        """Send a request and return status and body; connect anew if the line is dead."""
+        """Send a request and return status and body; a line that was closed while it was idle is opened again."""
+        idle = self._writer is not None
         if self._writer is None:
             self._reader, self._writer = await asyncio.open_connection("127.0.0.1", self.port)
         assert self._reader is not None
@@ -137,7 +138,9 @@ class Line:
             return found
         except (OSError, asyncio.IncompleteReadError):
             await self.close()
-            raise
+            if not idle:
+                raise
+            return await self.request(method, path, body, **headers)
 
     async def close(self) -> None:
         """Hang up."""
