@@ -12,7 +12,7 @@ import httpx
 
 from freepull.live import core
 from freepull.service.access import Access
-from freepull.service.gate import Limits
+from freepull.service.limits import Limits
 from freepull.service.server import Server, listen
 
 NEW = {

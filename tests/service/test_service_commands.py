@@ -12,16 +12,23 @@ from typing import Any
 import pytest
 from running import Service
 from traffic import Process
-from typer.testing import CliRunner
+from typer.testing import CliRunner, Result
 
 from freepull.cli.campaign_data import app
+from freepull.cli.token import app as token_app
 
 SRC = Path(__file__).parents[2] / "src"
 
 
-def run(*words: str, **more: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "freepull", *words]
-    environment = os.environ | {"PYTHONPATH": str(SRC)} | more
+def run(*words: str, **more: str) -> Result:
+    """Run `freepull token …` here, which is faster than a process of its own."""
+    assert words[0] == "token"
+    return CliRunner().invoke(token_app, words[1:], env=more, catch_exceptions=False)
+
+
+def serve(*words: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "freepull", "serve", *words]
+    environment = os.environ | {"PYTHONPATH": str(SRC)}
     return subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
 
 
@@ -32,11 +39,11 @@ def test_tokens_are_made_listed_and_revoked_in_a_store(tmp_path: Path) -> None:
     listed = run("token", "list", "--store", store, "--json").stdout
     assert json.loads(listed)["label"] == "me"
     assert made["token"].rpartition("_")[2] not in listed
-    assert run("token", "revoke", made["id"], "--store", store).returncode == 0
+    assert run("token", "revoke", made["id"], "--store", store).exit_code == 0
     assert json.loads(run("token", "list", "--store", store, "--json").stdout)["revoked"] is not None
     bad = run("token", "revoke", "none", "--store", store)
-    assert (bad.returncode, bad.stderr.count("\n")) == (2, 1)
-    assert run("token", "new").returncode == 2
+    assert (bad.exit_code, bad.stderr.count("\n")) == (2, 1)
+    assert run("token", "new").exit_code == 2
 
 
 def test_a_running_service_makes_tokens_over_http_and_ends_gracefully(tmp_path: Path) -> None:
@@ -45,15 +52,15 @@ def test_a_running_service_makes_tokens_over_http_and_ends_gracefully(tmp_path: 
     process = Process(store)
     try:
         busy = run("token", "list", "--store", store)
-        assert (busy.returncode, "open in another process" in busy.stderr) == (2, True)
+        assert (busy.exit_code, "open in another process" in busy.stderr) == (2, True)
         body = {"name": "c", "arms": 2, "agents": ["ann"], "price": "1 EUR", "horizon": 9}
         process.ask(admin, "POST", "/campaigns", body)
         where = ["--server", process.address]
         token = run("token", "new", *where, "--campaign", "c", "--agent", "ann", FREEPULL_TOKEN=admin).stdout.strip()
         assert process.ask(token, "GET", "/campaigns/c/me")["agent"] == "ann"
-        other = run("serve", "--store", store, "--port", "0")
+        other = serve("--store", store, "--port", "0")
         assert (other.returncode, other.stderr.count("error:")) == (2, 1)
-        taken = run("serve", "--store", f"sqlite:///{tmp_path}/b.db", "--port", str(process.port))
+        taken = serve("--store", f"sqlite:///{tmp_path}/b.db", "--port", str(process.port))
         assert (taken.returncode, "cannot listen" in taken.stderr) == (2, True)
     finally:
         assert process.end() == 0

@@ -30,7 +30,7 @@ def command(
     from pathlib import Path
 
     from freepull.errors import InvalidInput
-    from freepull.service.gate import Limits
+    from freepull.service.limits import Limits
     from freepull.service.server import run
 
     for name, file in (("--certificate", certificate), ("--key", key)):

@@ -112,6 +112,10 @@ class Register:
 
     def batch(self, observations: Iterable[Any]) -> Batch:
         """Turn observations into a batch."""
+        observations = list(observations)
+        usual = self._usual(observations)
+        if usual is not None:
+            return usual
         agents, arms, rewards, keys, numbers = [], [], [], list[bytes | None](), list[int | None]()
         errors: dict[int, FreepullError] = {}
         for i, given in enumerate(observations):
@@ -145,6 +149,27 @@ class Register:
             keys if any(keys) else [],
             numbers if any(numbers) else [],
             errors,
+        )
+
+    def _usual(self, observations: list[Any]) -> Batch | None:
+        """Turn observations into a batch column by column, if there is nothing unusual about any of them."""
+        try:
+            names, arm_names, rewards, events = zip(*observations, strict=True)
+            agents = [self.numbers[name] for name in names]
+            arms = [self._arm_numbers[name] for name in arm_names]
+            known = [(None, None) if it is None else _identity(m, it) for m, it in zip(agents, events, strict=True)]
+        except (KeyError, TypeError, ValueError, FreepullError):
+            return None
+        values = np.array(rewards) if all(type(reward) is float for reward in rewards) else np.full(1, np.nan)
+        if not ((values >= 0.0) & (values <= 1.0)).all():
+            return None
+        ids, numbers = [key for key, _ in known], [number for _, number in known]
+        return Batch(
+            np.array(agents, np.int64),
+            np.array(arms, np.int64),
+            np.rint(values * UNITS).astype(np.int64),
+            ids if any(ids) else [],
+            numbers if any(numbers) else [],
         )
 
 

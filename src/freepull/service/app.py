@@ -17,8 +17,9 @@ from litestar.openapi.spec import Components, SecurityScheme
 
 from freepull.errors import FreepullError
 from freepull.service import problems
-from freepull.service.gate import Gate, Limits
+from freepull.service.gate import Gate
 from freepull.service.house import House
+from freepull.service.limits import Limits
 from freepull.service.metrics import Metrics
 from freepull.service.pages import PAGES
 from freepull.service.problems import described

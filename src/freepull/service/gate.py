@@ -7,37 +7,19 @@ import itertools
 import time
 import uuid
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 from freepull.errors import FreepullError
 from freepull.service import problems
 from freepull.service.answered import Answered
 from freepull.service.house import House
+from freepull.service.limits import Limits
 from freepull.service.metrics import Metrics
 from freepull.service.problems import Refused
 from freepull.service.quick import Quick
 from freepull.service.wire import Caught, Sending, again
 
 WAITING = ("POST", "PATCH", "DELETE", "PUT")
-
-
-@dataclass(frozen=True)
-class Limits:
-    """What one process takes on."""
-
-    body: int = 1 << 20
-    """Bytes of a body."""
-    upload: int = 32 << 20
-    """Bytes of an import, or of a list of agents, which only admins send."""
-    seconds: float = 10.0
-    """For a body to arrive."""
-    answer: float = 60.0
-    """For an answer, streams and exports excepted."""
-    waiting: int = 256
-    """Requests at a time; more are refused at once."""
-    agent_rate: float = 20.0
-    """Requests a second of one agent, on average."""
 
 
 class Gate:
@@ -104,7 +86,7 @@ class Gate:
         if method == "POST" and admin is not None and key is not None and not scope["path"].endswith("/tokens"):
             await self._once(scope, key.decode("latin-1"), admin.id, body, sending)
             return
-        if visitor is not None and visitor.agent is not None and method == "POST":
+        if visitor is not None and method == "POST":
             answer = await self.quick.answer(scope, headers, visitor, body)
             if answer is not None:
                 await sending.all(200, "application/json", answer, [])

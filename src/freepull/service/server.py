@@ -14,7 +14,7 @@ import msgspec
 
 from freepull.errors import InvalidInput, MissingExtra
 from freepull.live import core
-from freepull.service.gate import Limits
+from freepull.service.limits import Limits
 
 try:
     import uvicorn

@@ -13,8 +13,8 @@ from freepull.service import quick
 from freepull.service.bodies import Batch, Pull, Strict
 from freepull.service.guards import needs, visitor_of
 from freepull.service.problems import described
-from freepull.service.replies import BatchReply, Me, OfferReply, ToldReply, told_reply
-from freepull.service.routes.common import ACT, BEARER, READ, WRITE, Asked, InPath, by, find, house_of
+from freepull.service.replies import BatchReply, Me, OfferReply, ToldReply
+from freepull.service.routes.common import ACT, BEARER, READ, WRITE, Asked, InPath, find, house_of
 
 OWN: dict[str, Any] = {"before_request": needs("agent"), "responses": ACT, "security": BEARER, "return_dto": None}
 
@@ -62,18 +62,14 @@ async def me(request: Asked, campaign: InPath) -> Me:
     status_code=200,
     dto=Strict[Batch],
     return_dto=None,
-    before_request=needs("gateway", "admin"),
+    before_request=needs(*quick.TELLERS),
     responses=WRITE,
     security=BEARER,
     tags=["gateway"],
 )
 async def batch(request: Asked, campaign: InPath, data: Annotated[Batch, In()]) -> BatchReply:
     """Tell pulls of many agents, in one commit; each has a result of its own."""
-    found = await find(request, campaign)
-    rows = [(it.agent, it.arm, it.reward, it.event) for it in data.observations]
-    told = await found.campaign.tell_many(rows, errors="return", by=by(request))
-    request.app.state.metrics.observations(len(told))
-    return BatchReply([told_reply(it) for it in told])
+    return await quick.tell_many(house_of(request), request.app.state.metrics, visitor_of(request), campaign, data)
 
 
 HANDLERS = [offer, observe, me, batch]
