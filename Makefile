@@ -4,7 +4,7 @@ BIN := .venv/bin
 READY := .venv/ready
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint types bench verify calibrate reproduce chaos docs lock clean
+.PHONY: help run test browser lint types bench verify calibrate reproduce chaos load serve docs lock clean
 
 help: ## what each target does
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-9s %s\n", $$1, $$2}'
@@ -18,8 +18,12 @@ $(READY): requirements.txt pyproject.toml
 run: $(READY) ## the paper's game under four principals: a table, and a picture in out/
 	$(BIN)/python examples/toy.py
 
-test: $(READY) lint types ## everything that must hold: lint, types, import order, tests
+test: $(READY) browser lint types ## everything that must hold: lint, types, import order, tests
 	$(BIN)/python -m pytest
+
+browser: # the dashboard's tests need the system's Chromium; without it they are skipped
+	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || { apt-get update -qq && apt-get install -y -qq chromium; } \
+	  || echo "no Chromium, and none could be installed: the dashboard's tests are skipped"
 
 lint: $(READY) ## ruff and the import contract
 	$(BIN)/ruff check .
@@ -43,6 +47,12 @@ calibrate: $(READY) ## whether plans hold what they say; writes docs/calibration
 
 reproduce: $(READY) ## the paper's experiments in three settings; a report in out/reproduction (minutes)
 	$(BIN)/freepull reproduce
+
+load: $(READY) ## the service under load and under attack, on both stores; writes docs/load.md (half an hour)
+	PYTHONPATH=chaos $(BIN)/python load/load.py
+
+serve: $(READY) ## the service on trial.db, at http://127.0.0.1:8000
+	$(BIN)/freepull serve --store sqlite:///trial.db
 
 docs: $(READY) ## the site, in docs/_build/html
 	$(BIN)/python -m sphinx -W -q docs docs/_build/html

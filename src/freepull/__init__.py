@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from freepull.planning import Plan, plan
     from freepull.principal import Grounds, Offer, Principal, Trial, Verdict, personalised, protocols, rules
     from freepull.principal import schedules as observe
+    from freepull.service.agent_client import AgentClient, AsyncAgentClient
+    from freepull.service.async_client import AsyncClient
+    from freepull.service.client import Client
     from freepull.simulation import Result, simulate
 
 _HOME = {
@@ -31,6 +34,10 @@ _HOME = {
     "observe": "freepull.principal.schedules",
     "protocols": "freepull.principal.protocols",
     "rules": "freepull.principal.rules",
+    "AgentClient": "freepull.service.agent_client:AgentClient",
+    "AsyncAgentClient": "freepull.service.agent_client:AsyncAgentClient",
+    "AsyncClient": "freepull.service.async_client:AsyncClient",
+    "Client": "freepull.service.client:Client",
     "AsyncCampaign": "freepull.live:AsyncCampaign",
     "Campaign": "freepull.live:Campaign",
     "studies": "freepull.studies",
@@ -48,8 +55,12 @@ _HOME = {
 }
 
 __all__ = [
+    "AgentClient",
+    "AsyncAgentClient",
     "AsyncCampaign",
+    "AsyncClient",
     "Campaign",
+    "Client",
     "Game",
     "Grounds",
     "Offer",

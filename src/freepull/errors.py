@@ -123,5 +123,13 @@ class ReplayDiffers(Corrupt):
     """Replaying the log did not give what it says was decided."""
 
 
+class ServiceError(FreepullError):
+    """The service refused a request, or could not be reached."""
+
+    def __init__(self, message: str, status: int = 0, remedy: str = "") -> None:
+        super().__init__(message)
+        self.status, self.remedy = status, remedy
+
+
 class UnusableRows(UserWarning):
     """Says which rows of a log were left out, and why."""

@@ -24,7 +24,8 @@ def load(name: str) -> ModuleType:
 
 
 def test_every_example_is_tested_here() -> None:
-    assert {path.stem for path in FOLDER.glob("*.py")} == {"toy", "own_agent", "by_hand", "plan", "campaign"}
+    names = {"toy", "own_agent", "by_hand", "plan", "campaign", "service"}
+    assert {path.stem for path in FOLDER.glob("*.py")} == names
 
 
 def test_the_toy_prints_four_principals_and_saves_the_picture(
@@ -55,6 +56,17 @@ def test_a_trial_by_hand_ends_with_a_certified_verdict() -> None:
     assert 0 < verdict.spent <= 1_500
     assert verdict.paid.sum() == verdict.spent
     assert "assumes" in str(verdict.rests_on)
+
+
+def test_a_trial_over_http_goes_from_the_plan_to_a_certified_verdict(capsys: pytest.CaptureFixture[str]) -> None:
+    example = load("service")
+    example.LIKED[1] = 0.95  # so that few people are enough
+    plan, verdict = example.main(people=40, rest=0.0, runs=64)
+    assert plan.forecast is not None
+    assert verdict.arm == "lower price"
+    assert verdict.certified
+    told = capsys.readouterr().out
+    assert told.index("Expect to pay") < told.index("watch at http://127.0.0.1:") < told.index("step 0")
 
 
 def test_a_plan_is_written_down_before_the_trial(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -10,7 +10,8 @@ from typing import Any, cast
 
 import typer
 
-COMMANDS = {name: name for name in ("plan", "simulate", "study", "reproduce")} | {"campaign": "campaign_data"}
+COMMANDS = {name: name for name in ("plan", "simulate", "study", "reproduce", "serve", "token")}
+COMMANDS["campaign"] = "campaign_data"
 """Every command's module; only the one that is asked for is loaded."""
 app = typer.Typer(
     help="Incentivized exploration: watch first, pay for what is missing, name the best arm with confidence.",

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from freepull.cli import options
-from freepull.cli.campaign_screen import AsJson, By, Name, Url, answer, opened
+from freepull.cli.campaign_screen import AsJson, By, Name, Url, answer, created, opened
 from freepull.cli.screen import sentence_errors
 from freepull.errors import InvalidInput
 
@@ -64,8 +64,6 @@ def new(
     as_json: AsJson = False,
 ) -> None:
     """See NEW."""
-    from freepull.live import Campaign
-
     principal = options.build_principal(
         rule=rule,
         delta=delta,
@@ -80,7 +78,7 @@ def new(
         bonus=bonus,
         budget=budget,
     )
-    with Campaign.create(
+    with created(
         url,
         name=name,
         arms=[arm.strip() for arm in arms.split(",")],

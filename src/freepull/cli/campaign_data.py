@@ -9,9 +9,22 @@ import typer
 
 from freepull.cli.campaign import Agent
 from freepull.cli.campaign import app as app
-from freepull.cli.campaign_screen import AsJson, By, Name, Url, answer, opened, show_rows, show_status, show_verdict
+from freepull.cli.campaign_screen import (
+    AsJson,
+    By,
+    Name,
+    Url,
+    answer,
+    opened,
+    served,
+    show_rows,
+    show_status,
+    show_verdict,
+    token,
+)
 from freepull.cli.parts import build, build_game, choices
 from freepull.cli.screen import console, sentence_errors
+from freepull.errors import InvalidInput
 from freepull.simulation.progress import progress_bar
 
 Wait = Annotated[float, typer.Option(help="Seconds to wait for another process to let go of it.")]
@@ -172,8 +185,14 @@ def names(url: Url, as_json: AsJson = False) -> None:
 
     from freepull.live.stores import connect
 
-    with closing(connect(url)) as store:
-        found = store.campaigns()
+    if served(url):
+        from freepull.service.client import Client
+
+        with Client(url, token()) as client:
+            found = [row["name"] for row in client.campaigns()]
+    else:
+        with closing(connect(url)) as store:
+            found = store.campaigns()
     answer(found, as_json, "\n".join(found) or "none")
 
 
@@ -212,6 +231,8 @@ def play(
     """See the help."""
     from freepull.live.play import play as rehearse
 
+    if served(url):
+        raise InvalidInput("a rehearsal must be in a store of its own; give sqlite:///… instead of a service.")
     with opened(url, name) as campaign:
         if campaign.status().status == "enrolling":
             campaign.start()

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import msgspec
 import typer
@@ -14,11 +15,14 @@ from rich.markup import escape
 from rich.table import Table
 
 from freepull.cli.screen import console, number
+from freepull.errors import InvalidInput
 
 if TYPE_CHECKING:
     from freepull.live import Campaign, Status, Verdict
 
-Url = Annotated[str, typer.Argument(help="sqlite:///file.db or postgresql://…")]
+Url = Annotated[
+    str, typer.Argument(help="sqlite:///file.db, postgresql://…, or a running service, http://…, with FREEPULL_TOKEN.")
+]
 Name = Annotated[str, typer.Argument(help="The campaign's name.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")]
 By = Annotated[str, typer.Option(help="Who does it, for the audit.")]
@@ -28,11 +32,41 @@ WAIT = 10.0
 
 @contextmanager
 def opened(url: str, name: str) -> Iterator[Campaign]:
-    """Open a campaign for one command."""
+    """Open a campaign for one command, or ask the service that has it."""
+    if served(url):
+        from freepull.service.remote import Remote
+
+        with Remote(url, name, token()) as remote:
+            yield cast("Campaign", remote)
+        return
     from freepull.live import Campaign
 
     with Campaign.open(url, name, wait=0.0 if url.startswith("sqlite") else WAIT) as campaign:
         yield campaign
+
+
+def created(url: str, **settings: Any) -> Campaign:
+    """Make a campaign in a store, or with a service."""
+    if served(url):
+        from freepull.service.remote import Remote
+
+        return cast("Campaign", Remote.create(url, token(), **settings))
+    from freepull.live import Campaign
+
+    return Campaign.create(url, **settings)
+
+
+def served(url: str) -> bool:
+    """Say whether a URL is that of a service."""
+    return url.startswith(("http://", "https://"))
+
+
+def token() -> str:
+    """Return the token that commands send."""
+    found = os.environ.get("FREEPULL_TOKEN", "")
+    if not found:
+        raise InvalidInput("FREEPULL_TOKEN must hold an admin's token to ask a service; freepull token new makes one.")
+    return found
 
 
 def plain(value: Any) -> Any:

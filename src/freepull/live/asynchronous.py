@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from asyncio import to_thread, wrap_future
+from asyncio import to_thread
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -14,6 +14,7 @@ from freepull.live.campaign import ERRORS, Campaign
 from freepull.live.replies import AuditEntry, BanRow, LedgerEntry, Offer, OfferRow, Status, Told, Verdict
 from freepull.live.settings import Settings
 from freepull.live.stores import Store
+from freepull.live.waking import awaited
 
 
 class AsyncCampaign:
@@ -46,11 +47,11 @@ class AsyncCampaign:
 
     async def ask(self, agent: str | int) -> Offer | None:
         """See `Campaign.ask`."""
-        return await wrap_future(self._core.ask(agent))
+        return await awaited(self._core.ask(agent))
 
     async def tell(self, agent: str | int, arm: str | int, reward: float, event: str | int | None = None) -> Told:
         """See `Campaign.tell`."""
-        (told,) = await wrap_future(self._core.tell([(agent, arm, reward, event)], strict=True))
+        (told,) = await awaited(self._core.tell([(agent, arm, reward, event)], strict=True))
         return cast(Told, told)
 
     async def tell_many(
@@ -58,57 +59,57 @@ class AsyncCampaign:
     ) -> list[Told | FreepullError]:
         """See `Campaign.tell_many`."""
         strict = checks.one_of("errors", errors, ERRORS) == "raise"
-        return await wrap_future(self._core.tell(observations, strict, by))
+        return await awaited(self._core.tell(observations, strict, by))
 
     async def start(self, by: str = "") -> None:
         """See `Campaign.start`."""
-        await wrap_future(self._core.start(by))
+        await awaited(self._core.start(by))
 
     async def pause(self, by: str = "") -> None:
         """See `Campaign.pause`."""
-        await wrap_future(self._core.pause(by))
+        await awaited(self._core.pause(by))
 
     async def resume(self, by: str = "") -> None:
         """See `Campaign.resume`."""
-        await wrap_future(self._core.resume(by))
+        await awaited(self._core.resume(by))
 
     async def stop(self, why: str = "", by: str = "") -> None:
         """See `Campaign.stop`."""
-        await wrap_future(self._core.stop(why, by))
+        await awaited(self._core.stop(why, by))
 
     async def budget(self, budget: str | None, by: str = "") -> None:
         """See `Campaign.budget`."""
-        await wrap_future(self._core.budget(budget, by))
+        await awaited(self._core.budget(budget, by))
 
     async def add_agents(
         self, agents: Sequence[str] | int, weights: Sequence[float] | None = None, by: str = ""
     ) -> list[int]:
         """See `Campaign.add_agents`."""
-        return await wrap_future(self._core.enrol(agents, weights, by))
+        return await awaited(self._core.enrol(agents, weights, by))
 
     async def leave(self, agent: str | int, by: str = "") -> None:
         """See `Campaign.leave`."""
-        await wrap_future(self._core.leave(agent, by))
+        await awaited(self._core.leave(agent, by))
 
     async def unban(self, agent: str | int, by: str = "") -> None:
         """See `Campaign.unban`."""
-        await wrap_future(self._core.unban(agent, by))
+        await awaited(self._core.unban(agent, by))
 
     async def withdraw(self, arm: str | int, by: str = "") -> None:
         """See `Campaign.withdraw`."""
-        await wrap_future(self._core.withdraw(arm, by))
+        await awaited(self._core.withdraw(arm, by))
 
     async def erase_names(self, agents: Sequence[str | int] | None = None, by: str = "") -> None:
         """See `Campaign.erase_names`."""
-        await wrap_future(self._core.erase(agents, by))
+        await awaited(self._core.erase(agents, by))
 
     async def status(self) -> Status:
         """See `Campaign.status`."""
-        return await wrap_future(self._core.status())
+        return await awaited(self._core.status())
 
     async def verdict(self) -> Verdict:
         """See `Campaign.verdict`."""
-        return await wrap_future(self._core.verdict())
+        return await awaited(self._core.verdict())
 
     async def ledger(self, after: int = 0) -> list[LedgerEntry]:
         """See `Campaign.ledger`."""

@@ -33,6 +33,19 @@ class Batch:
     errors: dict[int, FreepullError] = field(default_factory=dict)
     """What is wrong, by position."""
 
+    @classmethod
+    def joined(cls, singles: list[Batch]) -> Batch:
+        """Join batches of one pull each, which have no errors."""
+        ids = [it.ids[0] if it.ids else None for it in singles]
+        numbers = [it.numbers[0] if it.numbers else None for it in singles]
+        return cls(
+            np.concatenate([it.agents for it in singles]),
+            np.concatenate([it.arms for it in singles]),
+            np.concatenate([it.values for it in singles]),
+            ids if any(ids) else [],
+            numbers if any(numbers) else [],
+        )
+
     def __len__(self) -> int:
         return len(self.agents)
 
@@ -99,13 +112,19 @@ class Register:
 
     def batch(self, observations: Iterable[Any]) -> Batch:
         """Turn observations into a batch."""
+        observations = list(observations)
+        usual = self._usual(observations)
+        if usual is not None:
+            return usual
         agents, arms, rewards, keys, numbers = [], [], [], list[bytes | None](), list[int | None]()
         errors: dict[int, FreepullError] = {}
         for i, given in enumerate(observations):
             agent, arm, reward, key, number = 0, 0, 0.0, None, None
             try:
                 agent_name, arm_name, reward, event = given if len(given) == 4 else Observation(*given)
-                agent, arm = self.agent(agent_name), self.arm(arm_name)
+                known = self.numbers.get(agent_name) if type(agent_name) is str else None
+                agent = self.agent(agent_name) if known is None else known
+                arm = self.arm(arm_name)
                 if not (type(reward) is float and 0.0 <= reward <= 1.0):
                     reward = _reward(reward)
                 if event is not None:
@@ -130,6 +149,27 @@ class Register:
             keys if any(keys) else [],
             numbers if any(numbers) else [],
             errors,
+        )
+
+    def _usual(self, observations: list[Any]) -> Batch | None:
+        """Turn observations into a batch column by column, if there is nothing unusual about any of them."""
+        try:
+            names, arm_names, rewards, events = zip(*observations, strict=True)
+            agents = [self.numbers[name] for name in names]
+            arms = [self._arm_numbers[name] for name in arm_names]
+            known = [(None, None) if it is None else _identity(m, it) for m, it in zip(agents, events, strict=True)]
+        except (KeyError, TypeError, ValueError, FreepullError):
+            return None
+        values = np.array(rewards) if all(type(reward) is float for reward in rewards) else np.full(1, np.nan)
+        if not ((values >= 0.0) & (values <= 1.0)).all():
+            return None
+        ids, numbers = [key for key, _ in known], [number for _, number in known]
+        return Batch(
+            np.array(agents, np.int64),
+            np.array(arms, np.int64),
+            np.rint(values * UNITS).astype(np.int64),
+            ids if any(ids) else [],
+            numbers if any(numbers) else [],
         )
 
 

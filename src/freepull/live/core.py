@@ -168,7 +168,7 @@ class Core:
                 self._desk.note(at, author, {"told": len(batch)})
             return replies
 
-        return self.writer.submit(Job(run, batch))
+        return self.writer.submit(Job(run, batch, alone=strict and len(batch) == 1 and not author))
 
     def enrol(self, agents: Any, weights: Any, by: str) -> Future[list[int]]:
         """Add agents; return their numbers."""

@@ -38,9 +38,9 @@ def offers(store: Store, register: Register, after: int = 0) -> Iterator[OfferRo
         )
 
 
-def bans(store: Store, register: Register) -> Iterator[BanRow]:
-    """Return all bans."""
-    for _, agent, offer, step, until, at, lifted in store.read(register.campaign, "bans"):
+def bans(store: Store, register: Register, after: int = -1) -> Iterator[BanRow]:
+    """Return all bans, from behind one on."""
+    for _, agent, offer, step, until, at, lifted in store.read(register.campaign, "bans", (after,)):
         end = None if until >= FOREVER else until
         yield BanRow(register.shown(agent), offer, step, end, shown(at), None if lifted is None else shown(lifted))
 

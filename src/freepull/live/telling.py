@@ -28,6 +28,8 @@ def tell(desk: Desk, batch: Batch, at: int, known: Known, strict: bool) -> list[
     if strict and looked.errors:
         raise looked.errors[min(looked.errors)]
     told = _write(desk, batch, looked.fresh, at, known)
+    if len(looked.fresh) == len(batch):
+        return [told[i] for i in range(len(batch))]
     replies: list[Told | FreepullError] = []
     for i in range(len(batch)):
         replies.append(looked.errors.get(i) or looked.repeated.get(i) or told[looked.same.get(i, i)])

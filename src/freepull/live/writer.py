@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import groupby
 from typing import Any
 
 from freepull.errors import Fenced, FreepullError, Overloaded, StoreError, WriterEnded
@@ -19,7 +20,7 @@ from freepull.live.batches import Batch
 from freepull.live.desk import Desk
 from freepull.live.stores import Lease, Store
 from freepull.live.stores.base import steady
-from freepull.live.telling import Known
+from freepull.live.telling import Known, tell
 from freepull.live.times import Clock
 
 MOST_QUEUED = 10_000
@@ -36,6 +37,8 @@ class Job:
     run: Callable[[int, Known], Any]
     """Takes the time and the event ids that were used before; raises only before anything has changed."""
     batch: Batch | None = None
+    alone: bool = False
+    """Whether it tells one pull and nothing else, so that it can be told together with others."""
     reply: Future[Any] = field(default_factory=Future)
 
 
@@ -122,7 +125,12 @@ class Writer:
         self.desk.tick(at)
         ids = [key for job in group if job.batch is not None for key in job.batch.known()]
         known = self.store.find_events(self.lease, ids) if ids else {}
-        answers = [self._do(job, at, known) for job in group]
+        answers: list[tuple[Any, FreepullError | None]] = []
+        for alone, jobs in groupby(group, lambda job: job.alone):
+            if alone:
+                answers += self._tell(list(jobs), at, known)
+            else:
+                answers += [self._do(job, at, known) for job in jobs]
         self._commit(at)
         self.after_group()
         if not self.lease.holds:  # we may have been asleep since; without the lease nothing is answered
@@ -134,6 +142,11 @@ class Writer:
                 job.reply.set_result(reply)
             else:
                 job.reply.set_exception(error)
+
+    def _tell(self, jobs: list[Job], at: int, known: Known) -> Iterator[tuple[Any, FreepullError | None]]:
+        """Tell the pulls of many jobs at once; each has its own reply or error."""
+        for told in tell(self.desk, Batch.joined([job.batch for job in jobs if job.batch]), at, known, strict=False):
+            yield (None, told) if isinstance(told, FreepullError) else ([told], None)
 
     def _do(self, job: Job, at: int, known: Known) -> tuple[Any, FreepullError | None]:
         try:

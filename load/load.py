@@ -1,0 +1,134 @@
+"""`make load`: the HTTP rows of what must be shown, on SQLite and PostgreSQL, beside the machine's own fsync time."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import platform
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+
+import psycopg
+from crowd import crowd
+from loads import batches, closed_loop, half_open, overload
+from postgres_server import PostgresServer
+from security import Row, security
+from takeover import kill_the_owner
+from traffic import agent_tokens, fsync_time, stage
+
+PAGE = Path(__file__).parents[1] / "docs" / "load.md"
+PARTS = ("small", "large", "security", "takeover")
+HEAD = """# The service under load
+
+Written by `make load` on {machine}, {when}. The server, the traffic and PostgreSQL shared these cores. An fsync of a
+small file took {fsync} here; other load averages when it began: {others}.
+
+| store | what | bar | measured | |
+|---|---|---|---|---|
+"""
+
+
+def small(url: str, seconds: float) -> Iterator[Row]:
+    """Agents one by one, gateways in batches, overload, half-open connections."""
+    process, admin, gateway = stage(url, agents=[f"user-{m}" for m in range(2000)])
+    try:
+        tokens = agent_tokens(process, admin, 1000)
+        asyncio.run(closed_loop(process.port, tokens, 64, min(5.0, seconds)))  # so that nothing is compiled in between
+        found = asyncio.run(closed_loop(process.port, tokens, 64, seconds))
+        good = found.rate >= 2000 and found.p(0.99) <= 100 and set(found.statuses) == {200}
+        yield "closed loop, 64 connections", "≥ 2,000 events/s, p99 ≤ 100 ms, no error", found, good
+        capacity = found.rate
+        found = asyncio.run(batches(process.port, gateway, 2000, 4, 100, seconds))
+        yield "batches of 100, 4 connections", "≥ 50,000 events/s", found, found.rate >= 50_000
+        found, healed = asyncio.run(overload(process.port, tokens, capacity, seconds / 4))
+        good = set(found.statuses) <= {200, 429, 503} and 503 in found.statuses and healed <= 5
+        yield "3× overload", "429/503, recovers in 5 s", f"{found}; well again after {healed:.1f} s", good
+        answered, closed = asyncio.run(half_open(process, 2000))
+        words = f"answered in {1000 * answered:.0f} ms, all closed after {closed:.1f} s"
+        yield "2,000 half-open connections", "answers; closed within 15 s", words, answered < 1 and closed <= 15
+    finally:
+        process.end()
+
+
+def large(url: str, seconds: float) -> Iterator[Row]:
+    """A million agents."""
+    agents, rate = 1_000_000, 1000.0
+    process, admin, gateway = stage(url, agents=agents)
+    try:
+        tokens = agent_tokens(process, admin, 10_000)
+        found = asyncio.run(crowd(process, tokens, admin, gateway, agents, rate, 5 * seconds))
+        good = found.usual.p(0.99) <= 50 and found.during.p(0.99) <= 250 and set(found.usual.statuses) == {200}
+        bar = "p99 ≤ 50 ms, ≤ 250 ms during the snapshot, memory flat"
+        yield "M = 10⁶, K = 2, 1,000/s, 20 viewers", bar, found, good and found.steps == 1 and found.grown < 100
+    finally:
+        process.end()
+
+
+def hostile(url: str, seconds: float) -> Iterator[Row]:
+    """Requests that must be refused, and races for money."""
+    process, admin, gateway = stage(url, agents=200)
+    try:
+        yield from security(process, admin, gateway, agent_tokens(process, admin, 200), round(10_000 * seconds / 60))
+    finally:
+        process.end()
+
+
+def takeover(url: str, seconds: float) -> Iterator[Row]:
+    """The owner is killed."""
+    found = kill_the_owner(url, seconds=min(seconds, 15.0), kills=4 if seconds >= 30 else 1)
+    good = found.lost == found.twice == found.unpaid == 0 and found.told > 100
+    yield "owner killed under load, 4 times", "0 lost, 0 paid twice", found, good
+
+
+@contextmanager
+def sqlite() -> Iterator[str]:
+    """Yield a new file."""
+    with tempfile.TemporaryDirectory() as folder:
+        yield f"sqlite:///{folder}/load.db"
+
+
+@contextmanager
+def postgres(server: PostgresServer) -> Iterator[str]:
+    """Yield an empty database."""
+    with psycopg.connect(server.url, autocommit=True) as connection:
+        connection.execute("DROP SCHEMA IF EXISTS freepull CASCADE")
+    yield server.url
+
+
+def main() -> None:
+    """Run everything that is asked for."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seconds", type=float, default=60.0, help="of every row; the long one takes five times that")
+    parser.add_argument("--only", choices=PARTS, help="one part alone")
+    parser.add_argument("--store", choices=("SQLite", "PostgreSQL"), help="one store alone")
+    parser.add_argument("--page", type=Path, default=PAGE, help="where the table is written, if everything ran")
+    asked = parser.parse_args()
+    parts: dict[str, Callable[[str, float], Iterator[Row]]]
+    parts = {"small": small, "large": large, "security": hostile, "takeover": takeover}
+    fsync, others = f"{1000 * fsync_time():.2f} ms", f"{os.getloadavg()[0]:.1f}"
+    print(f"this machine's fsync: {fsync} (median of 200); load average {others}")
+    lines, reached = list[str](), list[bool]()
+    with PostgresServer() as server:
+        for part in [asked.only] if asked.only else PARTS:
+            for store in [asked.store] if asked.store else ("SQLite", "PostgreSQL"):
+                if part == "takeover" and store == "SQLite":  # a file has one process
+                    continue
+                with sqlite() if store == "SQLite" else postgres(server) as url:
+                    for what, bar, found, good in parts[part](url, asked.seconds):
+                        told = "reached" if good else "NOT reached"
+                        print(f"{store:10} {what:38} {found}\n{'':10} bar: {bar}: {told}", flush=True)
+                        lines.append(f"| {store} | {what} | {bar} | {found} | {told} |\n")
+                        reached.append(good)
+    print(f"{sum(reached)} of {len(reached)} bars reached")
+    if not asked.only and not asked.store:
+        machine = f"{os.cpu_count()} cores ({platform.machine()}), Python {platform.python_version()}"
+        head = HEAD.format(machine=machine, when=f"{datetime.now(UTC):%Y-%m-%d}", fsync=fsync, others=others)
+        asked.page.write_text(head + "".join(lines), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

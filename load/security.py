@@ -1,0 +1,95 @@
+"""The security rows of what must be shown, over HTTP; the tests have them in a short form."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+from fuzzing import fuzz
+from hostile import Request, answers, bad_bodies, wrong_tokens
+from races import at_the_deadline, last_bonus, one_offer
+from traffic import Process
+
+NAMES = {"{campaign}": "c0", "{agent}": "%230", "{arm}": "arm 0", "{id}": "none", "{file}": "ledger.csv"}
+Row = tuple[str, str, object, bool]
+
+
+def routes(process: Process) -> list[tuple[str, str]]:
+    """Return every route that is not an agent's own, from the document."""
+    paths: dict[str, Any] = process.ask("", "GET", "/openapi.json")["paths"]
+    found = []
+    for path, methods in paths.items():
+        if path.startswith("/v1") and "/me" not in path:
+            for name, value in NAMES.items():
+                path = path.replace(name, value.replace(" ", "%20"))
+            found += [(method.upper(), path.removeprefix("/v1")) for method in methods]
+    return found
+
+
+def security(process: Process, admin: str, gateway: str, tokens: list[str], count: int) -> Iterator[Row]:
+    """Yield rows: what was done, the bar, what came of it, and whether the bar was reached."""
+    port = process.port
+    before = process.ask(admin, "GET", "/campaigns/c0")
+    known = routes(process)
+
+    def as_agents() -> Iterator[Request]:
+        for token in tokens[: max(3, count // 100)]:
+            for method, path in known:
+                yield method, path, b"{}", {"authorization": f"Bearer {token}".encode()}
+
+    found = asyncio.run(answers(port, as_agents()))
+    yield "agents' tokens on every other route", "all 403/404", _shown(found), set(found) <= {403, 404}
+
+    process.ask(admin, "POST", "/campaigns/c0/agents/%231/revoke", raw=True)
+    gone = [tokens[1]]
+    body = {"name": "c9", "arms": 2, "agents": 2, "price": "1 EUR", "horizon": 9}
+    process.ask(admin, "POST", "/campaigns", body)
+    made = process.ask(admin, "POST", "/campaigns/c9/tokens", {"agents": [0]})
+    old = process.ask(admin, "POST", "/campaigns/c0/tokens", {"agents": [0], "lasts": "0.001 seconds"})
+    gone += [it["token"] for it in made["tokens"] + old["tokens"]]
+    headers = wrong_tokens([tokens[0], admin, gateway], gone, count)
+    found = asyncio.run(answers(port, (("GET", "/campaigns/c0/me", b"", {"authorization": it}) for it in headers)))
+    yield "wrong tokens", "401, never 5xx", _shown(found), set(found) == {401}
+
+    def bodies() -> Iterator[Request]:
+        where = [("/campaigns/c0/me/observations", tokens[0]), ("/campaigns/c0/observations:batch", gateway)]
+        where += [(path, admin) for path in ("/campaigns", "/campaigns/c0/agents", "/campaigns/c0/stop", "/tokens")]
+        for i, (body, more) in enumerate(bad_bodies(count)):
+            path, token = where[i % len(where)]
+            yield "POST", path, body, more | {"authorization": f"Bearer {token}".encode()}
+
+    found = asyncio.run(answers(port, bodies()))
+    same = process.ask(admin, "GET", "/campaigns/c0") == before
+    good = same and all(status == 0 or 400 <= status < 500 for status in found) and found[0] <= count / 100
+    yield "bad bodies", "4xx, state unchanged", f"{_shown(found)}; unchanged: {same}", good
+
+    rounds = max(1, count // 1000)
+    once = [asyncio.run(one_offer(port, admin, f"one{i}")) for i in range(rounds)]
+    yield (
+        "50 parallel pulls on one offer",
+        "one payment",
+        f"{rounds} times, {max(n for _, n in once)} paid at most",
+        all(it == (1, 1) for it in once),
+    )
+    last = [asyncio.run(last_bonus(port, admin, f"last{i}")) for i in range(rounds)]
+    good = all(offers == 1 and used <= most for offers, used, most in last)
+    yield (
+        "100 asks for the last bonus",
+        "never above budget",
+        f"{rounds} times, {max(n for n, *_ in last)} offered",
+        good,
+    )
+    late = [asyncio.run(at_the_deadline(port, admin, f"late{i}")) for i in range(rounds)]
+    paid, expired = sum(n for n, *_ in late), sum(n for *_, n in late)
+    good = all(said == entries for said, entries, _ in late)
+    yield "pulls around the deadline", "paid once or expired", f"{paid} paid, {expired} expired", good
+
+    cases = fuzz(process.address, admin, tokens[2], "c0", examples=max(5, count // 60))
+    yield "Schemathesis", "≥ 5,000 cases, 0 failures", f"{cases:,} cases, 0 failures", cases >= count / 2
+
+
+def _shown(found: Counter[int]) -> str:
+    return json.dumps({str(status): count for status, count in sorted(found.items())}).replace('"', "")

@@ -1,0 +1,118 @@
+"""Two processes, one database: the owner is killed under load, the other takes over; nothing acknowledged is lost."""
+
+from __future__ import annotations
+
+import itertools
+import tempfile
+import threading
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import polars as pl
+from traffic import Process
+
+from freepull.errors import FreepullError
+from freepull.service.access import Access
+from freepull.service.agent_client import AgentClient
+from freepull.service.client import Client
+
+AGENTS = 8
+PRINCIPAL = {"observe": {"part": "Steps", "n": 0}, "offers": "each"}
+
+
+@dataclass
+class Findings:
+    """What was acknowledged, and what the survivor has."""
+
+    told: int = 0
+    lost: int = 0
+    paid: int = 0
+    twice: int = 0
+    unpaid: int = 0
+    """Bonuses that were acknowledged, and are not in the ledger."""
+    failed: int = 0
+    gap: float = 0.0
+    replies: dict[str, tuple[int | None, str, int | None]] = field(default_factory=dict)
+    """Every acknowledged event: its place in the log, its agent, and the offer that was paid."""
+    moments: list[float] = field(default_factory=list)
+
+    def __str__(self) -> str:
+        return (
+            f"{self.told:,} acknowledged, {self.lost} lost; {self.paid:,} paid, {self.twice} twice, {self.unpaid} not; "
+            f"longest silence {self.gap:.1f} s; {self.failed} requests given up"
+        )
+
+
+def kill_the_owner(url: str, seconds: float, kills: int = 1) -> Findings:
+    """Let agents act, kill the owner a while after, so often; then compare what was acknowledged with what is there."""
+    access = Access(url)
+    admin = access.new("admin")[0]
+    access.close()
+    owner, other = Process(url, *RATE), Process(url, *RATE)
+    found = Findings()
+    try:
+        with Client(owner.address, admin) as client:
+            names = [f"a{i}" for i in range(AGENTS)]
+            client.create(name="shared", arms=2, agents=names, price="0.01 EUR", principal=PRINCIPAL)
+            client.start("shared")
+            tokens = client.agent_tokens("shared", names)
+        for kill in range(kills):
+            end = time.monotonic() + seconds
+            threads = [
+                threading.Thread(target=_agent, args=(other.address, name, tokens[name], end, f"{kill}", found))
+                for name in names
+            ]
+            for thread in threads:
+                thread.start()
+            time.sleep(seconds / 4)
+            owner.kill()
+            for thread in threads:
+                thread.join()
+            if kill + 1 < kills:
+                owner, other = other, Process(url, *RATE)
+        owner = other  # nobody else is left
+        _compare(found, owner.address, admin)
+    finally:
+        for process in {owner, other}:
+            process.kill()
+    return found
+
+
+RATE = ("--agent-rate", "1000000")
+
+
+def _agent(address: str, name: str, token: str, end: float, prefix: str, found: Findings) -> None:
+    """Ask and tell until the time is over, at a process that may not be the owner."""
+    with AgentClient(address, "shared", token, retries=30) as me:
+        for i in itertools.count():
+            if time.monotonic() > end:
+                return
+            event = f"{prefix}-{name}-{i}"
+            try:
+                offer = me.ask()
+                told = me.tell(offer.arm if offer else f"arm {i % 2}", 0.5, event)
+            except FreepullError:
+                found.failed += 1
+                continue
+            found.replies[event] = told.event, name, told.offer if told.outcome == "paid" else None
+            found.moments.append(time.monotonic())
+
+
+def _compare(found: Findings, address: str, admin: str) -> None:
+    with Client(address, admin, retries=30) as client, tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "all.parquet"
+        client.export("shared", file)
+        there = dict(pl.read_parquet(file).select("sequence", "agent").iter_rows())
+        offers, after = list[int](), 0
+        while page := client.ledger("shared", after):
+            offers += [entry.offer for entry in page]
+            after = page[-1].entry
+        status = client.status("shared")
+    places = [(place, agent) for place, agent, _ in found.replies.values()]
+    found.told, found.paid, found.twice = len(places), len(offers), len(offers) - len(set(offers))
+    found.lost = sum(place is None or there.get(place) != agent for place, agent in places)
+    found.lost += len(places) - len({place for place, _ in places})
+    found.unpaid = len({offer for *_, offer in found.replies.values() if offer is not None} - set(offers))
+    found.gap = max((b - a for a, b in itertools.pairwise(found.moments)), default=0.0)
+    assert status.paid == status.spent.minor == len(offers)

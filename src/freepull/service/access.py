@@ -1,0 +1,222 @@
+"""Who may ask: tokens of admins, readers and gateways, stored hashed, and signed tokens of agents.
+
+Everything is kept in memory and read again every other second, so that what another process has revoked ends here too.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import secrets
+import threading
+import time
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from binascii import Error as Base64Error
+from dataclasses import dataclass
+from datetime import datetime
+
+import msgspec
+
+from freepull import checks
+from freepull.errors import InvalidInput, StoreError, UnknownName
+from freepull.live.core import who
+from freepull.live.stores import Store, connect
+from freepull.live.stores.sql import SqlStore
+from freepull.live.times import lasting, shown, system_clock
+from freepull.service.problems import Refused
+
+SCOPES = ("admin", "read", "gateway")
+LONGEST_TOKEN = 2000
+READ = 50_000
+"""So many checked signatures are remembered."""
+NO_TOKEN = "Send a token as 'Authorization: Bearer …'; an admin makes them with freepull token new."
+
+
+@dataclass(frozen=True)
+class TokenRow:
+    """A token as admins see it; its secret is known to nobody."""
+
+    id: str
+    scope: str
+    campaign: str
+    """The only campaign it is for; empty: all."""
+    label: str
+    made: datetime
+    expires: datetime | None
+    revoked: datetime | None
+
+
+@dataclass(frozen=True)
+class Visitor:
+    """Who asks."""
+
+    id: str
+    """For logs, limits and the audit; no secret."""
+    scope: str
+    campaign: str = ""
+    agent: int | None = None
+
+
+class _Claim(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
+    campaign: str
+    agent: int
+    version: int
+    expires: int
+
+
+class Access:
+    """The tokens of one store."""
+
+    def __init__(self, url: str | Store) -> None:
+        self._url = url
+        self._store = self._connect()
+        self._lock = threading.Lock()
+        self._tokens: dict[str, tuple[bytes, TokenRow]] = {}
+        self._versions: dict[tuple[str, int], int] = {}
+        self._read: dict[str, _Claim] = {}
+        """Agents' tokens whose signature was checked; when they end is looked at every time."""
+        self._key = self._secret()
+        self.refresh()
+
+    def _connect(self) -> SqlStore:
+        store = connect(self._url, new=True)
+        if not isinstance(store, SqlStore):
+            raise InvalidInput("the service needs a store in SQLite or PostgreSQL.")
+        return store
+
+    @property
+    def store(self) -> SqlStore:
+        """Where tokens are kept."""
+        return self._store
+
+    def _secret(self) -> bytes:
+        with self._store.transaction() as do:
+            do.run("INSERT INTO secrets VALUES ('agents', ?) ON CONFLICT DO NOTHING", (secrets.token_bytes(32),))
+            ((key,),) = do.run("SELECT value FROM secrets WHERE name = 'agents'")
+        return bytes(key)
+
+    def refresh(self) -> None:
+        """Read what is stored; after the store has failed, connect anew."""
+        try:
+            rows = self._store.query("SELECT id, hash, scope, campaign, label, made, expires, revoked FROM tokens")
+            versions = self._store.query("SELECT campaign, agent, version FROM agent_versions")
+        except StoreError:
+            self._store = self._connect()
+            raise
+        tokens = {}
+        for id, digest, scope, campaign, label, made, expires, revoked in rows:
+            times = (None if at is None else shown(at) for at in (expires, revoked))
+            tokens[id] = bytes(digest), TokenRow(id, scope, campaign, label, shown(made), *times)
+        with self._lock:
+            self._tokens = tokens
+            self._versions = {(campaign, int(agent)): int(version) for campaign, agent, version in versions}
+
+    def new(self, scope: str, campaign: str = "", label: str = "", lasts: str | None = None) -> tuple[str, TokenRow]:
+        """Make a token; it is returned here and nowhere else."""
+        checks.one_of("scope", scope, SCOPES)
+        who(label, "label")
+        id, secret, now = secrets.token_hex(6), secrets.token_urlsafe(32), system_clock()
+        expires = None if lasts is None else now + lasting("lasts", lasts)
+        with self._store.transaction() as do:
+            do.run(
+                "INSERT INTO tokens VALUES (?, ?, ?, ?, ?, ?, ?, NULL)",
+                (id, _digest(secret), scope, campaign, label, now, expires),
+            )
+        self.refresh()
+        return f"fp_{id}_{secret}", self._tokens[id][1]
+
+    def revoke(self, id: str) -> None:
+        """End a token for good; ending it twice does no harm."""
+        if id not in self._tokens:
+            raise UnknownName(f"id must be that of a token, see freepull token list, got {checks.shown(id)}.")
+        with self._store.transaction() as do:
+            do.run("UPDATE tokens SET revoked = ? WHERE id = ? AND revoked IS NULL", (system_clock(), id))
+        self.refresh()
+
+    def rows(self) -> list[TokenRow]:
+        """Return all tokens, the oldest first."""
+        return sorted((row for _, row in self._tokens.values()), key=lambda row: (row.made, row.id))
+
+    def sign(self, campaign: str, agent: int, lasts: str) -> str:
+        """Make an agent's token: signed, so that nothing needs to be stored."""
+        version = self._versions.get((campaign, agent), 0)
+        expires = (system_clock() + lasting("lasts", lasts)) // 10**6
+        claim = msgspec.json.encode(_Claim(campaign, agent, version, expires))
+        return f"fpa_{_text(claim)}.{_text(self._mac(claim))}"
+
+    def revoke_agent(self, campaign: str, agent: int) -> None:
+        """End all tokens that an agent has, by raising its version."""
+        with self._store.transaction() as do:
+            do.run(
+                "INSERT INTO agent_versions VALUES (?, ?, 1) ON CONFLICT (campaign, agent) "
+                "DO UPDATE SET version = agent_versions.version + 1",
+                (campaign, agent),
+            )
+        self.refresh()
+
+    def visitor(self, header: str | None) -> Visitor:
+        """Return who sends this Authorization header, or refuse."""
+        kind, _, token = (header or "").partition(" ")
+        if kind.lower() != "bearer" or not token or len(token) > LONGEST_TOKEN or not token.isascii():
+            raise Refused(401, "the request has no token.", NO_TOKEN)
+        found = self._agent(token[4:]) if token.startswith("fpa_") else self._stored(token)
+        if found is None:
+            raise Refused(401, "the token is wrong, expired or revoked.", NO_TOKEN)
+        return found
+
+    def _stored(self, token: str) -> Visitor | None:
+        prefix, id, secret = (*token.split("_", 2), "", "")[:3]
+        digest, row = self._tokens.get(id, (b"", None))
+        if prefix != "fp" or not hmac.compare_digest(digest, _digest(secret)) or row is None or row.revoked is not None:
+            return None
+        if row.expires is not None and row.expires.timestamp() <= time.time():
+            return None
+        return Visitor(row.id, row.scope, row.campaign)
+
+    def _agent(self, token: str) -> Visitor | None:
+        it = self._read.get(token)
+        if it is None:
+            it = self._claim(token)
+            if it is None:
+                return None
+            if len(self._read) >= READ:
+                self._read.clear()
+            self._read[token] = it
+        if it.expires <= time.time() or it.version != self._versions.get((it.campaign, it.agent), 0):
+            return None
+        return Visitor(f"{it.campaign}#{it.agent}", "agent", it.campaign, it.agent)
+
+    def _claim(self, token: str) -> _Claim | None:
+        """Return what a token says, if we have signed it."""
+        body, _, mac = token.partition(".")
+        try:
+            claim = _bytes(body)
+            if not hmac.compare_digest(_bytes(mac), self._mac(claim)):
+                return None
+            return msgspec.json.decode(claim, type=_Claim)
+        except (Base64Error, ValueError, msgspec.MsgspecError):
+            return None
+
+    def _mac(self, claim: bytes) -> bytes:
+        return hmac.digest(self._key, b"freepull agent token 1\0" + claim, "sha256")
+
+    def close(self) -> None:
+        """Close the store."""
+        self._store.close()
+
+
+def _digest(secret: str) -> bytes:
+    """Secrets are 256 random bits, so a plain hash is enough."""
+    return hashlib.sha256(secret.encode(errors="surrogatepass")).digest()
+
+
+def _text(data: bytes) -> str:
+    return urlsafe_b64encode(data).decode().rstrip("=")
+
+
+def _bytes(text: str) -> bytes:
+    """Decode, and refuse a text that is not the one way to write these bytes."""
+    data = urlsafe_b64decode(text + "=" * (-len(text) % 4))
+    if _text(data) != text:
+        raise ValueError(text)
+    return data

@@ -1,0 +1,124 @@
+"""The application: routes under /v1, health, the dashboard, and one way to say what went wrong."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+from litestar import Litestar, Request, Response, Router, get
+from litestar.datastructures import State
+from litestar.enums import MediaType
+from litestar.exceptions import HTTPException
+from litestar.openapi.config import OpenAPIConfig
+from litestar.openapi.plugins import JsonRenderPlugin
+from litestar.openapi.spec import Components, SecurityScheme
+
+from freepull.errors import FreepullError
+from freepull.service import problems
+from freepull.service.gate import Gate
+from freepull.service.house import House
+from freepull.service.limits import Limits
+from freepull.service.metrics import Metrics
+from freepull.service.pages import PAGES
+from freepull.service.problems import described
+from freepull.service.quick import Quick
+from freepull.service.rates import Rates
+from freepull.service.routes import agents, campaigns, files, tables, tokens, watch
+from freepull.version import __version__
+
+Asked = Request[Any, Any, Any]
+Log = Callable[..., None]
+
+
+def build(url: str, limits: Limits | None = None, log: Log = lambda *_, **__: None) -> Gate:
+    """Return the ASGI application for a store."""
+    limits, metrics = limits or Limits(), Metrics()
+    rates = Rates(limits.agent_rate)
+    house = House(url, log)
+
+    @asynccontextmanager
+    async def open_house(_: Litestar) -> AsyncIterator[None]:
+        async with house:
+            yield
+
+    @get("/healthz", media_type=MediaType.TEXT, tags=["health"])
+    async def healthz() -> str:
+        """Say that this process runs."""
+        return "ok\n"
+
+    @get("/readyz", media_type=MediaType.TEXT, tags=["health"], responses=described(503))
+    async def readyz() -> str:
+        """Say whether this process can serve."""
+        await house.ready()
+        return "ready\n"
+
+    @get("/metrics", media_type=MediaType.TEXT, tags=["health"])
+    async def counters() -> str:
+        """Return counters for Prometheus."""
+        return metrics.text(house, gate.waiting)
+
+    @get("/v1/openapi.json", include_in_schema=False)
+    async def document(request: Asked) -> dict[str, Any]:
+        """Return the OpenAPI document."""
+        return request.app.openapi_schema.to_schema()
+
+    def unexpected(request: Asked, error: Exception) -> Response[bytes]:
+        """Say nothing of the inside, but log it."""
+        where = [f"{it.filename.rpartition('/')[2]}:{it.lineno}" for it in traceback.extract_tb(error.__traceback__)]
+        log("error", error=f"{type(error).__name__}: {error}"[:500], where=where[-8:])
+        return _problem(problems.make(500, "something went wrong inside.", "Tell whoever runs the service."), error)
+
+    def known(request: Asked, error: FreepullError) -> Response[bytes]:
+        """Say what is wrong; what is wrong with the store is said in full only in the log."""
+        found = problems.problem(error)
+        if found.status >= 500 and not isinstance(error, problems.Refused):
+            log("error", error=str(error))
+        return _problem(found, error)
+
+    handlers = [module.HANDLERS for module in (campaigns, agents, tables, files, tokens, watch)]
+    app = Litestar(
+        route_handlers=[
+            Router("/v1", route_handlers=[it for group in handlers for it in group]),
+            *(healthz, readyz, counters, document, *PAGES),
+        ],
+        state=State({"house": house, "metrics": metrics, "rates": rates}),
+        lifespan=[open_house],
+        exception_handlers={FreepullError: known, HTTPException: _http, Exception: unexpected},
+        openapi_config=OpenAPIConfig(
+            title="freepull",
+            version=__version__,
+            path="/v1/schema",
+            render_plugins=[JsonRenderPlugin(path="/openapi.json")],
+            components=Components(
+                security_schemes={"bearer": SecurityScheme(type="http", scheme="bearer", description="A token.")}
+            ),
+        ),
+        logging_config=None,
+        request_max_body_size=None,
+    )
+    gate = Gate(app, house, Quick(house, rates, metrics), limits, metrics, log)
+    return gate
+
+
+def _http(request: Asked, error: HTTPException) -> Response[bytes]:
+    """Say what Litestar found wrong."""
+    extra = error.extra
+    first = extra[0] if isinstance(extra, list) and extra else None
+    more = f" ({first.get('key')}: {first.get('message')})" if isinstance(first, dict) else ""
+    detail = f"{' '.join(str(error.detail).split())[:300].rstrip('.').lower()}{more}."
+    found = problems.make(error.status_code, detail, "See /v1/openapi.json for what there is.")
+    response = _problem(found, error)
+    for name, value in (error.headers or {}).items():
+        response.headers[name] = value
+    return response
+
+
+def _problem(found: problems.Problem, error: Exception) -> Response[bytes]:
+    return Response(
+        problems.encode(found),
+        status_code=found.status,
+        media_type=problems.MEDIA_TYPE,
+        headers=problems.headers(found, error),
+    )

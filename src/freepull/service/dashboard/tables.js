@@ -1,0 +1,86 @@
+// Tables of a campaign.
+import { count, detail, element, figure, left, many, money, time } from "./words.js";
+
+const LONG = 90;
+const TABLES = {
+  arms: { title: "Arms", empty: "There is no arm.", out: (r) => !r.active, columns: [
+    ["Arm", (r) => r.name], ["Standing", (r) => r.active ? "in" : "out"], ["Mean", (r) => figure(r.mean), "number"],
+    ["What stops it", (r) => figure(r.bound), "number"], ["Pulls", (r) => count(r.pulls), "number"],
+    ["Free", (r) => count(r.pulls - r.paid), "number"], ["Paid", (r) => count(r.paid), "number"]] },
+  offers: { title: "Open offers", empty: "No offer is open.", columns: [
+    ["Offer", (r) => r.offer, "number"], ["Agent", (r) => r.agent], ["Arm", (r) => r.arm],
+    ["Time left", (r) => left(r.expires, Date.now()), "number"], ["Standing", (r) => r.recalled ? "taken back" : "open"]] },
+  ledger: { title: "Ledger", empty: "Nothing was paid yet.", columns: [
+    ["Entry", (r) => r.entry, "number"], ["At (UTC)", (r) => time(r.at), "when"], ["Agent", (r) => r.agent],
+    ["Arm", (r) => r.arm], ["Offer", (r) => r.offer, "number"], ["Amount", (r) => money(r.amount), "number"]] },
+  bans: { title: "Bans", empty: "Nobody was banned.", columns: [
+    ["Agent", (r) => r.agent], ["At (UTC)", (r) => time(r.at), "when"], ["Reason", (r) => `refused offer ${r.offer} in step ${r.step}`, "detail"],
+    ["Until", (r) => r.lifted ? `lifted ${time(r.lifted)}` : r.until === null ? "for ever" : `step ${r.until}`]] },
+  audit: { title: "Audit", empty: "Nothing happened yet.", columns: [
+    ["At (UTC)", (r) => time(r.at), "when"], ["Who", (r) => r.who || "the campaign", "when"], ["What", (r) => r.action], ["Detail", (r) => r.words ?? detail(r.detail), "detail"]] },
+};
+
+export function build(holder) {
+  for (const [name, { title }] of Object.entries(TABLES)) {
+    const section = element("section", null, `table ${name}`), head = element("h3", title), scroll = element("div", null, "scroll");
+    head.id = `table-${name}-title`;
+    scroll.id = `table-${name}`;
+    scroll.tabIndex = 0;
+    scroll.setAttribute("role", "region");
+    scroll.setAttribute("aria-labelledby", head.id);
+    section.append(head, scroll);
+    holder.append(section);
+  }
+}
+
+export function fill(name, rows) {
+  const { columns, empty, out } = TABLES[name];
+  const holder = document.getElementById(`table-${name}`);
+  if (!rows.length) { holder.replaceChildren(element("p", empty, "empty")); return; }
+  const table = element("table"), top = element("thead"), head = element("tr"), body = element("tbody");
+  for (const [title, , kind] of columns) {
+    const cell = element("th", title, kind);
+    cell.scope = "col";
+    head.append(cell);
+  }
+  for (const row of rows) {
+    const line = element("tr", null, out?.(row) ? "out" : "");
+    for (const [, show, kind] of columns) line.append(cellOf(show(row), kind));
+    body.append(line);
+  }
+  top.append(head);
+  table.append(top, body);
+  holder.replaceChildren(table);
+}
+
+function cellOf(text, kind) {
+  if (String(text).length <= LONG) return element("td", text, kind);
+  const cell = element("td", null, kind), more = element("details");
+  more.append(element("summary", `${text.slice(0, LONG - 20)}…`), element("p", text));
+  cell.append(more);
+  return cell;
+}
+
+// What the end of a step brought, in words.
+function ended({ step, eliminated = [], returned = [], bans = [], decided }, arms) {
+  const names = (numbers) => numbers.map((k) => arms[k]?.name ?? `arm ${k}`).join(", ");
+  const parts = [`step ${step}`, eliminated.length && `out: ${names(eliminated)}`, returned.length && `in again: ${names(returned)}`,
+    bans.length && `banned: ${bans.map(([agent, offer]) => `agent #${agent} (offer ${offer})`).join(", ")}`,
+    decided && `decided: ${names([decided.arm])}, ${decided.certified ? "certified" : "not certified"}`];
+  return parts.filter(Boolean).join("; ");
+}
+
+// What gateways tell, batch after batch, is one line; the newest come first.
+export function auditLines(entries, arms) {
+  const lines = [];
+  for (const entry of entries.toReversed()) {
+    const last = lines.at(-1), told = entry.action === "noted" ? entry.detail.told : undefined;
+    if (told !== undefined && last?.told !== undefined && last.who === entry.who) {
+      last.told += told;
+      last.batches += 1;
+      last.words = `${many(last.told, "pull")} in ${many(last.batches, "batch", "batches")}`;
+    } else if (entry.action === "step_ended") lines.push({ ...entry, action: "step ended", words: ended(entry.detail, arms) });
+    else lines.push({ ...entry, told, batches: 1, ...(told === undefined ? {} : { action: "told", words: many(told, "pull") }) });
+  }
+  return lines;
+}

@@ -1,0 +1,44 @@
+"""Who may do what: every route names the scopes it takes, and an agent acts only for itself."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from litestar import Request
+
+from freepull.service.access import Visitor
+from freepull.service.problems import Refused
+from freepull.service.rates import Rates
+
+
+def needs(*scopes: str, lists: bool = False) -> Callable[[Request[Any, Any, Any]], Awaitable[None]]:
+    """Return what lets only these scopes pass; one for a campaign passes only there, and in lists.
+
+    It is run before the request: Litestar's own guards would copy the handler each time.
+    """
+
+    async def guard(request: Request[Any, Any, Any]) -> None:
+        check(visitor_of(request), request.path_params.get("campaign", ""), scopes, lists, request.app.state.rates)
+
+    return guard
+
+
+def check(visitor: Visitor, campaign: str, scopes: tuple[str, ...], lists: bool, rates: Rates) -> None:
+    """Refuse whoever may not do this here."""
+    if visitor.agent is not None:
+        if "agent" not in scopes:
+            raise Refused(403, "an agent's token cannot do this.", "Use a token of an admin.")
+        if campaign != visitor.campaign:
+            raise Refused(401, "the token is for another campaign.", "Use the token for this one.")
+        rates.take(visitor.id)
+    elif visitor.scope not in scopes:
+        raise Refused(403, f"a token of scope {visitor.scope} cannot do this.", f"It takes {' or '.join(scopes)}.")
+    elif visitor.campaign and visitor.campaign != campaign and not lists:
+        raise Refused(403, "the token is for one campaign only.", "Use one that is for this, or for all.")
+
+
+def visitor_of(connection: Any) -> Visitor:
+    """Return who asks, as the gate has found."""
+    visitor: Visitor = connection.scope["state"]["visitor"]
+    return visitor

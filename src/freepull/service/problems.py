@@ -1,0 +1,127 @@
+"""What goes wrong, as HTTP says it: `application/problem+json` with a sentence and a remedy."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from freepull import errors
+from freepull.errors import FreepullError
+
+MEDIA_TYPE = "application/problem+json"
+
+
+class Problem(msgspec.Struct, omit_defaults=True):
+    """One error, as RFC 9457 has it."""
+
+    title: str
+    status: int
+    detail: str
+    """What was wrong, in a sentence."""
+    remedy: str
+    """What to do."""
+    type: str = "about:blank"
+    expected: int | None = None
+    """The number that an agent's next event must have."""
+    owner: str | None = None
+    """The address of the process that has the campaign."""
+
+
+class Refused(FreepullError):
+    """A request that HTTP itself, or a token, does not allow."""
+
+    def __init__(self, status: int, detail: str, remedy: str, headers: dict[str, str] | None = None) -> None:
+        super().__init__(detail)
+        self.status, self.remedy, self.headers = status, remedy, headers or {}
+
+
+TITLES = {
+    400: "The body is no JSON",
+    401: "No valid token",
+    403: "Not with this token",
+    404: "Not found",
+    405: "Not this method",
+    408: "Too slow",
+    409: "Not now",
+    413: "Too large",
+    415: "Not this kind of body",
+    421: "Another process has it",
+    422: "Not allowed",
+    429: "Too many requests",
+    500: "Our fault",
+    503: "Not available now",
+}
+_KINDS: tuple[tuple[type[FreepullError], int, str], ...] = (
+    (errors.UnknownCampaign, 404, "Look at GET /v1/campaigns for the names."),
+    (errors.UnknownAgent, 422, "Look at GET /v1/campaigns/{campaign}/agents for the agents."),
+    (errors.UnknownArm, 422, "Look at GET /v1/campaigns/{campaign}/arms for the arms."),
+    (errors.CampaignExists, 409, "Choose another name."),
+    (errors.EventConflict, 422, "Take a new event id for a new event."),
+    (errors.EventGap, 409, "Send the expected number first."),
+    (errors.BudgetTooSmall, 409, "Give a larger budget."),
+    (errors.WrongMoment, 409, "Look at GET /v1/campaigns/{campaign} for the status."),
+    (errors.Overloaded, 503, "Try again after the time in Retry-After, with the same event id."),
+    (errors.CampaignBusy, 421, "Ask the owner, or try again in some seconds."),
+    (errors.NewerVersion, 500, "Install a newer freepull on the server."),
+    (errors.Corrupt, 500, "Restore the campaign from a backup."),
+    (errors.MissingExtra, 500, "Install freepull[live] on the server."),
+    (errors.StoreError, 503, "Try again after the time in Retry-After, with the same event id."),
+    (errors.InvalidInput, 422, "Change what the sentence names."),
+    (FreepullError, 422, "Change what the sentence names."),
+)
+_OUTSIDE: tuple[tuple[type[FreepullError], str], ...] = (
+    (errors.UnknownCampaign, "there is no campaign of this name."),
+    (errors.CampaignExists, "there is a campaign of this name already."),
+    (errors.CampaignBusy, "another process has the campaign."),
+    (errors.Overloaded, "too many requests are waiting."),
+    (errors.NewerVersion, "the campaign was written by a newer freepull."),
+    (errors.Corrupt, "the campaign is damaged, and was not opened."),
+    (errors.StoreError, "the store failed."),
+)
+"""What is said of these to the outside: their own sentences name files and databases, and belong into the log."""
+
+
+def problem(error: FreepullError) -> Problem:
+    """Return an error as HTTP says it."""
+    if isinstance(error, Refused):
+        return make(error.status, str(error), error.remedy)
+    status, remedy = next((status, remedy) for kind, status, remedy in _KINDS if isinstance(error, kind))
+    detail = next((words for kind, words in _OUTSIDE if isinstance(error, kind)), str(error))
+    found = make(status, detail, remedy)
+    found.type = f"/problems/{type(error).__name__}"
+    if isinstance(error, errors.EventGap):
+        found.expected = error.expected
+    if isinstance(error, errors.CampaignBusy):
+        found.owner = error.owner.partition(" ")[0] or None
+    return found
+
+
+def make(status: int, detail: str, remedy: str) -> Problem:
+    """Return a problem."""
+    return Problem(TITLES.get(status, "Refused"), status, detail, remedy)
+
+
+def headers(found: Problem, error: Exception) -> dict[str, str]:
+    """Return the headers that belong to a problem."""
+    more = dict[str, str](error.headers) if isinstance(error, Refused) else {}
+    if found.status in (429, 503):
+        more.setdefault("retry-after", "1")
+    if found.status == 401:
+        more["www-authenticate"] = "Bearer"
+    return more
+
+
+def encode(found: Problem) -> bytes:
+    """Return a problem as JSON."""
+    return msgspec.json.encode(found)
+
+
+def described(*statuses: int) -> dict[int, Any]:
+    """Return the OpenAPI responses for some statuses."""
+    from litestar.openapi.datastructures import ResponseSpec
+
+    return {
+        status: ResponseSpec(Problem, generate_examples=False, description=TITLES[status], media_type=MEDIA_TYPE)
+        for status in statuses
+    }

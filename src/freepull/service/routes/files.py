@@ -1,0 +1,80 @@
+"""Whole files: observations that are told from one, observations and the ledger to take away."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import tempfile
+from pathlib import Path
+from typing import Annotated, Any
+
+from litestar import Response, get, post
+from litestar.background_tasks import BackgroundTask
+from litestar.openapi.datastructures import ResponseSpec
+from litestar.params import QueryParameter
+from litestar.response import File
+
+from freepull.service.guards import needs
+from freepull.service.operations import KINDS, Upload
+from freepull.service.problems import Refused
+from freepull.service.replies import Imported
+from freepull.service.routes.common import ADMIN, BEARER, READ, READER, WRITE, Asked, InPath, by, find
+
+FILE = ResponseSpec(bytes, generate_examples=False, media_type="application/octet-stream", description="The file")
+FileName = Annotated[
+    str,
+    QueryParameter(
+        pattern=r"^[A-Za-z0-9_-]{1,100}$",
+        description="The same name and row are the same event, so sending a file again tells only what is new.",
+    ),
+]
+
+
+@post(
+    "/campaigns/{campaign:str}/imports",
+    status_code=200,
+    before_request=needs(*ADMIN),
+    responses=WRITE,
+    security=BEARER,
+    tags=["files"],
+    operation_class=Upload,
+)
+async def import_file(request: Asked, campaign: InPath, name: FileName = "import") -> Imported:
+    """Tell the observations of a CSV or Parquet file with the columns agent, arm, reward and perhaps event."""
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind not in KINDS:
+        raise Refused(415, f"the body must be {' or '.join(KINDS)}.", "Set the header Content-Type.")
+    if re.fullmatch(r"[A-Za-z0-9_-]{1,100}", name) is None:
+        raise Refused(422, "name must be 1 to 100 letters, digits, - or _.", "Give the file another name.")
+    found, body = await find(request, campaign), await request.body()
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / (name + KINDS[kind])
+        await asyncio.to_thread(path.write_bytes, body)
+        return Imported(await found.campaign.import_observations(path, by(request)))
+
+
+@get(
+    "/campaigns/{campaign:str}/exports/{file:str}",
+    before_request=needs(*READER),
+    responses=READ | {200: FILE},
+    security=BEARER,
+    tags=["files"],
+)
+async def export_file(request: Asked, campaign: InPath, file: InPath) -> Response[Any]:
+    """Download observations.parquet, observations.csv, ledger.parquet or ledger.csv."""
+    what, _, kind = file.partition(".")
+    if what not in ("observations", "ledger") or kind not in ("parquet", "csv"):
+        raise Refused(404, "exports are observations and ledger, .parquet and .csv.", "Ask for one of these.")
+    found = await find(request, campaign)
+    folder = await asyncio.to_thread(tempfile.TemporaryDirectory)
+    path = Path(folder.name) / file
+    try:
+        await found.campaign.export(path, what)
+    except BaseException:
+        folder.cleanup()
+        raise
+    media = "text/csv; charset=utf-8" if kind == "csv" else "application/vnd.apache.parquet"
+    return File(path, filename=file, media_type=media, background=BackgroundTask(folder.cleanup))
+
+
+HANDLERS = [import_file, export_file]

@@ -1,0 +1,146 @@
+"""The server: uvicorn, with connections that cannot stay half open, streams that end at shutdown, and a log in JSON."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import socket
+import sys
+from contextlib import suppress
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+
+from freepull.errors import InvalidInput, MissingExtra
+from freepull.live import core
+from freepull.service.limits import Limits
+
+try:
+    import uvicorn
+    from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+    from freepull.service.app import build
+except ImportError as error:  # pragma: no cover - a test runs this in a process of its own
+    if isinstance(error, MissingExtra):
+        raise
+    raise MissingExtra("the service needs Litestar; install freepull with pip install 'freepull[live]'.") from error
+
+HEADER_SECONDS = 10.0
+IDLE_SECONDS = 10
+SWITCH = 0.0005
+"""Seconds after which the writers' threads get their turn; with Python's 5 ms every reply would wait for several."""
+ENDING_SECONDS = 10
+
+
+class Connection(HttpToolsProtocol):
+    """A connection whose headers must arrive in time, the first ones and all later ones."""
+
+    _slow: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: Any) -> None:
+        """Begin to wait for a request."""
+        super().connection_made(transport)
+        self._wait()
+
+    def data_received(self, data: bytes) -> None:
+        """Wait for the rest of a request that has begun."""
+        if self._slow is None and (self.cycle is None or self.cycle.response_complete):
+            self._wait()
+        super().data_received(data)
+
+    def on_headers_complete(self) -> None:
+        """Stop waiting."""
+        self._stop_waiting()
+        super().on_headers_complete()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Forget the connection."""
+        self._stop_waiting()
+        super().connection_lost(exc)
+
+    def _wait(self) -> None:
+        self._slow = self.loop.call_later(HEADER_SECONDS, self.transport.abort)
+
+    def _stop_waiting(self) -> None:
+        if self._slow is not None:
+            self._slow.cancel()
+            self._slow = None
+
+
+class Server(uvicorn.Server):
+    """A server that ends streams first when it is told to end, and ends by itself when the disk has failed."""
+
+    def __init__(self, url: str, host: str, port: int, limits: Limits | None = None, **more: Any) -> None:
+        self.gate = build(url, limits, write_log)
+        config = uvicorn.Config(
+            self.gate,
+            host=host,
+            port=port,
+            http=Connection,
+            ws="none",
+            lifespan="on",
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            proxy_headers=False,
+            backlog=2048,
+            timeout_keep_alive=IDLE_SECONDS,
+            timeout_graceful_shutdown=ENDING_SECONDS,
+            h11_max_incomplete_event_size=16 << 10,
+            **more,
+        )
+        super().__init__(config)
+
+    async def main_loop(self) -> None:
+        """Serve until a signal comes, or the store has failed."""
+        watching = asyncio.create_task(self._watch())
+        try:
+            await super().main_loop()
+        finally:
+            watching.cancel()
+
+    async def _watch(self) -> None:
+        await self.gate.house.failed.wait()
+        write_log("failed", error="the store failed, so this process ends; start it again")
+        self.should_exit = True
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Let the streams end, then everything else."""
+        self.gate.house.closing.set()
+        await super().shutdown(sockets)
+
+
+def write_log(what: str, **more: Any) -> None:
+    """Write one line of JSON; whoever calls sees to it that it has no secret and no name of an agent."""
+    line = {"at": datetime.now(UTC).isoformat(timespec="milliseconds"), "what": what} | more
+    with suppress(ValueError, OSError):
+        sys.stderr.write(msgspec.json.encode(line).decode() + "\n")
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """Take a port, or say in a sentence why not."""
+    try:
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        found = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)  # else Nagle stays on
+        found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        found.bind((host, port))
+    except (OSError, OverflowError) as error:
+        raise InvalidInput(f"cannot listen on {host}:{port} ({error}); choose another --port or --host.") from None
+    found.listen(2048)
+    return found
+
+
+def run(url: str, host: str, port: int, address: str | None, limits: Limits, **more: Any) -> int:
+    """Serve until a signal comes; return the exit code."""
+    listening = listen(host, port)
+    port = listening.getsockname()[1]
+    core.known_as(address or f"http://{host}:{port}")
+    server = Server(url, host, port, limits, **more)
+    sys.setswitchinterval(SWITCH)
+    write_log("serving", address=f"http://{host}:{port}")
+    for number in (signal.SIGINT, signal.SIGTERM):  # uvicorn raises them again once it has ended well
+        signal.signal(number, lambda *_: None)
+    server.run(sockets=[listening])
+    write_log("ended")
+    return 1 if server.gate.house.failed.is_set() or not server.started else 0

@@ -1,0 +1,91 @@
+"""A real service on a free port, in a thread of its own, and short ways to talk to it."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from contextlib import suppress
+from types import TracebackType
+from typing import Any
+
+import httpx
+
+from freepull.live import core
+from freepull.service.access import Access
+from freepull.service.limits import Limits
+from freepull.service.server import Server, listen
+
+NEW = {
+    "name": "onboarding",
+    "arms": ["A", "B", "C"],
+    "agents": ["ann", "bob", "cy"],
+    "price": "0.50 EUR",
+    "principal": {"observe": {"part": "Steps", "n": 0}, "rule": {"part": "Certified", "delta": 0.05}},
+}
+
+
+class Service:
+    """Runs while it is entered; `restart` ends it and begins again on the same port and store."""
+
+    def __init__(self, url: str, **limits: Any) -> None:
+        self.url, self.limits = url, Limits(**{"agent_rate": 1e6} | limits)
+        with_access = Access(url)
+        self.admin = with_access.new("admin")[0]
+        self.reader = with_access.new("read")[0]
+        self.gateway = with_access.new("gateway")[0]
+        with_access.close()
+        self.port = 0
+
+    def __enter__(self) -> Service:
+        listening = listen("127.0.0.1", self.port)
+        self.port = listening.getsockname()[1]
+        self.at = f"http://127.0.0.1:{self.port}"
+        core.known_as(self.at)
+        self.server = Server(self.url, "127.0.0.1", self.port, self.limits)
+        self.server.gate.log = lambda *_, **__: None
+        self.thread = threading.Thread(target=lambda: asyncio.run(self.server.serve(sockets=[listening])))
+        self.thread.start()
+        self.http = httpx.Client(base_url=self.at, trust_env=False, timeout=120)
+        for _ in range(600):
+            with suppress(httpx.TransportError):
+                if self.http.get("/readyz").status_code == 200:
+                    return self
+            self.thread.join(0.05)
+        raise RuntimeError("the service did not begin")
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.http.close()
+        self.server.should_exit = True
+        self.thread.join(30)
+        assert not self.thread.is_alive()
+
+    def restart(self) -> None:
+        self.__exit__(None, None, None)
+        self.__enter__()
+
+    def send(self, method: str, path: str, body: Any = None, token: str | None = None, **more: Any) -> httpx.Response:
+        """Send a request, as an admin unless a token is given; "" is none at all."""
+        headers = dict(more.pop("headers", {}))
+        token = self.admin if token is None else token
+        if token:
+            headers["authorization"] = f"Bearer {token}"
+        if body is not None:
+            more["json"] = body
+        return self.http.request(method, f"/v1{path}", headers=headers, **more)
+
+    def create(self, start: bool = True, **settings: Any) -> str:
+        """Make a campaign; return the beginning of its paths."""
+        made = self.send("POST", "/campaigns", NEW | settings)
+        assert made.status_code == 201, made.text
+        path = f"/campaigns/{made.json()['name']}"
+        if start:
+            assert self.send("POST", f"{path}/start").status_code == 200
+        return path
+
+    def tokens(self, path: str, *agents: str) -> dict[str, str]:
+        """Make tokens for agents."""
+        made = self.send("POST", f"{path}/tokens", {"agents": list(agents)})
+        assert made.status_code == 201, made.text
+        return {it["agent"]: it["token"] for it in made.json()["tokens"]}

@@ -1,0 +1,236 @@
+"""The dashboard in a real browser: figures equal the API's, names are text, it reconnects; pictures are kept."""
+
+from __future__ import annotations
+
+import random
+import shutil
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import pytest
+from playwright.sync_api import Browser, ConsoleMessage, Page, sync_playwright
+from running import Service
+
+from freepull.live.money import DIGITS, Money
+
+PICTURES = Path(__file__).parents[2] / "out" / "pictures"
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+HOSTILE = ['<img src=x onerror="document.title=1">', "<script>alert(1)</script>", "B &amp; <b>bold</b>"]
+EXPECTED = ("Failed to load resource", "style-src-elem")
+"""A server that is down, a wrong token, and plotly's style sheet for maps, which we have none of and do not allow."""
+LOOKS: tuple[Literal["light", "dark"], ...] = ("light", "dark")
+TWELVE = [f"user-{i}" for i in range(12)]
+OBSERVE = {"part": "Steps", "n": 3}
+CHARTS = ("means", "stops", "evidence", "active", "spend", "pulls", "agents", "offers", "heat")
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="needs the system's Chromium: apt-get install chromium")
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        found = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield found
+        found.close()
+
+
+@pytest.fixture
+def page(browser: Browser) -> Iterator[Page]:
+    context = browser.new_context(viewport={"width": 1280, "height": 900})
+    found = context.new_page()
+    said: list[str] = []
+
+    def note(message: ConsoleMessage) -> None:
+        if message.type == "error" and not any(it in message.text for it in EXPECTED):
+            said.append(message.text)
+
+    found.on("console", note)
+    found.on("pageerror", lambda error: said.append(str(error)))
+    yield found
+    context.close()
+    assert [line for line in said if "ERR_" not in line] == []
+
+
+def play(service: Service, path: str, steps: int = 30, gap: float = 0.2) -> None:
+    """Let everybody act for some steps: most take offers, one in seven pulls as it likes."""
+    arms = [arm["name"] for arm in service.send("GET", f"{path}/arms").json()]
+    agents = [row["name"] for row in service.send("GET", f"{path}/agents").json()]
+    tokens = service.tokens(path, *agents)
+    chance = random.Random(steps)
+    for step in range(steps):
+        pulls = []
+        for i, agent in enumerate(agents):
+            offer = service.send("POST", f"{path}/me/offer", token=tokens[agent]).json()["offer"]
+            arm = offer["arm"] if offer and (step + i) % 7 else arms[(step + i) % len(arms)]
+            pulls.append({"agent": agent, "arm": arm, "reward": float(chance.random() < 0.9 - gap * arms.index(arm))})
+        service.send("POST", f"{path}/observations:batch", {"observations": pulls}, service.gateway)
+
+
+def log_in(page: Page, service: Service, token: str) -> None:
+    page.goto(service.at)
+    page.get_by_label("Token").fill(token)
+    page.get_by_role("button", name="Log in").click()
+    page.wait_for_selector("#view:not([hidden])")
+    page.wait_for_selector("body[data-drawn]")
+
+
+def shoot(page: Page, name: str, looks: Sequence[Literal["light", "dark"]] = LOOKS) -> None:
+    """Keep pictures of a page: light, dark and narrow."""
+    PICTURES.mkdir(parents=True, exist_ok=True)
+    for look in looks:
+        page.emulate_media(color_scheme=look)
+        page.wait_for_timeout(200)
+        page.screenshot(path=PICTURES / f"{name}-{look}.png", full_page=True)
+    page.emulate_media(color_scheme="light")
+    page.set_viewport_size({"width": 390, "height": 844})
+    page.wait_for_timeout(400)
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    page.screenshot(path=PICTURES / f"{name}-narrow.png", full_page=True)
+    page.set_viewport_size({"width": 1280, "height": 900})
+
+
+def money(amount: dict[str, Any]) -> str:
+    return f"{amount['minor'] / 100:.2f} {amount['currency']}"
+
+
+def test_figures_on_the_page_are_the_api_s_while_a_trial_runs(page: Page, service: Service) -> None:
+    rule = {"part": "Certified", "delta": 0.05}
+    path = service.create(horizon=500, agents=TWELVE, principal={"observe": OBSERVE, "rule": rule})
+    service.send("PATCH", f"{path}/budget", {"budget": "400 EUR"})
+    play(service, path, 6)
+    log_in(page, service, service.reader)
+    play(service, path, 10)
+    token = service.tokens(path, "user-0")["user-0"]
+    service.send("POST", f"{path}/me/offer", token=token)
+    told = service.send("GET", path).json()
+    page.wait_for_function(f"() => document.body.dataset.drawn >= {told['events']}", timeout=20_000)
+    assert page.inner_text("#title") == "onboarding"
+    assert page.inner_text("#status") == told["status"]
+    assert page.inner_text("#phase") == told["phase"]
+    assert page.inner_text("#spent") == money(told["spent"])
+    assert page.inner_text("#budget").startswith(
+        f"of 400.00 EUR, {money(told['reserved'])} reserved, {told['paid']} bonus"
+    )
+    assert page.inner_text("#progress") == f"step {told['step']} of 500"
+    assert page.inner_text("#observations").startswith(f"{told['observations']} observations of 12 agents, free mode")
+    rows = page.locator("#table-arms tbody tr")
+    for k, arm in enumerate(told["arms"]):
+        cells = rows.nth(k).locator("td").all_inner_texts()
+        assert cells[0] == arm["name"]
+        assert [float(cell) for cell in cells[2:4]] == pytest.approx([arm["mean"], arm["bound"]], rel=1e-3)
+        assert [int(cell) for cell in cells[4:]] == [arm["pulls"], arm["pulls"] - arm["paid"], arm["paid"]]
+    ledger = service.send("GET", f"{path}/ledger").json()
+    assert page.locator("#table-ledger tbody tr").count() == len(ledger) == told["paid"]
+    assert page.locator("#table-offers tbody tr").count() == told["open_offers"] == 1
+    assert page.locator("#table-bans tbody tr").count() == len(service.send("GET", f"{path}/bans").json())
+    lines = page.locator("#table-audit tbody tr").all_inner_texts()
+    counts = [int(line.split("\t")[3].split()[0]) for line in lines if "\ttold\t" in line]
+    assert sum(counts) == told["observations"]
+    assert len(counts) < 16
+    words = page.text_content("#chart-pulls-text") or ""
+    assert f"A: {told['arms'][0]['pulls'] - told['arms'][0]['paid']} free" in words
+    drawn = page.evaluate("document.querySelector('#chart-means').data[0].y")
+    assert drawn == [arm["mean"] for arm in told["arms"]]
+    for name in CHARTS:
+        assert page.locator(f"#chart-{name} svg.main-svg").count() > 0, name
+        assert (page.text_content(f"#chart-{name}-text") or "").endswith(".")
+    assert page.locator("#admin").is_hidden()
+    shoot(page, "running")
+    play(service, path, 30, gap=0.4)
+    page.wait_for_selector("#standing[data-standing=certified]", timeout=20_000)
+    told = service.send("GET", path).json()
+    page.wait_for_function(f"() => document.body.dataset.drawn >= {told['events']}", timeout=20_000)
+    assert page.inner_text("#verdict") == told["leader"] == service.send("GET", f"{path}/verdict").json()["arm"]
+    assert "Confidence 95 %." in page.inner_text("#verdict-why")
+    page.get_by_text("What the verdict rests on").click()
+    shoot(page, "decided")
+
+
+@pytest.mark.parametrize("rule", ["Pairwise", "Paper"])
+def test_what_stops_the_trial_follows_the_rule(page: Page, service: Service, rule: str) -> None:
+    parts = {"part": rule, "delta": 0.05} | ({"bound": "simplified"} if rule == "Paper" else {})
+    path = service.create(horizon=100, agents=TWELVE, principal={"observe": OBSERVE, "rule": parts})
+    play(service, path, 12)
+    log_in(page, service, service.reader)
+    told = service.send("GET", path).json()
+    words = page.text_content("#chart-stops-text") or ""
+    if rule == "Pairwise":
+        lower = service.send("GET", f"{path}/margins").json()
+        assert words.startswith(f"{lower['leader']} is better, at least by:")
+        drawn = page.evaluate("document.querySelector('#chart-stops').data[0].y")
+        rest = [it for arm, it in zip(told["arms"], lower["lower"], strict=True) if arm["name"] != lower["leader"]]
+        assert drawn == pytest.approx([it + 1 for it in rest])
+    else:
+        assert words.startswith("Mean ± bound: A:")
+        drawn = page.evaluate("document.querySelector('#chart-stops').data.map((it) => it.error_y.array[0])")
+        assert drawn == [arm["bound"] for arm in told["arms"]]
+        assert "not proven here" in page.inner_text("#verdict-why")
+    shoot(page, rule.lower(), LOOKS[:1])
+
+
+def test_money_is_written_as_the_ledger_writes_it(page: Page, service: Service) -> None:
+    page.goto(service.at)
+    for currency in ("EUR", *DIGITS):
+        script = f"import('/words.js').then(it => it.money({{minor: 12345, currency: '{currency}'}}))"
+        assert page.evaluate(script) == str(Money(12345, currency))
+
+
+def test_an_admin_pauses_and_stops_with_the_keyboard(page: Page, service: Service) -> None:
+    page.goto(service.at)
+    shoot(page, "login")
+    page.keyboard.press("Tab")
+    page.get_by_label("Token").focus()
+    page.keyboard.type("wrong")
+    page.keyboard.press("Enter")
+    page.wait_for_function(
+        "() => document.querySelector('#login-error').textContent.includes('wrong, expired or revoked')"
+    )
+    page.get_by_label("Token").fill(service.admin)
+    page.keyboard.press("Enter")
+    page.wait_for_selector("#none:not([hidden])")
+    shoot(page, "none")
+    path = service.create()
+    page.reload()
+    page.wait_for_selector("body[data-drawn]")
+    shoot(page, "empty")
+    page.locator("#pause").focus()
+    page.keyboard.press("Enter")
+    page.wait_for_function("() => document.querySelector('#status').textContent === 'paused'")
+    assert service.send("GET", path).json()["status"] == "paused"
+    page.locator("#stop").focus()
+    page.keyboard.press("Enter")
+    page.get_by_label("Reason").fill("enough <b>now</b>")
+    shoot(page, "stop")
+    page.locator("#stop-sure").focus()
+    page.keyboard.press("Enter")
+    page.wait_for_function("() => document.querySelector('#status').textContent.startsWith('stopped')")
+    assert service.send("GET", path).json()["why"] == "enough <b>now</b>"
+    assert page.inner_text("#status") == "stopped: enough <b>now</b>"
+
+
+def test_hostile_names_are_shown_as_text(page: Page, service: Service) -> None:
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    path = service.create(name="<i>c", arms=HOSTILE, agents=[f"{name} {i}" for i, name in enumerate(HOSTILE)])
+    play(service, path.replace("<i>c", "%3Ci%3Ec"), 8)
+    log_in(page, service, service.reader)
+    assert page.inner_text("#title") == "<i>c"
+    assert page.locator("#table-arms tbody tr td:first-child").all_inner_texts() == HOSTILE
+    assert page.locator("main img, main script, main b").count() == 0
+    assert page.evaluate("document.title") == "<i>c · freepull"
+    assert all(url.startswith((service.at, "data:", "blob:")) for url in asked)
+
+
+def test_it_reconnects_after_a_restart(page: Page, service: Service) -> None:
+    path = service.create()
+    log_in(page, service, service.reader)
+    service.__exit__(None, None, None)
+    page.wait_for_function("() => document.querySelector('#live').dataset.state === 'off'", timeout=20_000)
+    service.__enter__()
+    page.wait_for_function("() => document.querySelector('#live').dataset.state === 'on'", timeout=20_000)
+    play(service, path, 2)
+    told = service.send("GET", path).json()
+    expected = f"{told['observations']} observations of 3 agents"
+    page.wait_for_function(
+        f"() => document.querySelector('#observations').textContent.startsWith('{expected}')", timeout=20_000
+    )

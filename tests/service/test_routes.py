@@ -1,0 +1,194 @@
+"""Every route, over real HTTP, on both stores."""
+
+from __future__ import annotations
+
+import io
+
+import polars as pl
+import pytest
+from running import NEW, Service
+
+
+def test_a_campaign_from_creation_to_stop(both: Service) -> None:
+    made = both.send("POST", "/campaigns", NEW)
+    assert made.status_code == 201
+    assert (made.json()["status"], made.json()["agents"], made.json()["spent"]) == (
+        "enrolling",
+        3,
+        {"minor": 0, "currency": "EUR"},
+    )
+    path = "/campaigns/onboarding"
+    assert both.send("POST", f"{path}/agents", {"agents": ["dee"]}).json() == {"numbers": [3]}
+    assert both.send("POST", f"{path}/start").json()["status"] == "running"
+    token = both.tokens(path, "ann")["ann"]
+    offer = both.send("POST", f"{path}/me/offer", token=token).json()["offer"]
+    assert (offer["agent"], offer["bonus"]) == ("ann", {"minor": 50, "currency": "EUR"})
+    assert both.send("POST", f"{path}/me/offer", token=token).json()["offer"] == offer
+    me = both.send("GET", f"{path}/me", token=token).json()
+    assert (me["offer"], me["pulls"], me["next_number"], me["arms"]) == (offer, [0, 0, 0], 1, ["A", "B", "C"])
+    assert [row["offer"] for row in both.send("GET", f"{path}/offers?open_only=true").json()] == [offer["id"]]
+    pull = {"arm": offer["arm"], "reward": 0.5, "event": "e1"}
+    told = both.send("POST", f"{path}/me/observations", pull, token).json()
+    assert (told["outcome"], told["offer"], told["paid"]) == ("paid", offer["id"], {"minor": 50, "currency": "EUR"})
+    assert both.send("POST", f"{path}/me/observations", pull, token).json() == told
+    assert both.send("GET", f"{path}/me", token=token).json()["pulls"].count(1) == 1
+    assert both.send("GET", f"{path}/offers?open_only=true").json() == []
+    assert [entry["amount"]["minor"] for entry in both.send("GET", f"{path}/ledger").json()] == [50]
+    assert [row["ending"] for row in both.send("GET", f"{path}/offers").json()] == ["paid"]
+    assert both.send("GET", f"{path}/ledger?after=1").json() == []
+    assert both.send("GET", f"{path}/verdict").json()["decided"] is False
+    assert both.send("GET", f"{path}/bans").json() == []
+    agents = both.send("GET", f"{path}/agents?after=0&limit=2").json()
+    assert [(row["number"], row["name"], row["state"]) for row in agents] == [(1, "bob", "active"), (2, "cy", "active")]
+    assert len(both.send("GET", f"{path}/arms").json()) == 3
+    assert both.send("POST", f"{path}/pause").json()["status"] == "paused"
+    assert both.send("POST", f"{path}/resume").json()["status"] == "running"
+    changed = both.send("PATCH", f"{path}/budget", {"budget": "9 EUR"}).json()
+    assert changed["budget"] == {"minor": 900, "currency": "EUR"}
+    assert both.send("POST", f"{path}/agents/dee/leave").json()["absent"] == 1
+    assert both.send("POST", f"{path}/stop", {"why": "over"}).json()["why"] == "over"
+    audit = both.send("GET", f"{path}/audit").json()
+    assert [row["action"] for row in audit][:3] == ["created", "enrolled", "enrolled"]
+    assert audit[-1]["who"].startswith("token ")
+    rows = both.send("GET", "/campaigns").json()
+    assert [(row["name"], row["owner"], row["here"], row["status"]) for row in rows] == [
+        ("onboarding", both.at if "postgres" in both.url else rows[0]["owner"], True, "stopped")
+    ]
+    assert both.send("GET", f"{path}/history").json()[-1]["spent"] == 50
+    pulls = both.send("GET", f"{path}/pulls").json()
+    assert (pulls["names"], sum(map(sum, pulls["pulls"])), pulls["sampled"]) == (["ann", "bob", "cy", "dee"], 1, False)
+
+
+def test_a_restart_keeps_everything(both: Service) -> None:
+    path = both.create()
+    token = both.tokens(path, "ann")["ann"]
+    both.send("POST", f"{path}/me/observations", {"arm": "A", "reward": 0.25, "event": 1}, token)
+    before = both.send("GET", path).json()
+    both.restart()
+    assert both.send("GET", path).json() == before
+    assert both.send("GET", f"{path}/me", token=token).json()["next_number"] == 2
+
+
+def test_a_gateway_tells_for_many_and_each_has_its_result(both: Service) -> None:
+    path = both.create()
+    pulls = [
+        {"agent": "ann", "arm": "A", "reward": 0.5, "event": "g1"},
+        {"agent": "nobody", "arm": "A", "reward": 0.5},
+        {"agent": "bob", "arm": "Z", "reward": 0.5},
+        {"agent": "bob", "arm": "B", "reward": 1, "event": 2},
+        {"agent": "#2", "arm": "B", "reward": 0.0},
+    ]
+    results = both.send("POST", f"{path}/observations:batch", {"observations": pulls}, both.gateway).json()["results"]
+    assert [(it["error"] or {}).get("type", "").rpartition("/")[2] for it in results] == [
+        *("", "UnknownAgent", "UnknownArm", "EventGap", "")
+    ]
+    assert results[3]["error"]["expected"] == 1
+    assert both.send("GET", path).json()["observations"] == 2
+    noted = both.send("GET", f"{path}/audit").json()[-1]
+    assert noted["action"] == "noted"
+    assert noted["who"].startswith("token ")
+
+
+def test_exports_and_imports_are_files(service: Service) -> None:
+    path = service.create()
+    rows = "agent,arm,reward\nann,A,0.5\nbob,B,0.25\n"
+    headers = {"content-type": "text/csv"}
+    for _ in range(2):
+        done = service.send("POST", f"{path}/imports?name=day1", content=rows, headers=headers)
+        assert done.json() == {"observations": 2}
+    assert service.send("GET", path).json()["observations"] == 2
+    found = service.send("GET", f"{path}/exports/observations.parquet")
+    assert pl.read_parquet(io.BytesIO(found.content))["reward"].to_list() == [0.5, 0.25]
+    found = service.send("GET", f"{path}/exports/observations.csv")
+    assert found.headers["content-type"].startswith("text/csv")
+    assert found.text.splitlines()[1].split(",")[2:5] == ["ann", "A", "0.5"]
+    assert service.send("GET", f"{path}/exports/ledger.csv").text.startswith("entry,offer,agent")
+    assert service.send("GET", f"{path}/exports/secrets.csv").status_code == 404
+    bad = service.send("POST", f"{path}/imports", content="agent,arm,reward\nann,A,7\n", headers=headers)
+    assert (bad.status_code, "row 1" in bad.json()["detail"]) == (422, True)
+
+
+def test_a_csv_has_no_formula(service: Service) -> None:
+    path = service.create(arms=["=1+1", "B"], agents=["@ann", "bob"])
+    pull = {"observations": [{"agent": "@ann", "arm": "=1+1", "reward": 0.5}]}
+    service.send("POST", f"{path}/observations:batch", pull)
+    assert "'@ann,'=1+1," in service.send("GET", f"{path}/exports/observations.csv").text
+
+
+def test_withdraw_and_unban_name_things_in_the_path(service: Service) -> None:
+    principal = {"rule": {"part": "Pairwise", "delta": 0.1}, "observe": {"part": "Steps", "n": 0}}
+    path = service.create(principal=principal, withdrawal=True)
+    assert service.send("POST", f"{path}/arms/B/withdraw").json()["arms"][1]["active"] is False
+    token = service.tokens(path, "ann")["ann"]
+    offer = service.send("POST", f"{path}/me/offer", token=token).json()["offer"]
+    other = "C" if offer["arm"] == "A" else "A"
+    pull = {"arm": other, "reward": 0.5}
+    assert service.send("POST", f"{path}/me/observations", pull, token).json()["outcome"] == "refused"
+    for agent in ("bob", "cy"):
+        both = {"observations": [{"agent": agent, "arm": "A", "reward": 0.5}]}
+        service.send("POST", f"{path}/observations:batch", both)
+    assert service.send("GET", f"{path}/me", token=token).json()["banned"] is True
+    assert len(service.send("GET", f"{path}/bans").json()) == 1
+    assert service.send("POST", f"{path}/agents/ann/unban").json()["banned"] == 0
+    assert service.send("POST", f"{path}/agents/ann/unban").status_code == 409
+
+
+def test_the_stream_tells_what_happens_and_goes_on_where_it_broke_off(service: Service) -> None:
+    path = service.create()
+    headers = {"authorization": f"Bearer {service.reader}"}
+
+    def events(after: str | None, wanted: int) -> list[str]:
+        found: list[str] = []
+        more = headers | ({"last-event-id": after} if after else {})
+        with service.http.stream("GET", f"/v1{path}/stream", headers=more) as stream:
+            assert stream.headers["content-type"].startswith("text/event-stream")
+            for line in stream.iter_lines():
+                if line.startswith(("event:", "id:")):
+                    found.append(line.split(": ")[1])
+                if len(found) >= 2 * wanted:
+                    return found
+        return found
+
+    first = events(None, 1)
+    assert first == ["status", "2"]
+    service.send("POST", f"{path}/pause")
+    service.send("POST", f"{path}/resume")
+    assert events("2", 3) == ["audit", "3", "audit", "4", "status", "4"]
+
+
+def test_health_readiness_and_metrics_need_no_token(service: Service) -> None:
+    path = service.create()
+    assert service.http.get("/healthz").text == "ok\n"
+    assert service.http.get("/readyz").text == "ready\n"
+    service.send("GET", path)
+    text = service.http.get("/metrics").text
+    assert 'freepull_requests_total{route="/v1/campaigns/{campaign}",method="GET",status="200"} 1' in text
+    assert "freepull_campaigns_owned 1" in text
+    assert "onboarding" not in text
+
+
+def test_an_idempotency_key_answers_once(both: Service) -> None:
+    key = {"idempotency-key": "k1"}
+    first = both.send("POST", "/campaigns", NEW, headers=key)
+    again = both.send("POST", "/campaigns", NEW, headers=key)
+    assert (again.status_code, again.json(), again.headers["idempotent-replayed"]) == (201, first.json(), "true")
+    both.restart()
+    assert both.send("POST", "/campaigns", NEW, headers=key).json() == first.json()
+    assert both.send("POST", "/campaigns", NEW | {"name": "other"}, headers=key).status_code == 422
+    assert both.send("POST", "/campaigns", NEW).status_code == 409
+    assert len(both.send("GET", "/campaigns").json()) == 1
+    failing = {"idempotency-key": "k2"}
+    assert both.send("POST", "/campaigns/onboarding/pause", headers=failing).status_code == 409
+    both.send("POST", "/campaigns/onboarding/start")
+    assert both.send("POST", "/campaigns/onboarding/pause", headers=failing).status_code == 200
+
+
+@pytest.mark.parametrize("path", ["/", "/dashboard.js", "/plotly.js", "/v1/openapi.json"])
+def test_pages_are_served_with_strict_headers(service: Service, path: str) -> None:
+    found = service.http.get(path)
+    assert found.status_code == 200
+    policy = found.headers["content-security-policy"]
+    assert "default-src 'none'" in policy
+    assert "script-src 'self';" in policy
+    assert "http" not in policy
+    assert found.headers["x-content-type-options"] == "nosniff"

@@ -1,0 +1,36 @@
+"""Requests made from our own OpenAPI document, in a short form; `make load` sends thousands."""
+
+from __future__ import annotations
+
+from fuzzing import fuzz
+from running import Service
+
+
+def test_requests_made_from_the_schema_find_no_failure(service: Service) -> None:
+    path = service.create()
+    agent = service.tokens(path, "ann")["ann"]
+    assert fuzz(service.at, service.admin, agent, "onboarding", examples=8) > 200
+
+
+def test_the_document_describes_every_error_and_header(service: Service) -> None:
+    paths = service.http.get("/v1/openapi.json").json()["paths"]
+    assert {"/healthz", "/readyz", "/metrics"} < set(paths)
+    for path, methods in paths.items():
+        for method, operation in methods.items():
+            known = set(operation["responses"])
+            if path.startswith("/v1"):
+                assert {"400", "401", "403", "404", "421", "500", "503"} <= known, path
+                assert operation["security"] == [{"bearer": []}]
+            if method in ("post", "patch", "delete") and path.startswith("/v1"):
+                assert {"408", "409", "413", "415", "422"} <= known, path
+            assert ("429" in known) == ("{campaign}/me" in path), path
+            headers = {it["name"] for it in operation.get("parameters", []) if it["in"] == "header"}
+            keyed = method == "post" and not any(it in path for it in ("/me", "tokens", "revoke", ":batch"))
+            assert headers == {
+                *(["Idempotency-Key"] if keyed else []),
+                *(["Last-Event-ID"] if "stream" in path else []),
+            }
+    assert set(paths["/v1/campaigns/{campaign}/imports"]["post"]["requestBody"]["content"]) == {
+        "text/csv",
+        "application/vnd.apache.parquet",
+    }
