@@ -43,6 +43,8 @@ COMMANDS = [
     "list",
     "backup",
     "play",
+    "offers",
+    "bans",
 ]
 
 

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
 from staging import Clock, contents, create, reopen
 
+import freepull as fp
 from freepull import errors
+from freepull.live.exports import observations
+from freepull.live.play import play
 
 
 def test_observations_and_the_ledger_are_exported(url: str, clock: Clock, tmp_path: Path) -> None:
@@ -53,17 +57,27 @@ def test_an_import_is_told_once_however_often_it_is_repeated(url: str, clock: Cl
     assert campaign.import_observations(file, by="ops") == 3
     assert campaign.status().observations == 3
     campaign = reopen(campaign, url, clock)
-    file.write_text(file.read_text() + "ann,B,0.25,w\n")
-    assert campaign.import_observations(file) == 4
+    file.rename(tmp_path / "other.csv")
+    assert campaign.import_observations(tmp_path / "other.csv") == 0
+    file.write_text((tmp_path / "other.csv").read_text() + "ann,B,0.25,w\n")
+    before = contents(campaign)
+    with pytest.raises(errors.InvalidInput, match=r"day.csv begins with all rows of a file that was imported before"):
+        campaign.import_observations(file)
+    assert contents(campaign) == before
+    file.write_text("agent,arm,reward\nann,B,0.25\n")  # another day, the same name
+    assert campaign.import_observations(file) == 1
     assert campaign.status().observations == 4
     assert [entry.detail for entry in campaign.audit() if entry.action == "noted"] == [{"told": 3}]
-    file.write_text("agent,arm,reward\nann,A,0.6\n")
+    campaign.tell("ann", "A", 0.5, "e1")
+    before = contents(campaign)
+    file.write_text("agent,arm,reward,event\n" + "bob,A,0.6,\n" * 9_000 + "ann,A,0.6,e1\n")
     with pytest.raises(errors.EventConflict):
         campaign.import_observations(file)
+    assert contents(campaign) == before
     campaign.export(tmp_path / "all.parquet")
-    pl.read_parquet(tmp_path / "all.parquet").write_parquet(tmp_path / "again.parquet")
-    assert campaign.import_observations(tmp_path / "again.parquet") == 4
-    assert campaign.status().observations == 8
+    pl.read_parquet(tmp_path / "all.parquet").reverse().write_parquet(tmp_path / "again.parquet")
+    assert campaign.import_observations(tmp_path / "again.parquet") == 5
+    assert campaign.status().observations == 10
     campaign.close()
 
 
@@ -79,7 +93,7 @@ def test_a_file_with_a_wrong_row_is_refused_as_a_whole(sqlite: str, clock: Clock
         ("agent,arm,reward\nann,A,1.5\n", "row 1 of day.csv is wrong: reward must be"),
         ("agent,arm,reward\nann,A,high\n", "row 1 of day.csv is wrong: reward must be"),
         ("agent,arm\nann,A\n", "day.csv has no reward"),
-        ("", "path cannot be read as .csv"),
+        ("", "day.csv cannot be read as .csv"),
     ):
         file.write_text(text)
         with pytest.raises(errors.InvalidInput, match=said):
@@ -87,4 +101,42 @@ def test_a_file_with_a_wrong_row_is_refused_as_a_whole(sqlite: str, clock: Clock
         assert contents(campaign) == before
     with pytest.raises(errors.InvalidInput, match="path must be a"):
         campaign.import_observations(tmp_path / "none.csv")
+    campaign.close()
+
+
+def test_names_that_look_like_formulas_survive_a_spreadsheet(sqlite: str, clock: Clock, tmp_path: Path) -> None:
+    campaign = create(sqlite, clock, agents=["=cmd()", "-ann", "bob"])
+    for agent in ("=cmd()", "-ann", "bob"):
+        campaign.tell(agent, "A", 0.5)
+    campaign.export(tmp_path / "o.csv")
+    assert campaign.import_observations(tmp_path / "o.csv") == 3
+    assert campaign.core.register.numbers == {"=cmd()": 0, "-ann": 1, "bob": 2}
+    with pytest.raises(errors.InvalidInput, match="begin with an apostrophe"):
+        campaign.add_agents(["'=cmd()"])
+    campaign.close()
+
+
+def test_a_rehearsal_stays_away_from_real_pulls_and_has_new_luck_each_time(sqlite: str, clock: Clock) -> None:
+    game = fp.Game([[0.6, 0.5, 0.4]] * 3)
+    campaign = create(sqlite, clock)
+    parts: dict[str, Any] = {"agents": fp.agents.AlphaUCB(), "answers": fp.answers.Always(), "steps": 30}
+    played = [play(campaign, game, **parts) for _ in range(2)]
+    assert [entry.detail["run"] for entry in campaign.audit() if entry.action == "noted"] == [0, 1]
+    pulls = observations(campaign.core.store, campaign.core.register).select("agent", "arm", "reward").rows()
+    assert pulls[: played[0]] != pulls[played[0] :]
+    real = create(sqlite, clock, name="real")
+    real.tell("ann", "A", 0.5)
+    before = contents(real)
+    with pytest.raises(errors.WrongMoment, match="no rehearsal"):
+        play(real, game, **parts)
+    assert contents(real) == before
+    campaign.close()
+    real.close()
+
+
+def test_means_are_over_those_who_have_pulled(sqlite: str, clock: Clock) -> None:
+    campaign = create(sqlite, clock)
+    for agent, reward in (("ann", 0.5), ("ann", 0.7), ("bob", 0.2)):
+        campaign.tell(agent, "A", reward)
+    assert [arm.mean for arm in campaign.status().arms] == [pytest.approx(0.4), None, None]
     campaign.close()

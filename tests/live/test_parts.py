@@ -8,8 +8,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from staging import Clock, create
 
 import freepull as fp
+from freepull import errors
 from freepull.errors import Corrupt, InvalidInput, NewerVersion
 from freepull.live import segments
 from freepull.live.events import RECORD, pulls
@@ -186,3 +188,17 @@ def test_the_number_on_the_screen_is_the_one_that_stops_the_trial(
 ) -> None:
     trial = fp.Principal(rule, observe=fp.observe.Steps(0)).start(arms=3, agents=2, withdrawal=withdrawal)
     assert trial.rule.goes_at == (None if goes is None else pytest.approx(goes))
+
+
+def test_what_could_never_work_is_refused_before_it_is_made(sqlite: str, clock: Clock) -> None:
+    for more, told in (
+        ({"ends": "2020-01-01T00:00+00:00"}, "ends must be a time to come"),
+        ({"price": "10000000000000 JPY", "principal": fp.Principal(budget=10**8)}, "budget must be at most"),
+        ({"arms": ["A", "'B"]}, "begin with an apostrophe"),
+    ):
+        with pytest.raises(errors.InvalidInput, match=told):
+            create(sqlite, clock, **more)
+    with create(sqlite, clock) as campaign, pytest.raises(errors.InvalidInput, match="observations must be a list"):
+        campaign.tell_many(5)  # type: ignore[call-overload]
+    with pytest.raises(errors.StoreError, match="is closed"):
+        campaign.ledger()

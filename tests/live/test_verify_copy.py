@@ -26,6 +26,7 @@ from freepull.live.rows import TABLES
 from freepull.live.segments import pack
 from freepull.live.stores import connect
 from freepull.live.stores import sqlite as sqlite_store
+from freepull.live.stores.sql import SqlStore
 from freepull.live.verification import verify
 
 
@@ -246,3 +247,16 @@ def test_a_second_process_is_refused_with_a_sentence(sqlite: str, clock: Clock) 
     campaign.close()
     with closing(connect(sqlite)) as store:
         assert store.campaigns() == ["onboarding"]
+
+
+def test_a_log_that_has_lost_its_end_is_found_by_the_ids_of_events(sqlite: str, clock: Clock) -> None:
+    campaign = create(sqlite, clock)
+    for number in range(3):
+        campaign.tell("ann", "A", 0.5, f"visit {number}")
+    campaign.close()
+    with closing(connect(sqlite)) as store:
+        assert isinstance(store, SqlStore)
+        with store.transaction() as do:
+            do.run("DELETE FROM segments WHERE number = (SELECT max(number) FROM segments)")
+    with pytest.raises(errors.Corrupt, match="its end is missing"):
+        verify(sqlite, "onboarding")

@@ -98,7 +98,10 @@ def new(
         by=by,
     ) as campaign:
         status = campaign.status()
-        answer(status, as_json, f"{name} is made, with {status.agents:,} agents; start it when they have enrolled")
+        limit = "no budget is set" if status.budget is None else f"it may spend {status.budget}"
+        answer(
+            status, as_json, f"{name} is made, with {status.agents:,} agents; {limit}; start it when they have enrolled"
+        )
 
 
 def read_agents(given: str) -> list[str] | int:

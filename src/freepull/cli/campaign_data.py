@@ -57,10 +57,13 @@ def tell(
     as_json: AsJson = False,
 ) -> None:
     """See the help."""
+    if event is not None and number is not None:
+        raise InvalidInput("--event and --number must not both be given; one of them makes a pull safe to repeat.")
     with opened(url, name) as campaign:
         told = campaign.tell(agent, arm, reward, event if event is not None else number)
     paid = f"; {told.paid} is paid" if told.paid else ""
-    answer(told, as_json, f"noted{paid}{'; the offer was refused' if told.outcome == 'refused' else ''}")
+    noted = "noted" if told.event is not None else "nothing noted, because this number was used before"
+    answer(told, as_json, f"{noted}{paid}{'; the offer was refused' if told.outcome == 'refused' else ''}")
 
 
 @app.command(help="How it stands.\n\nExample: freepull campaign status sqlite:///trial.db onboarding")
@@ -99,6 +102,28 @@ def ledger(url: Url, name: Name, as_json: AsJson = False) -> None:
         show_rows(campaign.ledger(), LedgerEntry, as_json)
 
 
+@app.command(
+    help="All offers, and what became of them.\n\nExample: freepull campaign offers sqlite:///trial.db onboarding"
+)
+@sentence_errors
+def offers(url: Url, name: Name, as_json: AsJson = False) -> None:
+    """See the help."""
+    from freepull.live.replies import OfferRow
+
+    with opened(url, name) as campaign:
+        show_rows(campaign.offers(), OfferRow, as_json)
+
+
+@app.command(help="All bans.\n\nExample: freepull campaign bans sqlite:///trial.db onboarding")
+@sentence_errors
+def bans(url: Url, name: Name, as_json: AsJson = False) -> None:
+    """See the help."""
+    from freepull.live.replies import BanRow
+
+    with opened(url, name) as campaign:
+        show_rows(campaign.bans(), BanRow, as_json)
+
+
 @app.command(help="Who did what when.\n\nExample: freepull campaign audit sqlite:///trial.db onboarding --json")
 @sentence_errors
 def audit(url: Url, name: Name, as_json: AsJson = False) -> None:
@@ -128,7 +153,7 @@ def export(
 
 @app.command(
     "import",
-    help="Tell the observations of a file: agent, arm, reward, perhaps event."
+    help="Tell the observations of a file, all or none: agent, arm, reward, perhaps event. The same file counts once."
     "\n\nExample: freepull campaign import sqlite:///trial.db onboarding yesterday.csv",
 )
 @sentence_errors
@@ -142,11 +167,12 @@ def import_file(
     """See the help."""
     with opened(url, name) as campaign:
         rows = campaign.import_observations(path, by)
-    answer({"rows": rows}, as_json, f"{rows:,} observations were told, each once")
+    answer({"rows": rows}, as_json, f"{rows:,} new observations were told; whatever else the file has was known")
 
 
 @app.command(
-    help="Replay the log and compare it with everything.\n\nExample: freepull campaign verify sqlite:///trial.db x"
+    help="Replay the log and compare it with tables, ledger and snapshots."
+    "\n\nExample: freepull campaign verify sqlite:///trial.db x"
 )
 @sentence_errors
 def verify(url: Url, name: Name, wait: Wait = 0.0, as_json: AsJson = False) -> None:
@@ -212,7 +238,7 @@ def backup(
 
 
 @app.command(
-    help="A rehearsal: simulated agents play the campaign."
+    help="A rehearsal: simulated agents play a campaign that is for nothing else; it starts if it has not."
     "\n\nExample: freepull campaign play sqlite:///trial.db rehearsal --game toy --steps 500"
 )
 @sentence_errors

@@ -32,7 +32,10 @@ Observe = Annotated[str, _option(f"{choices('observe')}.")]
 Protocol = Annotated[str, _option(f"{choices('protocol')}.")]
 Offers = Annotated[str, _option("one offer a step, or each: up to one an agent.")]
 Bonus = Annotated[float, _option("What an accepted offer pays, in units of reward.")]
-Budget = Annotated[float | None, _option("The most that may be spent, in units of reward.")]
+Budget = Annotated[
+    float | None,
+    _option("The most that may be spent, in units of reward, as --bonus is: with a bonus of 1, how many bonuses."),
+]
 
 
 def build_principal(

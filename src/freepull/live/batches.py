@@ -112,7 +112,12 @@ class Register:
 
     def batch(self, observations: Iterable[Any]) -> Batch:
         """Turn observations into a batch."""
-        observations = list(observations)
+        try:
+            observations = list(observations)
+        except TypeError:
+            raise InvalidInput(
+                f"observations must be a list of (agent, arm, reward, event), got {checks.shown(observations)}."
+            ) from None
         usual = self._usual(observations)
         if usual is not None:
             return usual

@@ -274,7 +274,7 @@ class Campaign:
     def import_observations(self, path: str | Path, by: str = "") -> int:
         """Tell the observations of a file with the columns agent, arm, reward and perhaps event; return how many.
 
-        Nothing is told if a row names an unknown agent or arm or has a wrong reward. Safe to repeat.
+        All of them, or none if anything is wrong with a row. Returns how many were new; the same file is told once.
         """
         return exports.tell_file(self.core, path, by)
 

@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 
 from freepull import checks
 from freepull.errors import CampaignBusy, FreepullError, InvalidInput
-from freepull.live.batches import Register
+from freepull.live.batches import Batch, Register
 from freepull.live.creation import checked_weights, rehearse
 from freepull.live.desk import Desk
 from freepull.live.events import Kind
@@ -92,6 +92,8 @@ class Core:
         if count and given is not None:
             rehearse(settings, count, given)
         clock = clock or system_clock
+        if settings.ends is not None and settings.ends <= clock():
+            raise InvalidInput(f"ends must be a time to come, got {shown(settings.ends).isoformat()}.")
         log, state = Log(), State(settings, rows={})
         desk, at = Desk(state, log), clock()
         desk.write(Kind.CREATED, at, more=settings.encode() | {"by": who(by)})
@@ -169,6 +171,14 @@ class Core:
             return replies
 
         return self.writer.submit(Job(run, batch, alone=strict and len(batch) == 1 and not author))
+
+    def known(self, batch: Batch) -> Known:
+        """Return the event ids of a batch that were used before."""
+        return self.store.find_events(self._lease, batch.known())
+
+    def note(self, by: str, what: dict[str, Any]) -> Future[None]:
+        """Write something into the audit."""
+        return self.do(lambda desk, at: desk.note(at, by, what))
 
     def enrol(self, agents: Any, weights: Any, by: str) -> Future[list[int]]:
         """Add agents; return their numbers."""

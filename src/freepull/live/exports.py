@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
@@ -15,15 +16,15 @@ from freepull.live.batches import Register
 from freepull.live.core import Core
 from freepull.live.events import ENDINGS, OBSERVED, OUTCOME, Kind
 from freepull.live.recovery import segments
-from freepull.live.replies import Observation
+from freepull.live.replies import Observation, Told
 from freepull.live.stores import Store
 from freepull.principal.record import UNITS
 
 WHAT = ("observations", "ledger")
 FORMS = (".parquet", ".csv")
 TIME = pl.Datetime("us", "UTC")
-PIECE = 5_000
-"""So many observations are imported at a time."""
+FORMULAS = ("=", "+", "-", "@", "\t", "\r")
+"""How a cell begins that a spreadsheet takes for a formula."""
 
 
 def export(store: Store, register: Register, path: str | Path, what: str) -> int:
@@ -90,14 +91,13 @@ def harmless(text: str) -> str:
     >>> harmless("=1+1"), harmless("plain")
     ("'=1+1", 'plain')
     """
-    return "'" + text if text[:1] in ("=", "+", "-", "@", "\t", "\r") else text
+    return "'" + text if text[:1] in FORMULAS else text
 
 
-def read(path: str | Path) -> list[Observation]:
+def read(path: str | Path) -> tuple[list[Observation], list[str]]:
     """Read observations: columns agent, arm, reward, and event if pulls have ids of their own.
 
-    Without that column the id is made of the file's name and the row, so that importing a file again, with rows added
-    at its end, tells only the new ones.
+    Without that column also return, for every row, what the file is known by up to it.
     """
     source = Path(path)
     if source.suffix not in FORMS or not source.is_file():
@@ -107,25 +107,50 @@ def read(path: str | Path) -> list[Observation]:
             pl.read_parquet(source) if source.suffix == ".parquet" else pl.read_csv(source, infer_schema_length=None)
         )
     except Exception as error:
-        raise InvalidInput(f"path cannot be read as {source.suffix}: {' '.join(str(error).split())[:200]}.") from None
+        why = " ".join(str(error).split(".")[0].split())[:200]
+        raise InvalidInput(f"{source.name} cannot be read as {source.suffix}: {why}.") from None
     missing = [name for name in ("agent", "arm", "reward") if name not in frame.columns]
     if missing:
         raise InvalidInput(f"path must have the columns agent, arm and reward, but {source.name} has no {missing[0]}.")
-    rows = frame.select("agent", "arm", "reward", *(["event"] if "event" in frame.columns else []))
-    return [_observation(source.name, i, *row) for i, row in enumerate(rows.iter_rows())]
+    own = "event" in frame.columns
+    rows, marks, so_far = list[Observation](), list[str](), blake2b(digest_size=12)
+    for agent, arm, reward, *event in frame.select("agent", "arm", "reward", *["event"] * own).iter_rows():
+        who, what = (_name(cell, source.suffix == ".csv") for cell in (agent, arm))
+        rows.append(Observation(who, what, reward, event[0] if own else None))
+        if not own:
+            so_far.update(repr((who, what, reward)).encode())
+            marks.append(so_far.hexdigest())
+    return rows, marks
 
 
-def _observation(name: str, row: int, agent: Any, arm: Any, reward: Any, event: Any = None) -> Observation:
-    who, what = (str(it) if isinstance(it, int) and not isinstance(it, bool) else it for it in (agent, arm))
-    return Observation(who, what, reward, f"import:{name}:{row}" if event is None else event)
+def _name(cell: Any, escaped: bool) -> Any:
+    """Return a name as it was before `harmless`; names do not begin with an apostrophe of their own."""
+    if isinstance(cell, int) and not isinstance(cell, bool):
+        return str(cell)
+    return cell[1:] if escaped and isinstance(cell, str) and cell[:1] == "'" and cell[1:2] in FORMULAS else cell
 
 
 def tell_file(core: Core, path: str | Path, by: str) -> int:
-    """Tell the observations of a file, some at a time; nothing if a row is wrong in itself."""
-    rows = read(path)
+    """Tell the observations of a file all at once, or none of them; return how many were new.
+
+    Rows without ids of their own get one from the whole file, so that the same file counts once, whatever its name.
+    """
+    rows, marks = read(path)
     wrong = core.register.batch(rows).errors
     if wrong:
         raise InvalidInput(f"row {min(wrong) + 1} of {Path(path).name} is wrong: {wrong[min(wrong)]}")
-    for begin in range(0, len(rows), PIECE):
-        core.tell(rows[begin : begin + PIECE], strict=True, by=by).result()
-    return len(rows)
+    if marks:
+        earlier = [rows[0]._replace(event=_id(mark, 0)) for mark in marks[:-1]]
+        if core.known(core.register.batch(earlier)):
+            raise InvalidInput(
+                f"{Path(path).name} begins with all rows of a file that was imported before; import the new ones, "
+                "or give every row an id of its own in a column event."
+            )
+        rows = [row._replace(event=_id(marks[-1], i)) for i, row in enumerate(rows)]
+    before = core.status().result().events
+    told = core.tell(rows, strict=True, by=by).result()
+    return sum(isinstance(reply, Told) and reply.event is not None and reply.event >= before for reply in told)
+
+
+def _id(file: str, row: int) -> str:
+    return f"import:{file}:{row}"

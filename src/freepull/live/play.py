@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from freepull import checks
-from freepull.errors import InvalidInput
+from freepull.errors import InvalidInput, WrongMoment
 from freepull.game import Game
 from freepull.live.campaign import Campaign
 from freepull.live.replies import Observation, Offer
@@ -31,10 +31,10 @@ def play(
     until: str = "horizon",
     each_step: Callable[[int], None] | None = None,
 ) -> int:
-    """Let simulated agents act for so many steps; return how many pulls they made.
+    """Let simulated agents act for so many steps; return how many pulls they made. Never where real pulls were told.
 
     In rounds everybody acts once a step. In free mode a step is as many visits as there are agents, each by an agent
-    drawn at random, who counts its own pulls.
+    drawn at random, who counts its own pulls. A second rehearsal of the same campaign has new luck.
     """
     checks.instance("game", game, Game, "a freepull.Game")
     checks.whole("steps", steps, 1)
@@ -44,10 +44,18 @@ def play(
             f"game must have {status.agents} agents and {len(settings.arms)} arms, as the campaign has, got "
             f"{game.agents} × {game.arms}."
         )
+    before = sum("rehearsal" in entry.detail for entry in campaign.audit() if entry.action == "noted")
+    if status.observations + status.observed_only > 0 and before == 0:
+        raise WrongMoment(
+            f"campaign {settings.name!r} has {status.observations:,} pulls that were no rehearsal; make a campaign of "
+            "its own for one."
+        )
+    run += before
     horizon = max(steps, settings.horizon or 0, game.arms)
     experiment = check(game, agents, answers, settings.principal, horizon, [run], seed, until, None)
     seats = [Seat(experiment, game, run, m) for m in range(game.agents)]
     visits = _rounds(game.agents) if settings.mode == "rounds" else _drawn(game.agents, key(seed, run, 0, CHOICE))
+    campaign.core.note("", {"rehearsal": steps, "seed": seed, "run": run}).result()
     pulls = 0
     for t in range(1, steps + 1):
         if until == "decided" and campaign.status().decided:

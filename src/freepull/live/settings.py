@@ -9,7 +9,7 @@ from typing import Any
 
 from freepull import checks
 from freepull.errors import InvalidInput, NewerVersion
-from freepull.live.money import Money
+from freepull.live.money import MOST, Money
 from freepull.principal import Principal, protocols, rules, schedules
 from freepull.principal.budget import affordable
 
@@ -81,7 +81,13 @@ class Settings:
     def first_budget(self) -> int | None:
         """Return the principal's budget, which is in units of reward, in money."""
         bonuses = affordable(self.principal.budget, self.principal.bonus)
-        return None if bonuses is None else bonuses * self.price.minor
+        if bonuses is None:
+            return None
+        if bonuses * self.price.minor > MOST:
+            raise InvalidInput(
+                f"budget must be at most {Money(MOST, self.price.currency)}, got {bonuses:,} bonuses of {self.price}."
+            )
+        return bonuses * self.price.minor
 
 
 def encode_part(part: Any) -> Any:
@@ -138,6 +144,8 @@ def _names(kind: str, given: Any) -> list[str]:
             raise InvalidInput(
                 f"{kind} must be printable names of at most {LONGEST_NAME} characters, got {checks.shown(name)}."
             )
+        if name.startswith("'"):  # see `exports.harmless`
+            raise InvalidInput(f"{kind} must not have names that begin with an apostrophe, got {checks.shown(name)}.")
     if len(set(names)) < len(names):
         raise InvalidInput(f"{kind} must be different names, got {Counter(names).most_common(1)[0][0]!r} twice.")
     return names

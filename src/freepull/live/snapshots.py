@@ -10,10 +10,12 @@ import os
 import struct
 import tempfile
 import threading
+import time
 import warnings
 import zlib
 from collections.abc import Iterator
 from concurrent.futures import Future
+from contextlib import contextmanager
 from mmap import ACCESS_READ, mmap
 
 import msgspec
@@ -31,7 +33,9 @@ VERSION = 1
 HEADER = struct.Struct("<4sHHQ")
 """magic, version, 0, bytes of what is not the trial."""
 CHECKSUM = struct.Struct("<I")
-PART = 1 << 20
+PART = 1 << 18
+OLD = 16
+"""Parts of older snapshots that are removed at a time."""
 Piece = bytes | memoryview
 
 
@@ -96,9 +100,20 @@ def write(store: Store, lease: Lease, event: int, size: int, parts: Iterator[byt
     count = -(-size // PART)
     for number, part in enumerate(parts):
         row = (event, number, count, CHECKSUM.pack(zlib.crc32(part)) + part)
-        store.write(lease, {"snapshots": [row]})
-    while store.remove(lease, "snapshots", "event", event, 4):
-        pass
+        with _at_leisure():
+            store.write(lease, {"snapshots": [row]})
+    gone = OLD
+    while gone:
+        with _at_leisure():
+            gone = store.remove(lease, "snapshots", "event", event, OLD)
+
+
+@contextmanager
+def _at_leisure() -> Iterator[None]:
+    """Leave the store to others afterwards, for as long as it was taken."""
+    begun = time.perf_counter()
+    yield
+    time.sleep(time.perf_counter() - begun)
 
 
 def newest(store: Store, name: str) -> int | None:

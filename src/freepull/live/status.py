@@ -12,7 +12,7 @@ from freepull.live.replies import Arm, Status, Verdict
 from freepull.live.state import State
 from freepull.live.times import shown
 from freepull.live.trials import grounds_of
-from freepull.principal import Grounds
+from freepull.principal import Grounds, Trial
 from freepull.principal.work import finish
 
 NAMED = 10
@@ -99,8 +99,17 @@ def _arms(state: State, register: Register) -> list[Arm]:
     trial = state.started
     if trial is None:
         return [Arm(name, True, None, None, 0, 0) for name in register.arms]
-    bounds, means = trial.rule.bounds(), finish(trial.rule.means())
+    bounds, means = trial.rule.bounds(), _means(trial)
     return [
-        Arm(name, trial.rule.active[k], float(means[k]), float(bounds[k]), int(state.pulls[k]), state.paid[k])
+        Arm(name, trial.rule.active[k], means[k], float(bounds[k]), int(state.pulls[k]), state.paid[k])
         for k, name in enumerate(register.arms)
     ]
+
+
+def _means(trial: Trial) -> list[float | None]:
+    """Return every arm's mean over the agents who have pulled it; with weights, the rule's own (others count as 0)."""
+    record, agents = trial.rule.record, trial.setting.agents
+    if trial.setting.weighted:
+        return [float(mean) for mean in finish(trial.rule.means())]
+    there = [agents - unpulled for unpulled in record.unpulled]
+    return [record.global_mean(k) * agents / count if count else None for k, count in enumerate(there)]

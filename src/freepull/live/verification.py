@@ -51,7 +51,7 @@ def verify(url: str | Store, name: str, wait: float = 0.0) -> Report:
             offers=state.offers.made,
             entries=state.offers.endings["paid"],
             spent=Money(state.offers.spent, state.offers.price.currency),
-            event_ids=_check_ids(store, name),
+            event_ids=_check_ids(store, name, state.events),
             snapshots=kept,
         )
 
@@ -89,13 +89,18 @@ def pieces_of(state: State, log: Log) -> bytes:
     return b"".join(pieces(state, log))
 
 
-def _check_ids(store: Store, name: str) -> int:
+def _check_ids(store: Store, name: str, total: int) -> int:
     """See that every event id that is remembered stands for the event that it names."""
     rows = [(event, record) for _, event, record, _ in store.read(name, "event_ids")]
     events = np.array([event for event, _ in rows], np.int64)
     records = np.frombuffer(b"".join(record for _, record in rows), RECORD)
     order = np.argsort(events, kind="stable")
     events, records = events[order], records[order]
+    if len(events) and events[-1] >= total:
+        raise Corrupt(
+            f"the event ids of campaign {name!r} name event {events[-1]}, but its log ends before event {total}; its "
+            "end is missing, so restore a backup."
+        )
     for segment in segments(store, name):
         first, last = np.searchsorted(events, [segment.first, segment.first + len(segment.records)])
         if not np.array_equal(segment.records[events[first:last] - segment.first], records[first:last]):

@@ -8,7 +8,7 @@ from typing import Any, Self, TypeVar
 
 from freepull.errors import FreepullError, InvalidInput
 from freepull.live import Offer, Status, Told, Verdict
-from freepull.live.replies import AuditEntry, LedgerEntry
+from freepull.live.replies import AuditEntry, BanRow, LedgerEntry, OfferRow
 from freepull.service.agent_client import AgentClient
 from freepull.service.client import Client
 
@@ -107,6 +107,17 @@ class Remote:
     def ledger(self) -> list[LedgerEntry]:
         """Return all that was paid."""
         return _all(lambda after: self._client.ledger(self.name, after), lambda row: row.entry, 0)
+
+    def offers(self) -> list[OfferRow]:
+        """Return all offers."""
+        return _all(lambda after: self._client.offers(self.name, after), lambda row: row.offer, 0)
+
+    def bans(self) -> list[BanRow]:
+        """Return all bans, which are counted from 1."""
+        rows: list[BanRow] = []
+        while found := self._client.bans(self.name, len(rows)):
+            rows += found
+        return rows
 
     def audit(self) -> list[AuditEntry]:
         """Return all that was done."""

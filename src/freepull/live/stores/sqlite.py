@@ -195,6 +195,8 @@ class SqliteStore(SqlStore):
             raise CampaignBusy(
                 f"{self.url} is open in another process; close it there, or ask the service that runs it."
             ) from error
+        except apsw.ConnectionClosedError as error:
+            raise StoreError(f"{self.url} is closed; open the campaign again.") from error
         except apsw.ConstraintError as error:
             raise Fenced(f"{self.url} has these rows already ({error}), so somebody else wrote them.") from error
         except apsw.Error as error:
