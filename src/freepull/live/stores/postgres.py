@@ -8,9 +8,9 @@ from contextlib import contextmanager
 from typing import Any, ClassVar
 
 from freepull.errors import Fenced, MissingExtra, StoreError
-from freepull.live.rows import Row
+from freepull.live.rows import CHANGING, TABLES, Row
 from freepull.live.stores.base import Lease
-from freepull.live.stores.sql import SqlStore, Statements
+from freepull.live.stores.sql import INSERT, SqlStore, Statements
 
 try:
     import psycopg
@@ -121,6 +121,16 @@ class _Statements:
         """Run a statement once for each row."""
         with self._connection.cursor() as cursor:
             cursor.executemany(sql.replace("?", "%s"), rows)
+
+    def add(self, table: str, rows: Iterable[Row]) -> None:
+        """Add rows to a table; COPY is about twice as fast as a statement for each."""
+        if table in CHANGING:
+            self.many(INSERT[table], rows)
+            return
+        columns = ", ".join(("campaign", *TABLES[table]))
+        with self._connection.cursor() as cursor, cursor.copy(f"COPY {table} ({columns}) FROM STDIN") as copy:
+            for row in rows:
+                copy.write_row(row)
 
 
 def _line(error: Exception) -> str:

@@ -41,6 +41,10 @@ class Statements(Protocol):
         """Run a statement once for each row."""
         ...
 
+    def add(self, table: str, rows: Iterable[Row]) -> None:
+        """Add rows to a table, or replace their like in a `CHANGING` one; each begins with its campaign."""
+        ...
+
 
 class SqlStore(Store):
     """A store in SQL; the dialects fill in the words, and how to run a transaction."""
@@ -216,7 +220,7 @@ class SqlStore(Store):
 
     def _insert(self, do: Statements, campaign: int, rows: ManyRows) -> None:
         for table, batch in rows.items():
-            do.many(INSERT[table], ((campaign, *row) for row in batch))
+            do.add(table, ((campaign, *row) for row in batch))
 
     def _busy(self, name: str, owner: str) -> CampaignBusy:
         return CampaignBusy(

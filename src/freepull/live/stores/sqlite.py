@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 from freepull.errors import CampaignBusy, Corrupt, Fenced, InvalidInput, MissingExtra, StoreError, UnknownCampaign
 from freepull.live.rows import Row
 from freepull.live.stores.base import Lease
-from freepull.live.stores.sql import SqlStore, Statements
+from freepull.live.stores.sql import INSERT, SqlStore, Statements
 
 try:
     import apsw
@@ -222,3 +222,7 @@ class _Statements:
     def many(self, sql: str, rows: Iterable[Row]) -> None:
         """Run a statement once for each row."""
         self._connection.executemany(sql, rows)
+
+    def add(self, table: str, rows: Iterable[Row]) -> None:
+        """Add rows to a table."""
+        self.many(INSERT[table], rows)
