@@ -10,11 +10,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from freepull import randomness
+from freepull import interpreted, randomness
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -44,6 +43,10 @@ def jit_apart(function: Function) -> Function:
 
 
 def _compiled(function: Function, forceinline: bool) -> Function:
+    if interpreted.ON:
+        return function
+    import numba
+
     options: dict[str, Any] = {"nogil": True, "error_model": "numpy", "forceinline": forceinline, "_nrt": False}
     try:
         compiled: Any = numba.njit(cache=True, **options)(function)
