@@ -115,7 +115,7 @@ class Mine(msgspec.Struct):
 
 
 class Imported(msgspec.Struct):
-    """How many rows a file had."""
+    """How many rows of a file were new."""
 
     observations: int
 
