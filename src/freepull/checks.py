@@ -40,6 +40,12 @@ def is_index(value: Any, size: int) -> bool:
         return False
 
 
+def index(name: str, value: Any, size: int) -> None:
+    """Refuse what is not one of the whole numbers 0…size−1."""
+    if not is_index(value, size):
+        raise InvalidInput(f"{name} must be a whole number from 0 to {size - 1}, got {shown(value)}.")
+
+
 def real(
     name: str,
     value: Any,

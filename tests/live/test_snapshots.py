@@ -161,7 +161,6 @@ time.sleep(60)
 """
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="snapshots fork where they can")
 def test_the_copy_that_writes_a_snapshot_holds_nothing_and_does_not_outlive_its_campaign() -> None:
     parent = subprocess.Popen([sys.executable, "-W", "ignore", "-c", ORPHANED], stdout=subprocess.PIPE, text=True)
     assert parent.stdout is not None

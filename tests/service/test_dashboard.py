@@ -23,11 +23,11 @@ LOOKS: tuple[Literal["light", "dark"], ...] = ("light", "dark")
 TWELVE = [f"user-{i}" for i in range(12)]
 OBSERVE = {"part": "Steps", "n": 3}
 CHARTS = ("means", "stops", "evidence", "active", "spend", "pulls", "agents", "offers", "heat")
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="needs the system's Chromium: apt-get install chromium")
 
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
+    assert CHROMIUM is not None, "the dashboard's tests need the system's Chromium: make test installs it"
     with sync_playwright() as playwright:
         found = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         yield found

@@ -137,5 +137,5 @@ class Principal:
             raise InvalidInput(f"state must be of a trial of {saving.shown(self)}, got one of {parts['principal']}.")
         frame, panel = saving.part_of(parts, "setting"), saving.part_of(parts, "panel")
         trial = Trial(self, Setting(weights=panel["weights"].copy(), weighted=panel["weighted"], **frame))
-        trial.restore(parts)
+        saving.put_back(trial, parts)
         return trial

@@ -6,15 +6,42 @@ import json
 import re
 from collections.abc import Iterator
 from mmap import mmap
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from freepull.errors import InvalidInput
 
+if TYPE_CHECKING:
+    from freepull.principal.trial import Trial
+
+THINGS = ("record", "offers", "bans", "panel")
+"""What a trial consists of, in the order in which it is put back."""
 Bytes = bytes | bytearray | memoryview | mmap
 MAGIC = b"freepull trial 1\n"
 """The number is that of the layout; it changes when old states can no longer be read."""
+
+
+def parts_of(trial: Trial) -> dict[str, Any]:
+    """Return all that a trial is, by name."""
+    setting, frame = trial.setting, ("arms", "agents", "horizon", "offers", "leavers", "withdrawal")
+    own: dict[str, Any] = {name: getattr(trial, name) for name in ("steps", "kappa", "decided_at", "regular")}
+    things = {
+        "trial": own | {"told": trial.told},
+        "setting": {name: getattr(setting, name) for name in frame},
+        **{name: getattr(trial, name).parts() for name in THINGS},
+    }
+    return {"principal": shown(trial.principal)} | named(things)
+
+
+def put_back(trial: Trial, parts: dict[str, Any]) -> None:
+    """Make a new trial go on where another one was, given its parts."""
+    own = part_of(parts, "trial")
+    np.copyto(trial.told, own.pop("told"))
+    for name, value in own.items():
+        setattr(trial, name, value)
+    for name in THINGS:
+        getattr(trial, name).restore(part_of(parts, name))
 
 
 def named(parts: dict[str, dict[str, Any]]) -> dict[str, Any]:

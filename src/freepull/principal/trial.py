@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-import time
 from array import array
 from collections.abc import Iterator
 from dataclasses import replace
@@ -18,23 +16,20 @@ from freepull.numerics import jit
 from freepull.principal import saving
 from freepull.principal.bans import Bans
 from freepull.principal.budget import cost
+from freepull.principal.closing import Closing, payable, planning
 from freepull.principal.offers import PAID, REFUSED, Offer, Offers
 from freepull.principal.panel import Panel
 from freepull.principal.pulls import packed
 from freepull.principal.record import Record, units
-from freepull.principal.rules.base import Plan, RuleState
-from freepull.principal.schedules import Adaptive
+from freepull.principal.rules.base import RuleState
 from freepull.principal.setting import Setting
 from freepull.principal.verdict import Verdict, listed
-from freepull.principal.work import STREAMS, Work, finish, pieces
+from freepull.principal.work import finish
 
 if TYPE_CHECKING:
     from freepull.principal.principal import Principal
 
 ENDS = {PAID: "paid", REFUSED: "refused"}
-View = tuple[RuleState, list[bool]]
-_NOBODY = np.zeros(0, bool)
-Payable = NDArray[np.bool_]
 
 
 class Trial:
@@ -72,13 +67,10 @@ class Trial:
         """Whether no agent was told of twice in one step, as the paper's clock has it; its proofs need that."""
         self.resting: set[int] = set()
         """Agents who get no new offers for now, whatever the rule wants; looked at when a plan is made."""
-        self._told: NDArray[np.int64] = np.zeros(setting.agents, np.int64)
-        self._closing: Work[None] | None = None
-        self._later = array("I"), array("I")
-        """Pulls that were told while a step is being closed: streams and rewards."""
-        self._views: tuple[View, View] | None = None
-        """The rule as it is shown while a step is being closed, and as it is worked on."""
-        self.offers.replace(finish(self._planning(*self._payable(), self.kappa)), self.panel.absent)
+        self.told: NDArray[np.int64] = np.zeros(setting.agents, np.int64)
+        """In which step each agent was last told of, counted from 1; 0: never."""
+        self._closing: Closing | None = None
+        self._plan()
 
     @property
     def setting(self) -> Setting:
@@ -100,12 +92,13 @@ class Trial:
         """The phase: observing, incentivizing, decided, or over (undecided at the horizon)."""
         if self.decided_at is not None:
             return "decided"
-        if self._over:
+        if self.over:
             return "over"
         return "incentivizing" if self.kappa is not None and self.steps >= self.kappa else "observing"
 
     @property
-    def _over(self) -> bool:
+    def over(self) -> bool:
+        """Whether the horizon is reached."""
         return self.setting.horizon is not None and self.steps >= self.setting.horizon
 
     @property
@@ -174,13 +167,13 @@ class Trial:
         x = units(checks.real("reward", reward, 0.0, 1.0))
         agent, arm = int(agent), int(arm)
         self.panel.welcome(agent)
-        self.regular = self.regular and bool(self._told[agent] <= self.steps)
-        self._told[agent] = self.steps + 1
+        self.regular = self.regular and bool(self.told[agent] <= self.steps)
+        self.told[agent] = self.steps + 1
         if self._closing is None:
             self.panel.observe(agent, arm, x)
         else:
-            self._later[0].append(agent * self.setting.arms + arm)
-            self._later[1].append(x)
+            stream = agent * self.setting.arms + arm
+            self._closing.tell_later(array("I", [stream]).tobytes(), array("I", [x]).tobytes())
         return self._settle(agent, arm)
 
     def tell_many(self, agents: Any, arms: Any, rewards: Any) -> list[str | None]:
@@ -196,12 +189,11 @@ class Trial:
         streams, units_ = packed(agents, arms, rewards, (self.setting.agents, self.setting.arms))
         pullers = streams // np.uint32(self.setting.arms)
         self.panel.welcome(pullers)
-        self.regular = self.regular and bool(mark(self._told, pullers, self.steps))
+        self.regular = self.regular and bool(mark(self.told, pullers, self.steps))
         if self._closing is None:
             self.panel.take(streams, units_)
         else:
-            self._later[0].frombytes(streams.tobytes())
-            self._later[1].frombytes(units_.tobytes())
+            self._closing.tell_later(streams.tobytes(), units_.tobytes())
         settled: list[str | None] = [None] * len(streams)
         for at in np.flatnonzero(self.offers.open[pullers] >= 0).tolist() if self.offers.opened else ():
             settled[at] = self._settle(*divmod(int(streams[at]), self.setting.arms))
@@ -234,15 +226,19 @@ class Trial:
         """Change the budget: how many bonuses may be paid in all, None for any number."""
         self.work()
         self.offers.affordable = bonuses
-        plan = None if self.decided_at is not None else finish(self._planning(*self._payable(), self.kappa))
+        self._plan()
+
+    def _plan(self) -> None:
+        """Say anew who is wanted for what."""
+        plan = None if self.decided_at is not None else finish(planning(self, *payable(self), self.kappa))
         self.offers.replace(plan, self.panel.absent)
 
     def succeed(self, old: Trial) -> None:
         """Go on where a trial of fewer agents was, its pulls aside: clock, offers, payments, bans and absences."""
         old.work()
         self.steps, self.kappa, self.regular, self.resting = old.steps, old.kappa, old.regular, old.resting
-        self._told[: len(old._told)] = old._told
-        self.panel.absent[: len(old._told)] = old.panel.absent
+        self.told[: len(old.told)] = old.told
+        self.panel.absent[: len(old.told)] = old.panel.absent
         self.bans.succeed(old.bans)
         self.offers.succeed(old.offers)
         self.afford(old.offers.affordable)
@@ -291,9 +287,9 @@ class Trial:
         if self.decided_at is not None or (self.setting.horizon is not None and self.steps > self.setting.horizon):
             finish(banning)
             return
-        if self._over:
+        if self.over:
             self.offers.replace(None, self.panel.absent)
-        self._closing, self._views = self._close(banning, *self._payable()), (self._view(), self._view())
+        self._closing = Closing(self, banning)
         if at_once:
             self.work()
 
@@ -302,63 +298,9 @@ class Trial:
 
         One slice more or less takes a few milliseconds. Nothing happens if no step is being closed.
         """
-        if self._closing is None or self._views is None:
-            return True
-        until = math.inf if seconds is None else time.perf_counter() + seconds
-        shown, worked_on = self._views
-        self._show(worked_on)
-        for _ in self._closing:
-            if time.perf_counter() >= until:
-                self._views = shown, self._view()
-                self._show(shown)
-                return False
-        self._closing = self._views = None
-        return True
-
-    def _close(self, banning: Work[None], payable: Payable, room: int) -> Work[None]:
-        """The end of a step; nothing that agents see changes before its last moment."""
-        t, kappa = self.steps, self.kappa
-        yield from banning
-        yield from self.panel.renewal()
-        yield from self.rule.evaluation(incentivizing=kappa is not None and t >= kappa)
-        schedule = self.principal.observe
-        if kappa is None and isinstance(schedule, Adaptive) and schedule.looks(t, self.setting):
-            total, most = yield from self.rule.lacking()
-            if schedule.due(t, total, most, self.setting):
-                kappa = t
-                yield from self.rule.evaluation(incentivizing=True)
-        decided = self.rule.decided
-        plan = None if decided else (yield from self._planning(payable, room, kappa))
-        while self._later[0]:
-            streams, rewards = (np.array(kept, np.uint32) for kept in self._later)
-            self._later = array("I"), array("I")
-            for first, last in pieces(len(streams), STREAMS):
-                self.panel.take(streams[first:last], rewards[first:last])
-                yield
-        self.kappa, self.decided_at = kappa, t if decided else None
-        self.offers.replace(plan, self.panel.absent)
-
-    def _payable(self) -> tuple[Payable, int]:
-        """Say who could get an offer, bans aside, and how many; none where one is open that must be the only one."""
-        if self.kappa is not None and self.steps < self.kappa:
-            return _NOBODY, 0
-        payable = self.offers.open < 0
-        payable &= ~self.panel.absent
-        if self.resting:
-            payable[list(self.resting)] = False
-        return payable, 0 if self.offers.taken_up else self.offers.room
-
-    def _planning(self, payable: Payable, room: int, kappa: int | None) -> Work[Plan | None]:
-        """Find who is wanted for what in the coming step; short of money, the neediest come first."""
-        if self._over or kappa is None or self.steps < kappa or room < 1:
-            return None
-        return (yield from self.rule.planning(payable & (self.bans.until <= self.steps), room))
-
-    def _view(self) -> View:
-        return self.panel.state, self.panel.state.active
-
-    def _show(self, view: View) -> None:
-        self.panel.state, self.panel.state.active = view
+        if self._closing is not None and self._closing.go_on(seconds):
+            self._closing = None
+        return self._closing is None
 
     def verdict(self) -> Verdict:
         """Say which arm, whether that is decided and certified, why, when, and what it cost."""
@@ -388,36 +330,13 @@ class Trial:
         """Return the state in pieces, without a copy of it in memory; let nothing change until they are written."""
         if self.closing:
             raise InvalidInput("a step is being closed, so there is no state to save; go on with trial.work() first.")
-        names = ("steps", "kappa", "decided_at", "regular")
-        frame = ("arms", "agents", "horizon", "offers", "leavers", "withdrawal")
-        own: dict[str, Any] = {name: getattr(self, name) for name in names} | {"told": self._told}
-        setting = {name: getattr(self.setting, name) for name in frame}
-        things = {"trial": own, "setting": setting, "record": self.record.parts(), "offers": self.offers.parts()}
-        things |= {"bans": self.bans.parts(), "panel": self.panel.parts()}
-        return saving.pack({"principal": saving.shown(self.principal)} | saving.named(things))
-
-    def restore(self, parts: dict[str, Any]) -> None:
-        """Go on from a state that was unpacked; see `Principal.restore`."""
-        own = saving.part_of(parts, "trial")
-        np.copyto(self._told, own.pop("told"))
-        for name, value in own.items():
-            setattr(self, name, value)
-        self.record.restore(saving.part_of(parts, "record"))
-        self.offers.restore(saving.part_of(parts, "offers"))
-        self.bans.restore(saving.part_of(parts, "bans"))
-        self.panel.restore(saving.part_of(parts, "panel"))
+        return saving.pack(saving.parts_of(self))
 
     def _check_arm(self, arm: Any) -> None:
-        if not checks.is_index(arm, self.setting.arms):
-            raise InvalidInput(
-                f"arm must be a whole number from 0 to {self.setting.arms - 1}, got {checks.shown(arm)}."
-            )
+        checks.index("arm", arm, self.setting.arms)
 
     def _check_agent(self, agent: Any) -> None:
-        if not checks.is_index(agent, self.setting.agents):
-            raise InvalidInput(
-                f"agent must be a whole number from 0 to {self.setting.agents - 1}, got {checks.shown(agent)}."
-            )
+        checks.index("agent", agent, self.setting.agents)
 
 
 @jit

@@ -123,11 +123,11 @@ class RuleState(ABC):
 
     def leave(self, agent: int) -> None:
         """Count an agent who left by the worst case; only for rules with that policy."""
-        raise NotImplementedError
+        raise self._lacks("leave")
 
     def withdraw(self, arm: int) -> None:
         """Take an arm out; only for rules that provide for it."""
-        raise NotImplementedError
+        raise self._lacks("withdraw")
 
     @abstractmethod
     def evaluate(self, incentivizing: bool) -> None:
@@ -170,12 +170,15 @@ class RuleState(ABC):
 
     def parts(self) -> dict[str, Any]:
         """Return all that changes in a trial, by name: arrays, which `restore` is given back, and plain values."""
-        name = type(self).__name__
-        raise InvalidInput(f"the state of a trial under {name} cannot be saved; give it the methods parts and restore.")
+        raise self._lacks("parts")
 
     def restore(self, parts: dict[str, Any]) -> None:
         """Go on from what `parts` returned; the record is restored already."""
-        raise NotImplementedError
+        raise self._lacks("restore")
+
+    def _lacks(self, method: str) -> InvalidInput:
+        what = {"leave": "count leavers by the worst case", "withdraw": "take arms out"}.get(method, "be saved")
+        return InvalidInput(f"{type(self).__name__} must have the method {method}, if trials under it are to {what}.")
 
     def mean(self, arm: int) -> float:
         """Return the global sample mean."""

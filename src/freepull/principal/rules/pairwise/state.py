@@ -113,13 +113,8 @@ class PairwiseState(OwingState):
     def lower(self, j: int, k: int) -> float:
         """Return a lower confidence bound of μ_j − μ_k; a pair holds at δ/(K−1), those of one k together at δ."""
         for arm in (j, k):
-            self._check(arm)
+            checks.index("arm", arm, self.setting.arms)
         return 0.0 if j == k else float(lower(self.books, self.constants, j, k))
-
-    def _check(self, arm: int) -> None:
-        if not checks.is_index(arm, self.setting.arms):
-            must = f"arm must be a whole number from 0 to {self.setting.arms - 1}"
-            raise InvalidInput(f"{must}, got {checks.shown(arm)}.")
 
     def evidence(self) -> list[float]:
         """Return the largest evidence against every arm, max_j E_jk(c; 0): an arm goes at (K−1)/δ."""
@@ -132,7 +127,7 @@ class PairwiseState(OwingState):
 
     def within(self, arm: int) -> float:
         """Return how much worse than the best an arm is at most; for all arms and times together at δ."""
-        self._check(arm)
+        checks.index("arm", arm, self.setting.arms)
         rivals = [self.lower(arm, j) for j in range(self.setting.arms) if self.active[j] and j != arm]
         return max(0.0, -min(rivals, default=0.0))
 

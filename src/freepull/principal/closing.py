@@ -1,0 +1,100 @@
+"""The end of a step, in slices: nothing that agents see changes before its last moment."""
+
+from __future__ import annotations
+
+import math
+import time
+from array import array
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from freepull.principal.rules.base import Plan, RuleState
+from freepull.principal.schedules import Adaptive
+from freepull.principal.work import STREAMS, Work, pieces
+
+if TYPE_CHECKING:
+    from freepull.principal.trial import Trial
+
+Payable = NDArray[np.bool_]
+View = tuple[RuleState, list[bool]]
+_NOBODY = np.zeros(0, bool)
+
+
+class Closing:
+    """A step that has ended and is being worked on."""
+
+    def __init__(self, trial: Trial, banning: Work[None]) -> None:
+        self._trial = trial
+        self._later = array("I"), array("I")
+        """Pulls that were told meanwhile: streams and rewards."""
+        self._shown = self._worked_on = self._view()
+        """The rule as it is shown, and as it is worked on."""
+        self._work = self._slices(banning, *payable(trial))
+
+    def tell_later(self, streams: bytes, rewards: bytes) -> None:
+        """Keep pulls, as 32-bit words, for the next step."""
+        self._later[0].frombytes(streams)
+        self._later[1].frombytes(rewards)
+
+    def go_on(self, seconds: float | None) -> bool:
+        """Work for about so many seconds, or to the end; return whether it is done."""
+        until = math.inf if seconds is None else time.perf_counter() + seconds
+        self._show(self._worked_on)
+        for _ in self._work:
+            if time.perf_counter() >= until:
+                self._worked_on = self._view()
+                self._show(self._shown)
+                return False
+        return True
+
+    def _slices(self, banning: Work[None], who: Payable, room: int) -> Work[None]:
+        """Bans, the rule, the schedule, and the plan for the next step."""
+        trial = self._trial
+        t, kappa = trial.steps, trial.kappa
+        yield from banning
+        yield from trial.panel.renewal()
+        yield from trial.rule.evaluation(incentivizing=kappa is not None and t >= kappa)
+        schedule = trial.principal.observe
+        if kappa is None and isinstance(schedule, Adaptive) and schedule.looks(t, trial.setting):
+            total, most = yield from trial.rule.lacking()
+            if schedule.due(t, total, most, trial.setting):
+                kappa = t
+                yield from trial.rule.evaluation(incentivizing=True)
+        decided = trial.rule.decided
+        plan = None if decided else (yield from planning(trial, who, room, kappa))
+        while self._later[0]:
+            streams, rewards = (np.array(kept, np.uint32) for kept in self._later)
+            self._later = array("I"), array("I")
+            for first, last in pieces(len(streams), STREAMS):
+                trial.panel.take(streams[first:last], rewards[first:last])
+                yield
+        trial.kappa, trial.decided_at = kappa, t if decided else None
+        trial.offers.replace(plan, trial.panel.absent)
+
+    def _view(self) -> View:
+        state = self._trial.panel.state
+        return state, state.active
+
+    def _show(self, view: View) -> None:
+        panel = self._trial.panel
+        panel.state, panel.state.active = view
+
+
+def payable(trial: Trial) -> tuple[Payable, int]:
+    """Say who could get an offer, bans aside, and how many; none where one is open that must be the only one."""
+    if trial.kappa is not None and trial.steps < trial.kappa:
+        return _NOBODY, 0
+    who = trial.offers.open < 0
+    who &= ~trial.panel.absent
+    if trial.resting:
+        who[list(trial.resting)] = False
+    return who, 0 if trial.offers.taken_up else trial.offers.room
+
+
+def planning(trial: Trial, who: Payable, room: int, kappa: int | None) -> Work[Plan | None]:
+    """Find who is wanted for what in the coming step; short of money, the neediest come first."""
+    if trial.over or kappa is None or trial.steps < kappa or room < 1:
+        return None
+    return (yield from trial.rule.planning(who & (trial.bans.until <= trial.steps), room))

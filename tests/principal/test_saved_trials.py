@@ -1,0 +1,107 @@
+"""The saved state of a trial: whoever restores it goes on bit for bit."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import freepull as fp
+from drive import assert_sentence
+from freepull.errors import InvalidInput
+from freepull.principal.rules.base import RuleState, Want
+from random_trials import happen, live, trials
+
+
+@settings(max_examples=60)
+@given(made=trials(), seed=st.integers(0, 2**32), share=st.floats(0, 1))
+def test_a_restored_trial_goes_on_as_if_nothing_had_happened(
+    made: tuple[fp.Principal, dict[str, Any]], seed: int, share: float
+) -> None:
+    trial, log, answers = live(*made, seed)
+    again, cut = made[0].start(**made[1]), round(share * len(log))
+    for event in log[:cut]:
+        happen(again, event)
+    while again.closing:
+        happen(again, log[cut])
+        cut += 1
+    state = again.state()
+    restored = made[0].restore(state)
+    assert restored.state() == state
+    assert made[0].restore(memoryview(bytearray(state))).state() == state
+    assert [happen(restored, event) for event in log[cut:]] == answers[cut:]
+    assert restored.state() == trial.state()
+    assert restored.rule.bounds() == trial.rule.bounds()
+    assert str(restored.verdict().rests_on) == str(trial.verdict().rests_on)
+
+
+def test_the_state_is_saved_between_steps_only_and_read_by_its_own_principal() -> None:
+    principal = fp.Principal(fp.rules.Certified(0.05), observe=fp.observe.Steps(0))
+    trial = principal.start(arms=2, agents=3)
+    state = trial.state()
+    assert b"".join(bytes(piece) for piece in trial.state_pieces()) == state
+    trial.end_step(at_once=False)
+    with pytest.raises(InvalidInput) as problem:
+        trial.state()
+    assert assert_sentence(problem).startswith("a step is being closed")
+    for other, wrong, said in [
+        (fp.Principal(fp.rules.Certified(0.04), observe=fp.observe.Steps(0)), state, "state must be of a trial of"),
+        (principal, b"", "state must be what Trial.state returned in this version"),
+        (principal, b"freepull trial 2" + state[16:], "state must be what Trial.state returned in this version"),
+        (principal, state[:-1], "state must be what Trial.state returned, whole"),
+        (principal, state + b"0", "state must be what Trial.state returned, whole"),
+        (principal, state[:17] + b"\xff" * 8 + state[25:], "state must be what Trial.state returned, whole"),
+    ]:
+        with pytest.raises(InvalidInput) as problem:
+            other.restore(wrong)
+        assert assert_sentence(problem).startswith(said)
+
+
+class Own(fp.rules.Rule):
+    """A rule of a user's own, which knows nothing of slices."""
+
+    delta = None
+
+    def start(self, setting: Any, record: Any) -> Any:
+        return OwnState(setting, record)
+
+
+class OwnState(RuleState):
+    proven, title = False, "a rule of one's own"
+
+    def __init__(self, setting: Any, record: Any) -> None:
+        super().__init__(setting, record)
+        self.seen: list[tuple[int, int, int, int]] = []
+
+    def observe(self, agent: int, arm: int, reward: int) -> None:
+        self.seen.append((agent, arm, reward, int(self.record.pulls[agent, arm])))
+
+    def evaluate(self, incentivizing: bool) -> None:
+        self.active[1] = self.active[1] and len(self.seen) < 60
+
+    def wants(self, payable: Any) -> list[Want]:
+        return [Want(m, 0, 1) for m, can in enumerate(payable) if can][::-1]
+
+    def missing(self) -> list[list[float]]:
+        return [[1.0] * self.setting.arms] * self.setting.agents
+
+    def bounds(self) -> list[float]:
+        return [0.0] * self.setting.arms
+
+
+def test_a_rule_of_ones_own_needs_none_of_it_but_cannot_be_saved() -> None:
+    principal = fp.Principal(Own(), observe=fp.observe.Adaptive(4.0), offers="each", budget=2.0)
+    trial = principal.start(arms=2, agents=3, horizon=20)
+    trial.tell_many([2, 2, 0], [1, 1, 0], [0.5, 1.0, 0.0])
+    assert trial.rule.seen == [(2, 1, 2**29, 1), (2, 1, 2**30, 2), (0, 0, 0, 1)]  # type: ignore[attr-defined]
+    while trial.kappa is None:
+        trial.end_step(at_once=False)
+        trial.tell(1, 1, 0.5)
+        assert trial.work()
+    assert trial.kappa == 12  # one agent misses two pulls: 20 − t ≤ 4·2
+    assert [trial.wanted(m) for m in range(3)] == [None, 0, 0]
+    with pytest.raises(InvalidInput) as problem:
+        trial.state()
+    assert assert_sentence(problem).startswith("OwnState must have the method parts")
