@@ -1,4 +1,4 @@
-"""PostgreSQL killed under load, connections cut around COMMIT: what is in doubt is resolved by reading the log."""
+"""PostgreSQL killed under load, connections cut around a commit: what is in doubt is resolved by reading the log."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A wire to PostgreSQL that can be cut when a commit passes: before it arrives, or before its answer comes back."""
+"""A wire to PostgreSQL that can be cut when a write passes: before it arrives, or before its answer comes back."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Proxy:
         self.server = str(sockets / ".s.PGSQL.5432")
         self.url = f"postgresql://postgres@/postgres?host={folder}"
         self.cut: str | None = None
-        """When the next commit is cut: "before" or "after"; None for not at all."""
+        """When the next write to the log is cut: "before" or "after"; None for not at all."""
         self.cuts = 0
         self._sides: list[socket.socket] = []
         self._listening = socket.socket(socket.AF_UNIX)
@@ -39,7 +39,7 @@ class Proxy:
     def _up(self, client: socket.socket, server: socket.socket) -> None:
         with suppress(OSError):
             while data := client.recv(1 << 16):
-                if self.cut is not None and b"COMMIT" in data:
+                if self.cut is not None and b"INTO segments" in data:
                     when, self.cut = self.cut, None
                     self.cuts += 1
                     _end(client)

@@ -36,6 +36,7 @@ class Findings:
     replies: dict[str, tuple[int | None, str, int | None]] = field(default_factory=dict)
     """Every acknowledged event: its place in the log, its agent, and the offer that was paid."""
     moments: list[float] = field(default_factory=list)
+    """When they were acknowledged, around one kill."""
 
     def __str__(self) -> str:
         return (
@@ -69,6 +70,8 @@ def kill_the_owner(url: str, seconds: float, kills: int = 1) -> Findings:
             owner.kill()
             for thread in threads:
                 thread.join()
+            found.gap = max(found.gap, *(b - a for a, b in itertools.pairwise(found.moments)))
+            found.moments.clear()  # nobody acts while the next process starts
             if kill + 1 < kills:
                 owner, other = other, Process(url, *RATE)
         owner = other  # nobody else is left
@@ -114,5 +117,4 @@ def _compare(found: Findings, address: str, admin: str) -> None:
     found.lost = sum(place is None or there.get(place) != agent for place, agent in places)
     found.lost += len(places) - len({place for place, _ in places})
     found.unpaid = len({offer for *_, offer in found.replies.values() if offer is not None} - set(offers))
-    found.gap = max((b - a for a, b in itertools.pairwise(found.moments)), default=0.0)
     assert status.paid == status.spent.minor == len(offers)

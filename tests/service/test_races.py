@@ -17,6 +17,6 @@ def test_a_hundred_asks_for_the_last_bonus_reserve_one(both: Service) -> None:
 
 
 def test_who_acts_at_the_deadline_is_paid_or_too_late(both: Service) -> None:
-    paid, entries, expired = asyncio.run(at_the_deadline(both.port, both.admin, "race", 60))
-    assert paid == entries
-    assert paid + expired == 60
+    found = asyncio.run(at_the_deadline(both.port, both.admin, "race", 60))
+    assert found.wrong == 0, str(found)
+    assert found.paid + found.expired == 60

@@ -17,16 +17,20 @@ PAGE = 1 << 22
 MIGRATIONS = sorted(files(__package__).joinpath("migrations").iterdir(), key=lambda file: file.name)
 
 
-def _insert(table: str) -> str:
+def _replacing(table: str) -> str:
     columns = ("campaign", *TABLES[table])
-    sql = f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))})"
-    if table not in CHANGING:
-        return sql
     key, rest = columns[: 1 + KEYS[table]], columns[1 + KEYS[table] :]
     changes = ", ".join(f"{column} = excluded.{column}" for column in rest)
-    return f"{sql} ON CONFLICT ({', '.join(key)}) DO UPDATE SET {changes}"
+    return f" ON CONFLICT ({', '.join(key)}) DO UPDATE SET {changes}" if table in CHANGING else ""
 
 
+def _insert(table: str) -> str:
+    columns = ("campaign", *TABLES[table])
+    return f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))}){REPLACING[table]}"
+
+
+REPLACING = {table: _replacing(table) for table in TABLES}
+"""What an INSERT into a `CHANGING` table ends with."""
 INSERT = {table: _insert(table) for table in TABLES}
 
 
@@ -215,8 +219,11 @@ class SqlStore(Store):
             (lease.campaign, lease.epoch),
         )
         if not held:
-            lease.until = 0.0
-            raise Fenced(f"campaign {lease.name!r} was taken over by another process; this one answers nothing.")
+            raise self._lost(lease)
+
+    def _lost(self, lease: Lease) -> Fenced:
+        lease.until = 0.0
+        return Fenced(f"campaign {lease.name!r} was taken over by another process; this one answers nothing.")
 
     def _insert(self, do: Statements, campaign: int, rows: ManyRows) -> None:
         for table, batch in rows.items():
