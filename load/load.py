@@ -42,8 +42,8 @@ def small(url: str, seconds: float) -> Iterator[Row]:
         good = found.rate >= 2000 and found.p(0.99) <= 100 and set(found.statuses) == {200}
         yield "closed loop, 64 connections", "≥ 2,000 events/s, p99 ≤ 100 ms, no error", found, good
         capacity = found.rate
-        found = asyncio.run(batches(process.port, gateway, 2000, 4, 100, seconds))
-        yield "batches of 100, 4 connections", "≥ 50,000 events/s", found, found.rate >= 50_000
+        found = asyncio.run(batches(process.port, gateway, 2000, 8, 100, seconds))
+        yield "batches of 100, 8 connections", "≥ 50,000 events/s", found, found.rate >= 50_000
         found, healed = asyncio.run(overload(process.port, tokens, capacity, seconds / 4))
         good = set(found.statuses) <= {200, 429, 503} and 503 in found.statuses and healed <= 5
         yield "3× overload", "429/503, recovers in 5 s", f"{found}; well again after {healed:.1f} s", good

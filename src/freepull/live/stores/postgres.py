@@ -32,6 +32,7 @@ class PostgresStore(SqlStore):
         "blob": "BYTEA",
         "serial": "BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY",
         "clustered": "",
+        "uncompressed": "ALTER TABLE snapshots ALTER COLUMN data SET STORAGE EXTERNAL",
         "now": "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint",
     }
 

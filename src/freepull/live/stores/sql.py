@@ -54,7 +54,7 @@ class SqlStore(Store):
     """A store in SQL; the dialects fill in the words, and how to run a transaction."""
 
     words: ClassVar[dict[str, str]]
-    """{blob}, {serial}, {clustered}, and {now}: the database's time in microseconds."""
+    """{blob}, {serial}, {clustered}, {uncompressed}, and {now}: the database's time in microseconds."""
     lease_seconds: float
 
     @abstractmethod

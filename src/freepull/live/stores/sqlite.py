@@ -37,6 +37,7 @@ class SqliteStore(SqlStore):
         "blob": "BLOB",
         "serial": "INTEGER PRIMARY KEY",
         "clustered": "WITHOUT ROWID",
+        "uncompressed": "",
         "now": "0",
     }
     lease_seconds = float("inf")
