@@ -86,6 +86,7 @@ def test_a_gateway_tells_for_many_and_each_has_its_result(both: Service) -> None
     ]
     assert results[3]["error"]["expected"] == 1
     assert both.send("GET", path).json()["observations"] == 2
+    assert "freepull_observations_total 2\n" in both.http.get("/metrics").text
     noted = both.send("GET", f"{path}/audit").json()[-1]
     assert noted["action"] == "noted"
     assert noted["who"].startswith("token ")
