@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import io
 import itertools
+import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import httpx
 import polars as pl
 import pytest
 from running import NEW, Service
+
+from freepull.service.access import Access
 
 
 def test_a_campaign_from_creation_to_stop(both: Service) -> None:
@@ -196,6 +200,24 @@ def test_an_idempotency_key_answers_once(both: Service) -> None:
     assert both.send("POST", "/campaigns/onboarding/pause", headers=failing).status_code == 409
     both.send("POST", "/campaigns/onboarding/start")
     assert both.send("POST", "/campaigns/onboarding/pause", headers=failing).status_code == 200
+
+
+def test_a_key_whose_request_is_going_on_is_told_to_wait(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    begun, go_on = threading.Event(), threading.Event()
+
+    def slow(access: Access, campaign: str, agent: int) -> None:
+        begun.set()
+        go_on.wait(20)
+
+    monkeypatch.setattr(Access, "revoke_agent", slow)
+    path, key = service.create(), {"idempotency-key": "k"}
+    with ThreadPoolExecutor() as threads:
+        first = threads.submit(service.send, "POST", f"{path}/agents/ann/revoke", headers=key)
+        assert begun.wait(20)
+        second = service.send("POST", f"{path}/agents/ann/revoke", headers=key)
+        go_on.set()
+        assert (second.status_code, second.headers["retry-after"]) == (409, "1")
+        assert first.result().status_code == 204
 
 
 def test_answers_to_keys_are_kept_for_a_day_without_names(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -35,7 +35,8 @@ class Answered:
         id = hashlib.sha256(f"{who}\0{key}".encode()).digest()
         content = hashlib.sha256(request).digest()
         if id in self._going_on:
-            raise Refused(409, "a request with this Idempotency-Key is going on.", "Wait for its answer.")
+            wait = {"retry-after": "1"}
+            raise Refused(409, "a request with this Idempotency-Key is going on.", "Wait for its answer.", wait)
         self._going_on.add(id)
         try:
             known = await asyncio.to_thread(self._find, id)
