@@ -116,6 +116,15 @@ def test_names_that_look_like_formulas_survive_a_spreadsheet(sqlite: str, clock:
     campaign.close()
 
 
+def test_a_csv_is_read_with_names_as_they_are(sqlite: str, clock: Clock, tmp_path: Path) -> None:
+    campaign = create(sqlite, clock, agents=["7", "007", "1e3"], arms=["1", "01", "1.0"])
+    (tmp_path / "o.csv").write_text("agent,arm,reward\n007,01,0.5\n1e3,1.0,0.5\n")
+    assert campaign.import_observations(tmp_path / "o.csv") == 2
+    pulls = observations(campaign.core.store, campaign.core.register).select("agent", "arm").rows()
+    assert pulls == [("007", "01"), ("1e3", "1.0")]
+    campaign.close()
+
+
 def test_a_rehearsal_stays_away_from_real_pulls_and_has_new_luck_each_time(sqlite: str, clock: Clock) -> None:
     game = fp.Game([[0.6, 0.5, 0.4]] * 3)
     campaign = create(sqlite, clock)

@@ -43,6 +43,16 @@ def test_agents_without_names_are_known_by_number(url: str, clock: Clock) -> Non
     campaign.close()
 
 
+@pytest.mark.parametrize("given", ["#3", "#-1", "#", "#1.0", "#" + "0" * 19 + "9", f"#{2**32 + 1}", "#" + "0" * 5000])
+def test_a_number_that_nobody_has_is_nobody(sqlite: str, clock: Clock, given: str) -> None:
+    campaign = create(sqlite, clock)
+    before = contents(campaign)
+    for event in (None, 1, "e"):
+        with pytest.raises(errors.UnknownAgent, match="from #0 to #2"):
+            campaign.tell(given, "A", 0.5, event)
+    assert contents(campaign) == before
+
+
 def test_names_can_be_erased_without_touching_the_log(url: str, clock: Clock, tmp_path: Path) -> None:
     campaign = create(url, clock, agents=["Ann Example", "Bob Example", "Cy Example"])
     offer = campaign.ask("Ann Example")

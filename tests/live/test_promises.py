@@ -292,3 +292,14 @@ def test_campaigns_are_known_by_name_and_open_once(url: str, clock: Clock) -> No
     with pytest.raises(errors.WriterEnded, match="is closed"):
         second.ask("ann")
     second.close()
+
+
+def test_what_is_told_for_others_is_audited_once(url: str, clock: Clock) -> None:
+    campaign = create(url, clock)
+    batch = [("ann", "A", 0.5, "e1"), ("bob", "B", 0.5, 1), ("nobody", "A", 0.5, "e2"), ("ann", "A", 0.5, "e1")]
+    told = campaign.tell_many(batch, errors="return", by="gateway")
+    before = contents(campaign)
+    assert [entry.detail for entry in campaign.audit() if entry.action == "noted"] == [{"told": 2}]
+    again = campaign.tell_many(batch, errors="return", by="gateway")
+    assert [it for it in again if isinstance(it, Told)] == [it for it in told if isinstance(it, Told)]
+    assert contents(campaign) == before

@@ -234,3 +234,34 @@ def test_it_reconnects_after_a_restart(page: Page, service: Service) -> None:
     page.wait_for_function(
         f"() => document.querySelector('#observations').textContent.startsWith('{expected}')", timeout=20_000
     )
+
+
+def test_nothing_of_one_campaign_stays_when_another_is_chosen(page: Page, service: Service) -> None:
+    first = service.create()
+    second = service.create(start=False, name="second")
+    pull = {"observations": [{"agent": "ann", "arm": "B", "reward": 0.5}]}  # nobody has pulled A or C
+    service.send("POST", f"{first}/observations:batch", pull)
+    log_in(page, service, service.admin)
+    assert page.text_content("#chart-means-text") == "A: –; B: 0.5; C: –."
+    assert "Assumes" in (page.text_content("#rests") or "")
+    page.locator("#stop").click()
+    page.locator("#stop-sure").click()
+    page.wait_for_function("() => document.querySelector('#status').textContent === 'stopped'")
+    page.select_option("#campaign", "second")
+    page.wait_for_function("() => document.querySelector('#title').textContent === 'second'")
+    page.wait_for_selector("body[data-drawn]")
+    assert page.text_content("#rests") == "There is no verdict before the start."
+    assert page.text_content("#verdict-why") == ""
+    assert page.text_content("#chart-means-text") == "The campaign has not started."
+    page.locator("#stop").click()
+    page.keyboard.press("Escape")
+    page.wait_for_selector("#stop-dialog:not([open])", state="attached")
+    page.wait_for_timeout(300)
+    assert service.send("GET", second).json()["status"] == "enrolling"
+
+
+def test_the_end_of_a_long_step_is_told_in_words(page: Page, service: Service) -> None:
+    page.goto(service.at)
+    entry = "{action: 'step_closed', detail: {step: 4, eliminated: [1]}}"
+    script = f"import('/tables.js').then(it => it.auditLines([{entry}], [{{name: 'A'}}, {{name: 'B'}}])[0].words)"
+    assert page.evaluate(script) == "step 4; out: B"

@@ -134,6 +134,13 @@ def test_wrong_tokens_are_all_401(service: Service) -> None:
     assert service.send("GET", f"{path}/me", token=right[0]).status_code == 200
 
 
+@pytest.mark.parametrize("path", ["//v1/campaigns", "/v1//campaigns", "/v1/campaigns/", "///v1/tokens//"])
+def test_slashes_are_no_way_around_a_token(service: Service, path: str) -> None:
+    found = service.http.get(service.at + path)
+    assert (found.status_code, is_problem(found)) == (401, True)
+    assert service.http.get(service.at + path, headers={"authorization": f"Bearer {service.admin}"}).status_code == 200
+
+
 def test_no_body_is_read_without_a_token(service: Service) -> None:
     with socket.create_connection(("127.0.0.1", service.port)) as line:
         line.sendall(b"POST /v1/campaigns HTTP/1.1\r\nhost: x\r\ncontent-length: 30000000\r\n\r\n")

@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import io
+import itertools
+import threading
+from concurrent.futures import ThreadPoolExecutor
 
+import httpx
 import polars as pl
 import pytest
 from running import NEW, Service
+
+from freepull.service.access import Access
 
 
 def test_a_campaign_from_creation_to_stop(both: Service) -> None:
@@ -84,6 +90,7 @@ def test_a_gateway_tells_for_many_and_each_has_its_result(both: Service) -> None
     ]
     assert results[3]["error"]["expected"] == 1
     assert both.send("GET", path).json()["observations"] == 2
+    assert "freepull_observations_total 2\n" in both.http.get("/metrics").text
     noted = both.send("GET", f"{path}/audit").json()[-1]
     assert noted["action"] == "noted"
     assert noted["who"].startswith("token ")
@@ -156,6 +163,18 @@ def test_the_stream_tells_what_happens_and_goes_on_where_it_broke_off(service: S
     assert events("2", 3) == ["audit", "3", "audit", "4", "status", "4"]
 
 
+def test_a_stream_ends_with_its_token(service: Service) -> None:
+    path = service.create()
+    made = service.send("POST", "/tokens", {"scope": "read"}).json()
+    headers = {"authorization": f"Bearer {made['token']}"}
+    with httpx.stream("GET", f"{service.at}/v1{path}/stream", headers=headers, timeout=20) as stream:
+        lines = stream.iter_lines()
+        assert "event: status" in itertools.islice(lines, 5)
+        service.send("DELETE", f"/tokens/{made['id']}")
+        service.send("POST", f"{path}/pause")
+        assert not [line for line in lines if line.startswith("event")]
+
+
 def test_health_readiness_and_metrics_need_no_token(service: Service) -> None:
     path = service.create()
     assert service.http.get("/healthz").text == "ok\n"
@@ -181,6 +200,49 @@ def test_an_idempotency_key_answers_once(both: Service) -> None:
     assert both.send("POST", "/campaigns/onboarding/pause", headers=failing).status_code == 409
     both.send("POST", "/campaigns/onboarding/start")
     assert both.send("POST", "/campaigns/onboarding/pause", headers=failing).status_code == 200
+
+
+def test_a_key_whose_request_is_going_on_is_told_to_wait(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    begun, go_on = threading.Event(), threading.Event()
+
+    def slow(access: Access, campaign: str, agent: int) -> None:
+        begun.set()
+        go_on.wait(20)
+
+    monkeypatch.setattr(Access, "revoke_agent", slow)
+    path, key = service.create(), {"idempotency-key": "k"}
+    with ThreadPoolExecutor() as threads:
+        first = threads.submit(service.send, "POST", f"{path}/agents/ann/revoke", headers=key)
+        assert begun.wait(20)
+        second = service.send("POST", f"{path}/agents/ann/revoke", headers=key)
+        go_on.set()
+        assert (second.status_code, second.headers["retry-after"]) == (409, "1")
+        assert first.result().status_code == 204
+
+
+def test_answers_to_keys_are_kept_for_a_day_without_names(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = service.create(mode="rounds")
+    pull = {"observations": [{"agent": "ann", "arm": "A", "reward": 0.5}]}
+    service.send("POST", f"{path}/observations:batch", pull)
+    key = {"idempotency-key": "k"}
+    first = service.send("POST", f"{path}/pause", headers=key).json()
+    assert first["awaited"] == ["bob", "cy"]
+    assert service.send("POST", f"{path}/pause", headers=key).json() == first | {"awaited": []}
+    stored = service.server.gate.house.access.store.query("SELECT body FROM answered")
+    assert len(stored) == 1
+    assert b"bob" not in stored[0][0]
+    monkeypatch.setattr("freepull.service.answered.KEPT", -1)
+    assert service.send("POST", f"{path}/pause", headers=key).status_code == 409
+
+
+@pytest.mark.parametrize("path", ["/tokens", "/tokens/", "//tokens", "{c}/tokens", "{c}/tokens//"])
+def test_no_token_is_kept_for_a_key_however_its_path_is_written(service: Service, path: str) -> None:
+    body = {"agents": ["ann"]} if "{c}" in path else {"scope": "read"}
+    where, key = path.replace("{c}", service.create()), {"idempotency-key": "k"}
+    made = [service.send("POST", where, body, headers=key) for _ in range(2)]
+    assert [it.status_code for it in made] == [201, 201]
+    assert "idempotent-replayed" not in made[1].headers
+    assert service.server.gate.house.access.store.query("SELECT * FROM answered") == []
 
 
 @pytest.mark.parametrize("path", ["/", "/dashboard.js", "/plotly.js", "/v1/openapi.json"])

@@ -11,6 +11,8 @@ from running import Service
 import freepull as fp
 from freepull import errors
 from freepull.live import Money, Observation
+from freepull.service import calls
+from freepull.service.sending import Attempt
 
 PRINCIPAL = fp.Principal(fp.rules.Certified(0.05), observe=fp.observe.Steps(0), offers="each")
 
@@ -39,8 +41,8 @@ def test_an_admin_runs_a_campaign(service: Service, tmp_path: Path) -> None:
         assert client.audit("c")[0].action == "created"
         client.export("c", tmp_path / "all.csv")
         assert (tmp_path / "all.csv").read_text().count("\n") == 3
-        (tmp_path / "more.csv").write_text("agent,arm,reward\nann,A,1\n")
-        assert client.import_file("c", tmp_path / "more.csv") == 1
+        (tmp_path / "one more.csv").write_text("agent,arm,reward\nann,A,1\n")
+        assert client.import_file("c", tmp_path / "one more.csv") == 1
         made = client.new_token("read", label="wall")
         assert [row.label for row in client.tokens()][-1] == "wall"
         client.revoke_token(made["id"])
@@ -127,3 +129,28 @@ def test_an_address_where_nobody_is_gets_a_sentence() -> None:
         fp.Client("127.0.0.1", "x")
     with pytest.raises(errors.InvalidInput, match="token must be the text"):
         fp.AgentClient("http://127.0.0.1:9", "c", "é")
+
+
+@pytest.mark.parametrize(
+    ("home", "owner", "followed"),
+    [
+        ("http://a", "http://b", True),
+        ("http://a", "https://b", True),
+        ("https://a", "https://b", True),
+        ("https://a", "http://b", False),
+        ("http://a", "file:///b", False),
+    ],
+)
+def test_a_token_that_came_with_tls_is_never_sent_without(home: str, owner: str, followed: bool) -> None:
+    attempt = Attempt(calls.look("c"), home, "secret", retries=3)
+    assert attempt.answered(421, f'{{"owner": "{owner}"}}'.encode(), None) is not None
+    assert attempt.url == (owner if followed else home)
+
+
+def test_a_request_that_is_still_going_on_is_waited_for() -> None:
+    attempt = Attempt(calls.change("c", "start"), "http://a", "secret", retries=1)
+    assert attempt.answered(409, b"{}", "1") is not None
+    with pytest.raises(errors.ServiceError):
+        attempt.answered(409, b"{}", "1")
+    with pytest.raises(errors.ServiceError):
+        Attempt(calls.change("c", "start"), "http://a", "secret", retries=1).answered(409, b"{}", None)

@@ -58,6 +58,8 @@ def test_a_running_service_makes_tokens_over_http_and_ends_gracefully(tmp_path: 
         where = ["--server", process.address]
         token = run("token", "new", *where, "--campaign", "c", "--agent", "ann", FREEPULL_TOKEN=admin).stdout.strip()
         assert process.ask(token, "GET", "/campaigns/c/me")["agent"] == "ann"
+        token = run("token", "new", *where, "--campaign", "c", "--agent", "#0", FREEPULL_TOKEN=admin).stdout.strip()
+        assert process.ask(token, "GET", "/campaigns/c/me")["agent"] == "ann"
         other = serve("--store", store, "--port", "0")
         assert (other.returncode, other.stderr.count("error:")) == (2, 1)
         taken = serve("--store", f"sqlite:///{tmp_path}/b.db", "--port", str(process.port))
@@ -82,8 +84,8 @@ def test_campaign_commands_go_through_a_running_service(service: Service, tmp_pa
         *("--observe", "steps:0"),
     )
     assert (made["status"], made["agents"]) == ("enrolling", 2)
-    (tmp_path / "users.txt").write_text("cy\n")
-    assert command("enrol", str(tmp_path / "users.txt")) == [{"agents": [2]}]
+    (tmp_path / "users.txt").write_text("cy\nd/e\n")
+    assert command("enrol", str(tmp_path / "users.txt")) == [{"agents": [2, 3]}]
     assert command("start")[0]["status"] == "running"
     assert command("budget", "9 EUR")[0]["budget"] == "9.00 EUR"
     (offer,) = command("ask", "ann")
@@ -98,7 +100,7 @@ def test_campaign_commands_go_through_a_running_service(service: Service, tmp_pa
     assert command("ledger")[0]["agent"] == "ann"
     assert command("leave", "cy")[0]["absent"] == 1
     command("erase", "--all")
-    assert [row["name"] for row in service.send("GET", "/campaigns/c/agents").json()] == ["#0", "#1", "#2"]
+    assert [row["name"] for row in service.send("GET", "/campaigns/c/agents").json()] == ["#0", "#1", "#2", "#3"]
     assert command("stop", "--why", "over")[0]["why"] == "over"
     assert [row["action"] for row in command("audit")][-1] == "stopped"
     assert command("list") == [["c"]]

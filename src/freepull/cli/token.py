@@ -82,7 +82,8 @@ def new(
 def _agent_token(store: str | None, server: str | None, campaign: str, agent: str, lasts: str) -> str:
     if store is None:
         with _client(server or "") as client:
-            return client.agent_tokens(campaign, [agent], lasts)[agent]
+            (made,) = client.agent_tokens(campaign, [agent], lasts).values()
+            return made
     from freepull.live.batches import Register
     from freepull.live.recovery import settings_of
 

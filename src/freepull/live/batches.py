@@ -16,6 +16,8 @@ from freepull.live.replies import Observation
 from freepull.principal.record import UNITS
 
 LONGEST_ID = 200
+LONGEST_NUMBER = 11
+"""Characters of an agent's number, with its "#"; there are fewer than 2³² agents."""
 
 
 @dataclass
@@ -89,8 +91,9 @@ class Register:
             number = self.numbers.get(given)
             if number is not None:
                 return number
-            if given[:1] == "#" and given[1:].isascii() and given[1:].isdigit() and int(given[1:20]) < self.enrolled:
-                return int(given[1:])
+            digits = given[1:] if given[:1] == "#" and len(given) <= LONGEST_NUMBER else ""
+            if digits.isascii() and digits.isdigit() and int(digits) < self.enrolled:
+                return int(digits)
         elif checks.is_index(given, self.enrolled):
             return int(given)
         raise UnknownAgent(

@@ -165,9 +165,12 @@ class Core:
         author = who(by)
 
         def run(at: int, known: Known) -> list[Told | FreepullError]:
+            state = self._desk.state
+            before = state.observations + state.observed
             replies = tell(self._desk, batch, at, known, strict)
-            if author and len(batch):
-                self._desk.note(at, author, {"told": len(batch)})
+            new = state.observations + state.observed - before
+            if author and new:
+                self._desk.note(at, author, {"told": new})
             return replies
 
         return self.writer.submit(Job(run, batch, alone=strict and len(batch) == 1 and not author))

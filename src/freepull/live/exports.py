@@ -23,6 +23,8 @@ from freepull.principal.record import UNITS
 WHAT = ("observations", "ledger")
 FORMS = (".parquet", ".csv")
 TIME = pl.Datetime("us", "UTC")
+NAMES = {"agent": pl.String, "arm": pl.String}
+"""Read from a CSV as they are: 007 is not 7."""
 FORMULAS = ("=", "+", "-", "@", "\t", "\r")
 """How a cell begins that a spreadsheet takes for a formula."""
 
@@ -103,9 +105,10 @@ def read(path: str | Path) -> tuple[list[Observation], list[str]]:
     if source.suffix not in FORMS or not source.is_file():
         raise InvalidInput(f"path must be a .parquet or .csv file that exists, got {str(path)!r}.")
     try:
-        frame = (
-            pl.read_parquet(source) if source.suffix == ".parquet" else pl.read_csv(source, infer_schema_length=None)
-        )
+        if source.suffix == ".parquet":
+            frame = pl.read_parquet(source)
+        else:
+            frame = pl.read_csv(source, infer_schema_length=None, schema_overrides=NAMES)
     except Exception as error:
         why = " ".join(str(error).split(".")[0].split())[:200]
         raise InvalidInput(f"{source.name} cannot be read as {source.suffix}: {why}.") from None

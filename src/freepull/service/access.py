@@ -96,18 +96,18 @@ class Access:
         return bytes(key)
 
     def refresh(self) -> None:
-        """Read what is stored; after the store has failed, connect anew."""
-        try:
-            rows = self._store.query("SELECT id, hash, scope, campaign, label, made, expires, revoked FROM tokens")
-            versions = self._store.query("SELECT campaign, agent, version FROM agent_versions")
-        except StoreError:
-            self._store = self._connect()
-            raise
-        tokens = {}
-        for id, digest, scope, campaign, label, made, expires, revoked in rows:
-            times = (None if at is None else shown(at) for at in (expires, revoked))
-            tokens[id] = bytes(digest), TokenRow(id, scope, campaign, label, shown(made), *times)
+        """Read what is stored; after the store has failed, connect anew. One at a time, or an older look would win."""
         with self._lock:
+            try:
+                rows = self._store.query("SELECT id, hash, scope, campaign, label, made, expires, revoked FROM tokens")
+                versions = self._store.query("SELECT campaign, agent, version FROM agent_versions")
+            except StoreError:
+                self._store = self._connect()
+                raise
+            tokens = {}
+            for id, digest, scope, campaign, label, made, expires, revoked in rows:
+                times = (None if at is None else shown(at) for at in (expires, revoked))
+                tokens[id] = bytes(digest), TokenRow(id, scope, campaign, label, shown(made), *times)
             self._tokens = tokens
             self._versions = {(campaign, int(agent)): int(version) for campaign, agent, version in versions}
 
@@ -163,6 +163,14 @@ class Access:
         if found is None:
             raise Refused(401, "the token is wrong, expired or revoked.", NO_TOKEN)
         return found
+
+    def holds(self, header: str | None) -> bool:
+        """Say whether an Authorization header is good, for those who were let in a while ago."""
+        try:
+            self.visitor(header)
+        except Refused:
+            return False
+        return True
 
     def _stored(self, token: str) -> Visitor | None:
         prefix, id, secret = (*token.split("_", 2), "", "")[:3]

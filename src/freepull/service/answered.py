@@ -1,10 +1,15 @@
-"""Idempotency-Key: an admin's POST that was answered is answered the same again, for a day."""
+"""Idempotency-Key: an admin's POST that was answered is answered the same again, for a day.
+
+Names of agents can be erased, so they are not stored here: whom a campaign waits for is left out of an answer's copy.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import hashlib
 from collections.abc import Awaitable, Callable
+
+import msgspec
 
 from freepull.live.times import system_clock
 from freepull.service.access import Access
@@ -30,7 +35,8 @@ class Answered:
         id = hashlib.sha256(f"{who}\0{key}".encode()).digest()
         content = hashlib.sha256(request).digest()
         if id in self._going_on:
-            raise Refused(409, "a request with this Idempotency-Key is going on.", "Wait for its answer.")
+            wait = {"retry-after": "1"}
+            raise Refused(409, "a request with this Idempotency-Key is going on.", "Wait for its answer.", wait)
         self._going_on.add(id)
         try:
             known = await asyncio.to_thread(self._find, id)
@@ -48,13 +54,19 @@ class Answered:
             self._going_on.discard(id)
 
     def _find(self, id: bytes) -> tuple[bytes, int, bytes] | None:
-        rows = self._access.store.query("SELECT request, status, body FROM answered WHERE id = ?", (id,))
+        sql, since = "SELECT request, status, body FROM answered WHERE id = ? AND at >= ?", system_clock() - KEPT
+        rows = self._access.store.query(sql, (id, since))
         return (bytes(rows[0][0]), int(rows[0][1]), bytes(rows[0][2])) if rows else None
 
     def _keep(self, id: bytes, request: bytes, status: int, body: bytes) -> None:
         now = system_clock()
         with self._access.store.transaction() as do:
             do.run("DELETE FROM answered WHERE at < ?", (now - KEPT,))
-            do.run(
-                "INSERT INTO answered VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING", (id, request, status, body, now)
-            )
+            row = (id, request, status, _nameless(body), now)
+            do.run("INSERT INTO answered VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING", row)
+
+
+def _nameless(body: bytes) -> bytes:
+    told = msgspec.json.decode(body or b"null")
+    named = isinstance(told, dict) and told.get("awaited")
+    return msgspec.json.encode(told | {"awaited": []}) if named else body

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -119,7 +120,8 @@ def agent_tokens(campaign: str, agents: Sequence[str | int], lasts: str) -> Call
 
 def import_file(campaign: str, path: Path) -> Call[dict[str, int]]:
     """Tell the observations of a file."""
-    kind, query = KINDS.get(path.suffix, "application/octet-stream"), (("name", path.stem),)
+    kind, name = KINDS.get(path.suffix, "application/octet-stream"), re.sub("[^A-Za-z0-9_-]", "-", path.stem)[:100]
+    query = (("name", name),)
     return Call("POST", place(campaign, "imports"), dict[str, int], path.read_bytes(), kind, query, keyed=True)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import re
 import time
 import uuid
 from collections.abc import Callable
@@ -20,6 +21,7 @@ from freepull.service.quick import Quick
 from freepull.service.wire import Caught, Sending, again
 
 WAITING = ("POST", "PATCH", "DELETE", "PUT")
+SLASHES = re.compile("/{2,}")
 
 
 class Gate:
@@ -39,6 +41,7 @@ class Gate:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
+        scope["path"] = SLASHES.sub("/", scope["path"]).rstrip("/") or "/"  # as the framework reads it
         sending = Sending(send, f"{self._prefix}{next(self._numbers):x}")
         begun = time.perf_counter()
         self.waiting += 1

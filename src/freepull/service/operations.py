@@ -14,9 +14,10 @@ from litestar.openapi.spec import (
     Schema,
 )
 
+from freepull.service import calls
 from freepull.service.answered import LONGEST_KEY
 
-KINDS = {"text/csv": ".csv", "application/vnd.apache.parquet": ".parquet"}
+KINDS = {kind: suffix for suffix, kind in calls.KINDS.items()}
 KEY = Parameter(
     name="Idempotency-Key",
     param_in="header",

@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from freepull.errors import FreepullError
 from freepull.service.access import Visitor
 from freepull.service.bodies import Batch, Pull, decode, json_only
 from freepull.service.guards import check
@@ -66,5 +67,5 @@ async def tell_many(house: House, metrics: Metrics, visitor: Visitor, campaign: 
     found = await house.find(campaign)
     rows = [(it.agent, it.arm, it.reward, it.event) for it in batch.observations]
     told = await found.campaign.tell_many(rows, errors="return", by=f"token {visitor.id}")
-    metrics.observations(len(told))
+    metrics.observations(sum(not isinstance(it, FreepullError) for it in told))
     return BatchReply([told_reply(it) for it in told])

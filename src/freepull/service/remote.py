@@ -92,7 +92,8 @@ class Remote:
         """Erase names."""
         _nobody(by)
         if agents is None:
-            agents = [row["name"] for row in _all(lambda after: self._client.agents(self.name, after), _number, -1)]
+            rows = _all(lambda after: self._client.agents(self.name, after), _number, -1)
+            agents = [f"#{_number(row)}" for row in rows]
         for agent in agents:
             self._client.erase_name(self.name, agent)
 

@@ -70,15 +70,20 @@ class Attempt:
             told = msgspec.json.decode(content, type=dict[str, Any])
         except msgspec.MsgspecError:
             told = {}
-        if status not in AGAIN or self._left <= 0:
+        waits = status in AGAIN or (status == 409 and after is not None)  # what was sent before is still going on
+        if not waits or self._left <= 0:
             raise error_of(told | {"status": status})
         owner = told.get("owner") if status == 421 else None
-        moved = isinstance(owner, str) and owner.startswith(("http://", "https://")) and owner != self.url
+        moved = isinstance(owner, str) and owner != self.url and self._may_follow(owner)
         self.url = str(owner) if moved else self._home
         if moved and self._tries < 2:
             self._spend()
             return 0.0
         return self._wait(after)
+
+    def _may_follow(self, owner: str) -> bool:
+        """Say whether a token may be sent there: never without TLS if it was given with TLS."""
+        return owner.startswith("https://") or (owner.startswith("http://") and self._home.startswith("http://"))
 
     def _spend(self) -> None:
         self._left, self._tries = self._left - 1, self._tries + 1

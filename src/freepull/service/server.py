@@ -131,14 +131,24 @@ def listen(host: str, port: int) -> socket.socket:
     return found
 
 
+def address_of(host: str, port: int, tls: bool) -> str:
+    """Return how a process that listens here is reached.
+
+    >>> address_of("::1", 8000, tls=True)
+    'https://[::1]:8000'
+    """
+    return f"http{'s' if tls else ''}://{f'[{host}]' if ':' in host else host}:{port}"
+
+
 def run(url: str, host: str, port: int, address: str | None, limits: Limits, **more: Any) -> int:
     """Serve until a signal comes; return the exit code."""
     listening = listen(host, port)
     port = listening.getsockname()[1]
-    core.known_as(address or f"http://{host}:{port}")
+    here = address_of(host, port, tls=more.get("ssl_certfile") is not None)
+    core.known_as(address or here)
     server = Server(url, host, port, limits, **more)
     sys.setswitchinterval(SWITCH)
-    write_log("serving", address=f"http://{host}:{port}")
+    write_log("serving", address=here)
     for number in (signal.SIGINT, signal.SIGTERM):  # uvicorn raises them again once it has ended well
         signal.signal(number, lambda *_: None)
     server.run(sockets=[listening])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
 
 import msgspec
@@ -46,8 +46,11 @@ class Viewers:
             async with self._news:
                 self._news.notify_all()
 
-    async def stream(self, after: int, closing: asyncio.Event) -> AsyncIterator[bytes]:
-        """Yield server-sent events from behind an event of the log on: what was audited, and how things stand."""
+    async def stream(self, after: int, closing: asyncio.Event, allowed: Callable[[], bool]) -> AsyncIterator[bytes]:
+        """Yield server-sent events from behind an event of the log on: what was audited, and how things stand.
+
+        It ends when the service does, or when whoever watches may no longer do so.
+        """
         self.count += 1
         try:
             yield b"retry: 2000\n\n"
@@ -57,6 +60,8 @@ class Viewers:
                 if self._task is None:
                     self._task = asyncio.create_task(self._look())
                 status = await self._wait(seen, closing)
+                if not allowed():
+                    return
                 if status is None:
                     if self._task is None or self._task.done():
                         return
@@ -68,7 +73,7 @@ class Viewers:
                         yield _event("audit", entry.event, entry)
                 audited = max(audited, status.events - 1)
                 seen = status.events
-                yield _event("status", status.events - 1, status)
+                yield _event("status", audited, status)
         finally:
             self.count -= 1
 

@@ -5,6 +5,8 @@ import { element } from "./words.js";
 const STYLE = { displayModeBar: false, responsive: true };
 
 export function build(holder) {
+  for (const plot of holder.querySelectorAll(".plot")) Plotly.purge(plot);
+  holder.replaceChildren();
   for (const [name, { title }] of Object.entries(MAKERS)) {
     const box = element("figure", null, "chart"), caption = element("h3", title), note = element("p", "", "note");
     const plot = element("div", null, "plot"), more = element("details"), words = element("p");

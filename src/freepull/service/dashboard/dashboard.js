@@ -9,8 +9,9 @@ const $ = (id) => document.getElementById(id);
 const SLOW = 3000, STALE = 20000, ROWS = 200;
 const EMPTY = { audit: [], history: [], pulls: { quantiles: [], names: [], pulls: [], agents: 0 }, margins: null };
 let token = sessionStorage.getItem("token"), chosen = null, leave = null, data = null, admin = false;
-let looked = 0, looking = false, heard = 0;
+let looked = 0, looking = false, failed = false, heard = 0;
 
+const hash = (name) => `#${encodeURIComponent(name)}`;
 const path = () => `/campaigns/${encodeURIComponent(chosen)}`;
 
 async function enter(given) {
@@ -30,8 +31,7 @@ async function enter(given) {
     $("none").hidden = false;
     return;
   }
-  const wanted = decodeURIComponent(location.hash.slice(1));
-  follow(rows.some((row) => row.name === wanted) ? wanted : rows[0].name);
+  follow((rows.find((row) => hash(row.name) === location.hash) ?? rows[0]).name);
 }
 
 function follow(name) {
@@ -40,7 +40,12 @@ function follow(name) {
   data = null;
   looked = 0;
   $("campaign").value = name;
-  history.replaceState(null, "", `#${encodeURIComponent(name)}`);
+  history.replaceState(null, "", hash(name));
+  $("view").hidden = true; // nothing of another campaign may stay
+  delete document.body.dataset.drawn;
+  ground(null);
+  charts.build($("charts"));
+  tables.build($("tables"));
   leave = watch(token, path(), {
     state: (state, error) => {
       if (state === "on") say(null);
@@ -84,7 +89,7 @@ async function look(name) {
     if (name !== chosen) return;
     const [past, pulls, margins, verdict, offers, ledger, bans, audit] = found;
     data = { ...data, history: past, pulls, margins, offers, audit };
-    if (verdict) ground(verdict);
+    ground(verdict);
     charts.draw(data);
     tables.fill("offers", offers);
     tables.fill("ledger", ledger.reverse());
@@ -92,7 +97,12 @@ async function look(name) {
     tables.fill("audit", tables.auditLines(audit, data.status.arms));
     looked = Date.now();
     document.body.dataset.drawn = String(events);
+    if (failed) say(null);
+    failed = false;
   } catch (error) {
+    if (name !== chosen) return;
+    failed = true;
+    looked = Date.now();
     say(error.message);
   } finally {
     looking = false;
@@ -124,7 +134,7 @@ $("logout").addEventListener("click", () => { sessionStorage.clear(); leave?.();
 $("campaign").addEventListener("change", () => follow($("campaign").value));
 $("pause").addEventListener("click", () => act("pause"));
 $("resume").addEventListener("click", () => act("resume"));
-$("stop").addEventListener("click", () => $("stop-dialog").showModal());
+$("stop").addEventListener("click", () => { $("stop-dialog").returnValue = ""; $("stop-dialog").showModal(); });
 $("stop-dialog").addEventListener("close", () => { if ($("stop-dialog").returnValue === "stop") act("stop", { why: $("why").value }); });
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => data && charts.draw(data));
 setInterval(() => {
@@ -133,6 +143,4 @@ setInterval(() => {
   if (data && !looking && Date.now() - looked > SLOW && document.body.dataset.drawn !== String(data.status.events)) look(chosen);
 }, 1000);
 
-charts.build($("charts"));
-tables.build($("tables"));
 if (token) enter(token).catch(() => sessionStorage.clear());

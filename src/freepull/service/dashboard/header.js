@@ -42,7 +42,13 @@ function bar(id, share) {
   if (share !== null) $(id).value = Math.min(1, share);
 }
 
-export function ground({ why, decided, certified, rests_on: { rule, delta, target, leavers, assumptions } }) {
+export function ground(verdict) {
+  if (!verdict) {
+    $("verdict-why").textContent = "";
+    $("rests").textContent = "There is no verdict before the start.";
+    return;
+  }
+  const { why, decided, certified, rests_on: { rule, delta, target, leavers, assumptions } } = verdict;
   const proven = delta !== null && rule.includes("(proven)"), at = `Confidence ${figure(100 * (1 - delta))} %`;
   const sure = !proven ? " This rule is not proven here, so its verdict is not certified." : certified ? ` ${at}.` : decided ? "" : ` ${at} once it is certified.`;
   $("verdict-why").textContent = `${why.charAt(0).toUpperCase()}${why.slice(1).replace(/\.$/, "")}.${sure}`;

@@ -23,8 +23,8 @@ const faint = (hex) => `rgba(${[1, 3, 5].map((i) => parseInt(hex.slice(i, i + 2)
 
 function means({ status }) {
   if (!pulled(status)) return wait(status);
-  return { words: `${list(status.arms, (arm) => figure(arm.mean) + (arm.active ? "" : " (out)"))}.`, note: "over all agents; arms that are out are grey",
-    traces: [bars(status.arms, status.arms.map((arm) => arm.mean), { text: status.arms.map((arm) => figure(Number(arm.mean.toFixed(3)))), textposition: "inside", insidetextanchor: "end" })],
+  return { words: `${list(status.arms, (arm) => figure(arm.mean) + (arm.active ? "" : " (out)"))}.`, note: "over those who have pulled it; arms that are out are grey",
+    traces: [bars(status.arms, status.arms.map((arm) => arm.mean), { text: status.arms.map((arm) => nothing(arm.mean) ? "" : figure(Number(arm.mean.toFixed(3)))), textposition: "inside", insidetextanchor: "end" })],
     y: { range: [0, 1] } };
 }
 

@@ -21,6 +21,7 @@ const TABLES = {
 };
 
 export function build(holder) {
+  holder.replaceChildren();
   for (const [name, { title }] of Object.entries(TABLES)) {
     const section = element("section", null, `table ${name}`), head = element("h3", title), scroll = element("div", null, "scroll");
     head.id = `table-${name}-title`;
@@ -79,7 +80,7 @@ export function auditLines(entries, arms) {
       last.told += told;
       last.batches += 1;
       last.words = `${many(last.told, "pull")} in ${many(last.batches, "batch", "batches")}`;
-    } else if (entry.action === "step_ended") lines.push({ ...entry, action: "step ended", words: ended(entry.detail, arms) });
+    } else if (["step_ended", "step_closed"].includes(entry.action)) lines.push({ ...entry, action: "step ended", words: ended(entry.detail, arms) });
     else lines.push({ ...entry, told, batches: 1, ...(told === undefined ? {} : { action: "told", words: many(told, "pull") }) });
   }
   return lines;

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import re
 import tempfile
 from pathlib import Path
 from typing import Annotated, Any
@@ -14,6 +13,7 @@ from litestar.openapi.datastructures import ResponseSpec
 from litestar.params import QueryParameter
 from litestar.response import File
 
+from freepull.live import exports
 from freepull.service.guards import needs
 from freepull.service.operations import KINDS, Upload
 from freepull.service.problems import Refused
@@ -25,7 +25,7 @@ FileName = Annotated[
     str,
     QueryParameter(
         pattern=r"^[A-Za-z0-9_-]{1,100}$",
-        description="The same name and row are the same event, so sending a file again tells only what is new.",
+        description="How messages call the file; the same file is told once, whatever its name.",
     ),
 ]
 
@@ -44,8 +44,6 @@ async def import_file(request: Asked, campaign: InPath, name: FileName = "import
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind not in KINDS:
         raise Refused(415, f"the body must be {' or '.join(KINDS)}.", "Set the header Content-Type.")
-    if re.fullmatch(r"[A-Za-z0-9_-]{1,100}", name) is None:
-        raise Refused(422, "name must be 1 to 100 letters, digits, - or _.", "Give the file another name.")
     found, body = await find(request, campaign), await request.body()
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / (name + KINDS[kind])
@@ -63,7 +61,7 @@ async def import_file(request: Asked, campaign: InPath, name: FileName = "import
 async def export_file(request: Asked, campaign: InPath, file: InPath) -> Response[Any]:
     """Download observations.parquet, observations.csv, ledger.parquet or ledger.csv."""
     what, _, kind = file.partition(".")
-    if what not in ("observations", "ledger") or kind not in ("parquet", "csv"):
+    if what not in exports.WHAT or f".{kind}" not in exports.FORMS:
         raise Refused(404, "exports are observations and ledger, .parquet and .csv.", "Ask for one of these.")
     found = await find(request, campaign)
     folder = await asyncio.to_thread(tempfile.TemporaryDirectory)

@@ -68,7 +68,8 @@ async def stream(request: Asked, campaign: InPath, after: After = -1) -> Stream:
         after = int(last)
     if found.viewers.count >= viewers.MOST:
         raise Refused(503, f"{viewers.MOST} people watch already.", "Close a page, or try again later.")
-    body = found.viewers.stream(after, house_of(request).closing)
+    house, token = house_of(request), request.headers["authorization"]
+    body = found.viewers.stream(after, house.closing, lambda: house.access.holds(token))
     return Stream(body, media_type="text/event-stream", headers={"x-accel-buffering": "no"})
 
 
