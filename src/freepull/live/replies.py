@@ -46,7 +46,8 @@ class Told(NamedTuple):
 class Verdict:
     """The arm, whether it is decided and certified, why, and what that rests on."""
 
-    arm: str
+    arm: str | None
+    """None before anybody has pulled any."""
     decided: bool
     certified: bool
     why: str
@@ -58,7 +59,7 @@ class Verdict:
     def __str__(self) -> str:
         standing = "certified" if self.certified else "decided, not certified" if self.decided else "undecided"
         when = f" at step {self.step}" if self.step is not None else ""
-        return f"{self.arm} ({standing}{when}, {self.spent} spent): {self.why}"
+        return f"{self.arm or 'no arm'} ({standing}{when}, {self.spent} spent): {self.why}"
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import islice
 
 import numpy as np
@@ -26,7 +27,7 @@ def status_of(state: State, register: Register) -> Status:
     trial, settings, offers = state.started, state.settings, state.offers
     decision = state.decision
     endings, currency = offers.endings, offers.price.currency
-    leader = None if trial is None else register.arms[trial.rule.leader()]
+    leader = None if trial is None else trial.rule.leader() if decision else _leader(trial)
     return Status(
         name=settings.name,
         status=state.status,
@@ -43,7 +44,7 @@ def status_of(state: State, register: Register) -> Status:
         observed_only=state.observed,
         arms=_arms(state, register),
         threshold=None if trial is None else trial.rule.goes_at,
-        leader=leader,
+        leader=None if leader is None else register.arms[leader],
         decided=decision is not None,
         certified=decision is not None and bool(decision["certified"]),
         offered=offers.made,
@@ -72,12 +73,18 @@ def verdict_of(state: State, register: Register) -> Verdict:
         arm, step = register.arms[decision["arm"]], state.trial.decided_at
         return Verdict(arm, True, bool(decision["certified"]), decision["why"], step, spent, grounds)
     trial = state.trial
-    why = trial.rule.standing()
+    leader = _leader(trial)
+    why = (
+        f"{trial.rule.standing()}; {'nobody has pulled any yet' if leader is None else 'this one has the largest mean'}"
+    )
     missing = awaited(state)
     if missing:
         why += f"; awaited: {', '.join(register.shown(agent) for agent in missing)}"
     grounds = grounds_of(trial, state.settings, state.panels)
-    return Verdict(register.arms[trial.rule.leader()], False, False, why, None, spent, grounds)
+    if trial.rule.stepwise and state.settings.mode == "free":
+        grounds = replace(grounds, rule=grounds.rule.replace("(proven)", "(proven, but not in free mode)"))
+        why += "; in free mode this rule's proof does not hold, so nothing is certified"
+    return Verdict(None if leader is None else register.arms[leader], False, False, why, None, spent, grounds)
 
 
 def awaited(state: State) -> list[int]:
@@ -106,10 +113,16 @@ def _arms(state: State, register: Register) -> list[Arm]:
     ]
 
 
+def _leader(trial: Trial) -> int | None:
+    """Return the active arm with the largest mean, as means are shown; None if nobody has pulled any."""
+    known = [(mean, -k) for k, mean in enumerate(_means(trial)) if mean is not None and trial.rule.active[k]]
+    return -max(known)[1] if known else None
+
+
 def _means(trial: Trial) -> list[float | None]:
     """Return every arm's mean over the agents who have pulled it; with weights, the rule's own (others count as 0)."""
     record, agents = trial.rule.record, trial.setting.agents
-    if trial.setting.weighted:
-        return [float(mean) for mean in finish(trial.rule.means())]
     there = [agents - unpulled for unpulled in record.unpulled]
+    if trial.setting.weighted:
+        return [float(mean) if count else None for mean, count in zip(finish(trial.rule.means()), there, strict=True)]
     return [record.global_mean(k) * agents / count if count else None for k, count in enumerate(there)]

@@ -305,7 +305,7 @@ class Trial:
     def verdict(self) -> Verdict:
         """Say which arm, whether that is decided and certified, why, when, and what it cost."""
         decided = self.decided_at is not None
-        why = self.rule.claim() if decided else self.rule.standing()
+        why = self.rule.claim() if decided else f"{self.rule.standing()}; this one has the largest global sample mean"
         certified = decided and self.rule.proven and (self.regular or not self.rule.stepwise)
         if decided and self.rule.proven and not certified:
             why += "; not certified, because an agent acted twice in one step, which its proof does not allow"

@@ -110,8 +110,7 @@ class RuleState(ABC):
 
     def standing(self) -> str:
         """Say in words how things stand while the trial is undecided."""
-        count = sum(self.active)
-        return f"{count} arms are still in under {self.title}; this one has the largest global sample mean"
+        return f"{sum(self.active)} arms are still in under {self.title}"
 
     def awaits(self, agent: int) -> bool:
         """Say whether the rule cannot go on without a pull of this agent."""

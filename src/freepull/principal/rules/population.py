@@ -196,7 +196,7 @@ class PopulationState(OwingState):
         """Say that there will be no second look."""
         if not self.looked:
             return super().standing()
-        return f"the one look of {self.title} claimed no arm above all others, and there is no second; this one leads"
+        return f"the one look of {self.title} claimed no arm above all others, and there is no second"
 
     def observe(self, agent: int, arm: int, reward: int) -> None:
         """Add up first rewards; later ones do not count."""

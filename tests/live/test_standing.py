@@ -1,0 +1,37 @@
+"""How an undecided campaign stands: who leads, by the means that are shown, and whether it can be certified at all."""
+
+from __future__ import annotations
+
+import pytest
+from staging import Clock, create
+
+import freepull as fp
+
+
+@pytest.mark.parametrize("weights", [None, [1.0, 1.0, 1.0]])
+def test_nobody_leads_before_the_first_pull(sqlite: str, clock: Clock, weights: list[float] | None) -> None:
+    campaign = create(sqlite, clock, weights=weights)
+    assert campaign.status().leader is None
+    verdict = campaign.verdict()
+    assert verdict.arm is None
+    assert "nobody has pulled any yet" in verdict.why
+    assert str(verdict).startswith("no arm (undecided")
+
+
+def test_the_leader_has_the_largest_of_the_means_that_are_shown(sqlite: str, clock: Clock) -> None:
+    campaign = create(sqlite, clock)
+    campaign.tell_many([("ann", "A", 0.3), ("bob", "A", 0.3), ("cy", "B", 0.5)])
+    status, verdict = campaign.status(), campaign.verdict()
+    assert [arm.mean for arm in status.arms] == [pytest.approx(0.3), pytest.approx(0.5), None]
+    assert status.leader == verdict.arm == "B"
+    assert "this one has the largest mean" in verdict.why
+
+
+@pytest.mark.parametrize(("mode", "certifiable"), [("free", False), ("rounds", True)])
+def test_a_rule_for_steps_says_that_it_is_not_proven_in_free_mode(
+    sqlite: str, clock: Clock, mode: str, certifiable: bool
+) -> None:
+    principal = fp.Principal(fp.rules.Paper(0.1), observe=fp.observe.Steps(2), offers="each")
+    verdict = create(sqlite, clock, mode=mode, principal=principal, horizon=50).verdict()
+    assert ("nothing is certified" in verdict.why) is not certifiable
+    assert ("(proven)" in verdict.rests_on.rule) is certifiable
