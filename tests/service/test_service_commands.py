@@ -120,8 +120,9 @@ def test_streams_end_when_the_service_is_told_to_end(service: Service) -> None:
     with service.http.stream("GET", f"/v1{path}/stream", headers=headers) as stream:
         lines = stream.iter_lines()
         assert next(lines) == "retry: 2000"
-        service.server.should_exit = True
         assert any("status" in line for line in lines)
+        service.server.should_exit = True
+        list(lines)  # until it ends
     service.thread.join(10)
     assert not service.thread.is_alive()
 
