@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -143,6 +144,58 @@ def test_silences_are_counted_across_a_snapshot(sqlite: str, clock: Clock) -> No
         campaign.snapshot()
         campaign = reopen(campaign, sqlite, clock)
     assert campaign.status().absent == 1
+
+
+def test_a_snapshot_that_cannot_begin_does_not_end_the_campaign(
+    sqlite: str, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full() -> int:
+        raise BlockingIOError("no process is left")
+
+    campaign = create(sqlite, clock, snapshot_every=1)
+    with monkeypatch.context() as patch:
+        patch.setattr("os.fork", full)
+        with pytest.raises(errors.StoreError, match=r"could not be taken \(no process is left\); try again later"):
+            campaign.snapshot()
+        campaign.tell("ann", "A", 0.5)
+    assert campaign.snapshot() == campaign.status().events
+
+
+def slowly(monkeypatch: pytest.MonkeyPatch) -> threading.Event:
+    """Let snapshots wait for an event before they are written."""
+    go_on, write = threading.Event(), snapshots.write
+
+    def slow(*how: Any) -> None:
+        assert go_on.wait(20)
+        write(*how)
+
+    monkeypatch.setattr(snapshots, "write", slow)
+    return go_on
+
+
+def test_a_snapshot_that_is_wanted_while_another_is_written_is_taken_after_it(
+    sqlite: str, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    campaign, go_on = create(sqlite, clock), slowly(monkeypatch)
+    first = campaign.core.snapshot().result()
+    campaign.tell("ann", "A", 0.5)
+    second = campaign.core.snapshot().result()
+    go_on.set()  # nothing else happens any more
+    assert second.result(timeout=20) == first.result(timeout=20) + 1
+
+
+def test_whoever_waits_for_a_snapshot_is_told_when_the_campaign_ends(
+    sqlite: str, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    campaign, go_on = create(sqlite, clock), slowly(monkeypatch)
+    campaign.core.snapshot().result()
+    waiting = campaign.core.snapshot().result()
+    campaign.core.store.write = None  # type: ignore[assignment]
+    with pytest.raises(errors.WriterEnded):
+        campaign.tell("ann", "A", 0.5)
+    with pytest.raises(errors.WriterEnded, match="closed before a snapshot was taken"):
+        waiting.result(timeout=20)
+    go_on.set()
 
 
 ORPHANED = """
