@@ -121,6 +121,17 @@ def test_any_flipped_byte_of_a_snapshot_is_found_and_the_log_still_opens(sqlite:
         assert picture(again) == before
 
 
+def test_a_snapshot_of_a_principal_that_reads_otherwise_now_is_passed_over(
+    sqlite: str, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    campaign = create(sqlite, clock)
+    campaign.tell("ann", "A", 0.5)
+    campaign.snapshot()
+    before = campaign.status()
+    monkeypatch.setattr("freepull.principal.saving.shown", lambda principal: "Principal(with a new parameter)")
+    assert reopen(campaign, sqlite, clock).status() == before
+
+
 def test_without_fork_a_copy_does(sqlite: str, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delattr("os.fork")
     campaign = create(sqlite, clock)

@@ -20,7 +20,7 @@ from mmap import ACCESS_READ, mmap
 
 import msgspec
 
-from freepull.errors import Corrupt, StoreError, WriterEnded
+from freepull.errors import Corrupt, InvalidInput, StoreError, WriterEnded
 from freepull.live.kept import Kept, keep, restored
 from freepull.live.log import Log
 from freepull.live.settings import Settings
@@ -147,7 +147,10 @@ def read(store: Store, name: str, event: int, settings: Settings) -> tuple[State
             with memoryview(whole) as view, view[HEADER.size + length :] as trial:
                 if bytes(trial[: len(saving.MAGIC)]) not in (b"", saving.MAGIC):
                     return None
-                return restored(settings, kept, trial)
+                try:
+                    return restored(settings, kept, trial)
+                except InvalidInput:  # the principal has other parameters in this version
+                    return None
 
 
 class Snapshooter:
