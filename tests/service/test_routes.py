@@ -96,6 +96,21 @@ def test_a_gateway_tells_for_many_and_each_has_its_result(both: Service) -> None
     assert noted["who"].startswith("token ")
 
 
+def test_open_offers_are_those_of_the_table_that_have_not_ended(both: Service) -> None:
+    path = both.create(agents=[f"user-{i}" for i in range(6)])
+    tokens = both.tokens(path, *(f"user-{i}" for i in range(6)))
+    offers = [both.send("POST", f"{path}/me/offer", token=token).json()["offer"] for token in tokens.values()]
+    for i in (0, 3):
+        both.send("POST", f"{path}/me/observations", {"arm": offers[i]["arm"], "reward": 0.5}, tokens[f"user-{i}"])
+    both.send("POST", f"{path}/pause")  # the others are taken back
+    both.restart()
+    table = both.send("GET", f"{path}/offers").json()
+    found = both.send("GET", f"{path}/offers?open_only=true").json()
+    assert found == [row for row in table if row["ending"] is None]
+    assert [(row["offer"], row["recalled"]) for row in found] == [(2, True), (3, True), (5, True), (6, True)]
+    assert both.send("GET", f"{path}/offers?open_only=true&after=2&limit=2").json() == found[1:3]
+
+
 def test_exports_and_imports_are_files(service: Service) -> None:
     path = service.create()
     rows = "agent,arm,reward\nann,A,0.5\nbob,B,0.25\n"
@@ -200,6 +215,14 @@ def test_an_idempotency_key_answers_once(both: Service) -> None:
     assert both.send("POST", "/campaigns/onboarding/pause", headers=failing).status_code == 409
     both.send("POST", "/campaigns/onboarding/start")
     assert both.send("POST", "/campaigns/onboarding/pause", headers=failing).status_code == 200
+
+
+def test_a_key_is_its_token_s_own(service: Service) -> None:
+    path, key = service.create(), {"idempotency-key": "k"}
+    other = service.send("POST", "/tokens", {"scope": "admin"}).json()["token"]
+    assert service.send("POST", f"{path}/pause", headers=key).status_code == 200
+    assert service.send("POST", f"{path}/resume", token=other, headers=key).status_code == 200
+    assert service.send("GET", path).json()["status"] == "running"
 
 
 def test_a_key_whose_request_is_going_on_is_told_to_wait(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
