@@ -223,6 +223,34 @@ def test_wrong_kinds_and_sizes_of_bodies(service: Service) -> None:
     assert form.status_code == 415
 
 
+def test_only_admins_send_much_and_only_where_it_belongs(service: Service) -> None:
+    path = service.create()
+    names = [f"{i:0>200}" for i in range(6000)]
+    assert service.send("POST", f"{path}/agents", {"agents": names}, service.reader).status_code == 413
+    assert service.send("POST", f"{path}/stop", {"why": "x" * (2 << 20)}).status_code == 413
+    assert service.send("POST", f"{path}/agents", {"agents": names}).status_code == 201
+
+
+def test_more_than_may_wait_is_refused_and_viewers_do_not_count(tmp_path: Path) -> None:
+    with Service(f"sqlite:///{tmp_path}/trial.db", waiting=3) as service:
+        path = service.create()
+        head = f"HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {service.admin}\r\n"
+        lines = [socket.create_connection(("127.0.0.1", service.port)) for _ in range(6)]
+        for line in lines[:3]:
+            line.sendall(f"GET /v1{path}/stream {head}\r\n".encode())
+            line.settimeout(10)
+            assert line.recv(100).startswith(b"HTTP/1.1 200")
+        time.sleep(0.5)
+        assert service.http.get("/healthz").status_code == 200
+        for line in lines[3:]:
+            line.sendall(f"POST /v1{path}/pause {head}content-length: 9\r\n\r\n".encode())
+        time.sleep(0.5)
+        found = service.http.get("/healthz")
+        assert (found.status_code, found.headers["retry-after"], is_problem(found)) == (503, "1", True)
+        for line in lines:
+            line.close()
+
+
 @pytest.mark.parametrize(
     ("status", "method", "route", "body"),
     [
