@@ -12,6 +12,7 @@ import pytest
 from hostile import answers, bad_bodies, wrong_tokens
 from running import NEW, Service
 
+from freepull import errors
 from freepull.service.access import Access
 
 ADMIN_ROUTES: list[tuple[str, str, Any]] = [
@@ -284,6 +285,19 @@ def test_every_refusal_has_its_status(service: Service, status: int, method: str
     path = service.create()
     found = service.send(method, route.replace("{c}", path), body)
     assert (found.status_code, is_problem(found)) == (status, True), found.text
+
+
+def test_what_is_wrong_with_the_store_is_said_in_the_log_alone(
+    service: Service, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = service.create()
+
+    def fail(*_: Any) -> None:
+        raise errors.StoreError(f"{tmp_path}/trial.db cannot be read.")
+
+    monkeypatch.setattr(service.server.gate.house.access.store, "query", fail)
+    found = [service.send("GET", f"{path}/ledger?last=1"), service.send("GET", "/campaigns/none")]
+    assert [(it.status_code, it.json()["detail"]) for it in found] == [(503, "the store failed.")] * 2
 
 
 def test_events_conflict_gap_and_stop(service: Service) -> None:
