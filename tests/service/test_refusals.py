@@ -54,6 +54,9 @@ ADMIN_ROUTES: list[tuple[str, str, Any]] = [
     ("DELETE", "/tokens/abc", None),
     ("POST", "{c}/observations:batch", {"observations": [{"agent": "bob", "arm": "A", "reward": 0.5}]}),
 ]
+DEEP: dict[str, Any] = {"part": "Certified", "delta": 0.05}
+for _ in range(400):
+    DEEP = {"part": "Certified", "delta": DEEP}
 AGENT_ROUTES: list[tuple[str, str, Any]] = [
     ("POST", "{c}/me/offer", None),
     ("POST", "{c}/me/observations", {"arm": "A", "reward": 0.5}),
@@ -276,6 +279,7 @@ def test_more_than_may_wait_is_refused_and_viewers_do_not_count(tmp_path: Path) 
         (422, "POST", "/campaigns", NEW | {"name": "x", "principal": {"rule": {"part": "Certified", "delta": "x"}}}),
         (422, "POST", "/campaigns", NEW | {"name": "x", "principal": {"rule": {"part": "Certified", "beta": 1}}}),
         (422, "POST", "/campaigns", NEW | {"name": "x", "principal": {"rule": {"delta": 1}}}),
+        (422, "POST", "/campaigns", NEW | {"name": "x", "principal": {"rule": DEEP}}),
         (422, "POST", "/campaigns", NEW | {"name": "x", "mode": "chaos"}),
         (400, "GET", "{c}/ledger?after=x", None),
         (400, "GET", "{c}/ledger?limit=0", None),
