@@ -14,6 +14,8 @@ from running import NEW, Service
 
 from freepull import errors
 from freepull.service.access import Access
+from freepull.service.problems import Refused
+from freepull.service.rates import Rates
 
 ADMIN_ROUTES: list[tuple[str, str, Any]] = [
     ("GET", "/campaigns", None),
@@ -160,10 +162,10 @@ def test_expired_and_revoked_tokens_are_401(service: Service) -> None:
     assert service.send("GET", f"{path}/me", token=short["tokens"][0]["token"]).status_code == 401
     assert service.send("GET", path, token=brief["token"]).status_code == 401
     tokens = service.tokens(path, "ann", "bob")
-    assert service.send("POST", f"{path}/agents/ann/revoke").status_code == 204
-    assert service.send("GET", f"{path}/me", token=tokens["ann"]).status_code == 401
-    assert service.send("GET", f"{path}/me", token=tokens["bob"]).status_code == 200
-    assert service.send("GET", f"{path}/me", token=service.tokens(path, "ann")["ann"]).status_code == 200
+    assert service.send("POST", f"{path}/agents/bob/revoke").status_code == 204
+    assert service.send("GET", f"{path}/me", token=tokens["bob"]).status_code == 401
+    assert service.send("GET", f"{path}/me", token=tokens["ann"]).status_code == 200
+    assert service.send("GET", f"{path}/me", token=service.tokens(path, "bob")["bob"]).status_code == 200
     made = service.send("POST", "/tokens", {"scope": "read", "label": "x"}).json()
     assert service.send("GET", path, token=made["token"]).status_code == 200
     assert service.send("DELETE", f"/tokens/{made['id']}").status_code == 204
@@ -328,6 +330,25 @@ def test_an_agent_that_asks_too_often_gets_429(tmp_path: Path) -> None:
         late = next(it for it in found if it.status_code == 429)
         assert (late.headers["retry-after"], is_problem(late)) == ("1", True)
         assert service.send("GET", f"{path}/me", token=tokens["bob"]).status_code == 200
+
+
+def test_who_waits_may_ask_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    now, rates = [100.0], Rates(5.0)
+    monkeypatch.setattr("time.monotonic", lambda: now[0])
+
+    def taken() -> int:
+        for count in range(100):
+            try:
+                rates.take("ann")
+            except Refused:
+                return count
+        return 100
+
+    assert taken() == 10
+    now[0] += 1.0
+    assert taken() == 5
+    now[0] += 3600.0
+    assert taken() == 10
 
 
 def test_slow_and_half_open_connections_are_closed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

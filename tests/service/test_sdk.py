@@ -154,3 +154,12 @@ def test_a_request_that_is_still_going_on_is_waited_for() -> None:
         attempt.answered(409, b"{}", "1")
     with pytest.raises(errors.ServiceError):
         Attempt(calls.change("c", "start"), "http://a", "secret", retries=1).answered(409, b"{}", None)
+
+
+def test_an_admin_s_change_is_sent_again_with_the_same_key_and_counts_once(service: Service) -> None:
+    with fp.Client(service.at, service.admin) as client:
+        make(client)
+        attempt = Attempt(calls.enrol("c", 2, None), service.at, service.admin, retries=1)
+        sent = [client._http.request(*attempt.arguments(), **attempt.options).json() for _ in range(2)]
+        assert sent == [{"numbers": [2, 3]}] * 2
+        assert client.add_agents("c", 1) == [4]
