@@ -166,3 +166,12 @@ def test_a_client_remembers_who_has_a_campaign_until_that_one_is_silent() -> Non
     assert Attempt(calls.look("y"), "http://a", "t", 3, owners).url == "http://a"
     second.failed(OSError("gone"))
     assert Attempt(calls.look("x"), "http://a", "t", 3, owners).url == "http://a"
+
+
+def test_an_admin_s_change_is_sent_again_with_the_same_key_and_counts_once(service: Service) -> None:
+    with fp.Client(service.at, service.admin) as client:
+        make(client)
+        attempt = Attempt(calls.enrol("c", 2, None), service.at, service.admin, retries=1, owners={})
+        sent = [client._http.request(*attempt.arguments(), **attempt.options).json() for _ in range(2)]
+        assert sent == [{"numbers": [2, 3]}] * 2
+        assert client.add_agents("c", 1) == [4]

@@ -16,6 +16,7 @@ from typer.testing import CliRunner, Result
 
 from freepull.cli.campaign_data import app
 from freepull.cli.token import app as token_app
+from freepull.service.server import ENDING_SECONDS
 
 SRC = Path(__file__).parents[2] / "src"
 
@@ -122,8 +123,8 @@ def test_streams_end_when_the_service_is_told_to_end(service: Service) -> None:
         assert next(lines) == "retry: 2000"
         assert any("status" in line for line in lines)
         service.server.should_exit = True
-        list(lines)  # until it ends
-    service.thread.join(10)
+        list(lines)  # it ends well, and is not cut off
+    service.thread.join(ENDING_SECONDS)
     assert not service.thread.is_alive()
 
 
