@@ -199,7 +199,9 @@ def test_a_stream_ends_with_its_token(service: Service) -> None:
 def test_no_more_may_watch_than_one_process_bears(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
     path = service.create()
     monkeypatch.setattr("freepull.service.viewers.MOST", 0)
-    assert service.send("GET", f"{path}/stream").status_code == 503
+    headers = {"authorization": f"Bearer {service.reader}"}
+    with service.http.stream("GET", f"/v1{path}/stream", headers=headers) as stream:
+        assert stream.status_code == 503
 
 
 def test_tables_are_paged_from_either_end(both: Service) -> None:
