@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import base64
-import io
 from collections.abc import Callable, Iterable
 from html import escape
 
-from matplotlib import rc_context
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from freepull.charts import chance_by_budget, spend_by_agents, spend_by_horizon, spend_by_observing
+from freepull.pages.inline import inline
 from freepull.planning import Plan
 from freepull.planning.curves import CHANCE, Curve, Point
 from freepull.planning.first import POWER
@@ -83,12 +81,9 @@ def _charts(plan: Plan) -> list[str]:
 
 
 def _picture(draw: Callable[[Plan, Axes], Axes], plan: Plan) -> str:
-    with rc_context({"svg.fonttype": "path", "svg.hashsalt": "freepull"}):
-        figure = Figure(figsize=(4.5, 3.2), layout="constrained")
-        draw(plan, figure.subplots())
-        file = io.BytesIO()
-        figure.savefig(file, format="svg", metadata={"Date": None})
-    return "data:image/svg+xml;base64," + base64.b64encode(file.getvalue()).decode()
+    figure = Figure(figsize=(4.5, 3.2), layout="constrained")
+    draw(plan, figure.subplots())
+    return inline(figure)
 
 
 def _curve(plan: Plan, name: str, curve: Curve) -> list[str]:

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import base64
-import io
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from html import escape
 from pathlib import Path
 
-from matplotlib.figure import Figure
-
+from freepull.pages.inline import inline
 from freepull.reproduction.gathering import STUDIES, Request
 from freepull.reproduction.reference import THRESHOLD, Check
 from freepull.reproduction.section import SETTINGS, Finding, Section, together
@@ -86,7 +83,7 @@ def _section(section: Section) -> str:
     found = "\n".join(_finding(finding) for finding in section.findings)
     return (
         f'<section id="{section.name}"><h2>{escape(section.title)}</h2><p>{escape(section.about)}</p>'
-        f'<figure><img src="{_inline(section.figure)}" alt="{escape(section.shown)}">'
+        f'<figure><img src="{inline(section.figure)}" alt="{escape(section.shown)}">'
         f"<figcaption>{escape(section.shown)}</figcaption></figure>\n{found}</section>"
     )
 
@@ -122,9 +119,3 @@ def _table(heads: Iterable[str], rows: Iterable[Sequence[str]]) -> str:
 
 def _mark(cell: str) -> str:
     return f' class="{cell}"' if cell in ("yes", "no") else ""
-
-
-def _inline(figure: Figure) -> str:
-    held = io.BytesIO()
-    figure.savefig(held, format="svg")
-    return "data:image/svg+xml;base64," + base64.b64encode(held.getvalue()).decode()
