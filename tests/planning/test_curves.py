@@ -12,8 +12,9 @@ import pytest
 import freepull as fp
 from freepull.planning import curves
 from freepull.planning.beliefs import Guess
+from freepull.planning.case import Case
 from freepull.planning.curves import Panels, Point, curve
-from freepull.planning.forecast import Case, Forecast
+from freepull.planning.forecast import Forecast
 from freepull.planning.work import Work
 
 CASE = Case(

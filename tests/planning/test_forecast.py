@@ -11,7 +11,8 @@ import pytest
 
 import freepull as fp
 from freepull.planning.beliefs import Guess, Known
-from freepull.planning.forecast import Case, Forecast
+from freepull.planning.case import Case
+from freepull.planning.forecast import Forecast
 
 
 def of(paid: object, certified: object = None) -> Forecast:

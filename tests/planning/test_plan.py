@@ -13,7 +13,8 @@ import pytest
 import freepull as fp
 from freepull.errors import InvalidInput
 from freepull.planning import simulated, words
-from freepull.planning.forecast import Case, Forecast
+from freepull.planning.case import Case
+from freepull.planning.forecast import Forecast
 from freepull.planning.sentences import SAME_LOG
 
 SMALL: dict[str, Any] = {"arms": 2, "agents": 20, "horizon": 40, "gap": 0.2}

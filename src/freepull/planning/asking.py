@@ -13,7 +13,7 @@ from freepull.errors import InvalidInput
 from freepull.game import Game
 from freepull.past import read
 from freepull.planning.beliefs import Beliefs, Drawn, Guess, Known, Logged
-from freepull.planning.forecast import Case
+from freepull.planning.case import Case
 from freepull.shrinkage import Posterior
 
 MOST_ARMS, MOST_STREAMS = 1_000, 10_000_000

@@ -16,8 +16,8 @@ from freepull.errors import InvalidInput
 from freepull.game import Game
 from freepull.planning.answer import Plan
 from freepull.planning.asking import beliefs_from, parts, question
+from freepull.planning.case import Case
 from freepull.planning.first import first
-from freepull.planning.forecast import Case
 from freepull.planning.formulas import evidence
 from freepull.planning.progress import telling
 from freepull.planning.sentences import sentences

@@ -12,7 +12,7 @@ from freepull.answers import Always
 from freepull.fluid import natural_pulls
 from freepull.game import Game
 from freepull.planning import formulas
-from freepull.planning.forecast import Case
+from freepull.planning.case import Case
 from freepull.planning.lower_bound import lower_bound
 
 DRAWS, ROWS, PANEL = 64, 20_000, 5_000

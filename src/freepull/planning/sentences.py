@@ -5,9 +5,10 @@ from __future__ import annotations
 from freepull.answers import Always
 from freepull.planning import formulas, words
 from freepull.planning.beliefs import Guess, Logged
+from freepull.planning.case import Case
 from freepull.planning.curves import CHANCE
 from freepull.planning.first import FREE, First
-from freepull.planning.forecast import Case, Forecast
+from freepull.planning.forecast import Forecast
 from freepull.planning.simulated import Simulated
 from freepull.planning.words import Price
 from freepull.principal.protocols import TakeOrBan
