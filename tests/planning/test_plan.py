@@ -221,6 +221,7 @@ def test_control_c_keeps_what_was_finished(monkeypatch: pytest.MonkeyPatch) -> N
         ({"gap": None, "game": fp.instances.toy(), "agents": 3, "arms": None}, ["agents must be 2", "got 3"]),
         ({"gap": None, "game": 7}, ["game must be a freepull.Game"]),
         ({"gap": None, "log": "nowhere.csv"}, ["nowhere.csv"]),
+        ({"gap": None, "log": log(), "agents": 10**9}, ["agents × arms must be at most 10,000,000"]),
         ({"gap": None, "means": [0.5, 0.5]}, ["means must have one best arm"]),
         ({"gap": None, "means": [0.5]}, ["means must be at least 2"]),
         ({"gap": None, "means": [0.5, 0.4, 0.3]}, ["arms must be 3", "got 2"]),

@@ -13,7 +13,7 @@ from freepull.pages.inline import inline
 from freepull.planning import Plan
 from freepull.planning.curves import CHANCE, Curve, Point
 from freepull.planning.first import POWER
-from freepull.planning.words import between, percent, signed
+from freepull.planning.variants import COLUMNS, cells
 
 STYLE = """
 body{font:16px/1.5 system-ui,sans-serif;color:#111;background:#fff;max-width:46rem;margin:2rem auto;padding:0 1rem}
@@ -41,7 +41,6 @@ TABLES = {
     "epsilon": ("If an arm nearly as good will do", "best up to ε"),
 }
 OFFERS = {"one": "one offer a step", "each": "up to one offer to everybody in each step"}
-COLUMNS = ("spend", "than the plan", "9 of 10 trials", "certified", "runs")
 EPSILON = (
     "These trials use the rule Pairwise, the one that can stop at ε; its own cost for the best arm stands at ε = 0."
 )
@@ -96,12 +95,8 @@ def _curve(plan: Plan, name: str, curve: Curve) -> list[str]:
 
 
 def _point(plan: Plan, point: Point) -> str:
-    found = point.forecast
-    more = "" if point.planned or plan.forecast is None else signed(*found.against(plan.forecast))
-    shown = [f"{point.x:,g}", plan.money(found.mean), more, between(*found.range(0.9))]
-    shown += [percent(found.chance[0]), f"{found.runs:,}"]
-    cells = "".join(f'<td class="n">{escape(cell)}</td>' for cell in shown)
-    return f"<tr{' class=plan' if point.planned else ''}>{cells}</tr>"
+    shown = "".join(f'<td class="n">{escape(cell)}</td>' for cell in cells(plan, point))
+    return f"<tr{' class=plan' if point.planned else ''}>{shown}</tr>"
 
 
 def _table(heads: Iterable[str], rows: Iterable[tuple[str, str, str]]) -> str:

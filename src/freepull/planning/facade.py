@@ -29,8 +29,6 @@ from freepull.principal.rules import Certified
 from freepull.rewards import Law
 from freepull.version import __version__
 
-GUESSES = ("gap", "means", "level", "spread", "error", "rewards")
-
 
 def plan(
     game: Game | Callable[[np.random.Generator], Game] | None = None,
@@ -108,7 +106,7 @@ def plan(
     elif delta is not None:
         raise InvalidInput("delta must be left out with a principal, whose rule has one.")
     checks.instance("principal", principal, Principal, "a freepull.Principal(...)")
-    guesses = dict(zip(GUESSES, (gap, means, level, spread, error, rewards), strict=True))
+    guesses = {"gap": gap, "means": means, "level": level, "spread": spread, "error": error, "rewards": rewards}
     beliefs, size, count = beliefs_from(game, log, arms, agents, guesses)
     evidence(principal.rule, count)
     horizon = checks.whole("horizon", horizon, 1)
