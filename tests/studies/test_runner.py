@@ -79,6 +79,7 @@ def test_fewer_runs_throw_nothing_away(done: Path) -> None:
     report = studies.run(study.with_runs(4), done)
     assert (report.kept, report.new, report.wanted) == (24, 0, 24)
     assert rows(done).height == 36
+    assert {cell.runs for cell in studies.Store.open(done).study.cells} == {6}
 
 
 def test_shards_carry_their_provenance_and_are_results(done: Path) -> None:
