@@ -45,12 +45,15 @@ def _fence(url: str, stopped: float, found: Finding) -> None:
             before = campaign.status().events
             _drain(reading)
             os.kill(child, signal.SIGCONT)
-            time.sleep(1.0)
+            heard, limit = b"", time.monotonic() + 60
+            while b'"Fenced"' not in heard and time.monotonic() < limit:
+                time.sleep(0.5)
+                heard += _drain(reading)
             campaign.tell(2, 2, 0.5)
             after = campaign.status().events
         os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)
-        said = [json.loads(line) for line in pipe.read().split(b"\n")[:-1]]
+        said = [json.loads(line) for line in (heard + _drain(reading)).split(b"\n")[:-1]]
     begun_later = {number for kind, number in said if kind == "begun"}
     acknowledged = [number for kind, number in said if kind == "answered" and number in begun_later]
     found.demand(not acknowledged, f"the stale writer acknowledged {len(acknowledged)} requests after it was resumed")
@@ -83,13 +86,14 @@ def _other(url: str) -> tuple[int, int]:
         os._exit(0)
 
 
-def _drain(reading: int) -> None:
-    """Read what the pipe holds by now; it was said before the process was stopped."""
+def _drain(reading: int) -> bytes:
+    """Return what the pipe holds by now."""
     os.set_blocking(reading, False)
+    found = b""
     with contextlib.suppress(BlockingIOError):
-        while os.read(reading, 1 << 16):
-            pass
-    os.set_blocking(reading, True)
+        while part := os.read(reading, 1 << 16):
+            found += part
+    return found
 
 
 def _lock(url: str, found: Finding) -> None:
