@@ -7,6 +7,8 @@ from pathlib import Path
 
 import psycopg
 import pytest
+from browsing import launched, opened
+from playwright.sync_api import Browser, Page
 from postgres_server import PostgresServer
 from running import Service
 
@@ -38,3 +40,15 @@ def service(tmp_path: Path) -> Iterator[Service]:
     """A service on a file."""
     with Service(f"sqlite:///{tmp_path}/trial.db") as running:
         yield running
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with launched() as found:
+        yield found
+
+
+@pytest.fixture
+def page(browser: Browser) -> Iterator[Page]:
+    with opened(browser) as found:
+        yield found
