@@ -84,7 +84,7 @@ def test_what_stops_the_trial_follows_the_rule(page: Page, service: Service, rul
         assert words.startswith("Mean ± bound: A:")
         drawn = page.evaluate("document.querySelector('#chart-stops').data.map((it) => it.error_y.array[0])")
         assert drawn == [arm["bound"] for arm in told["arms"]]
-        assert "not proven here" in page.inner_text("#verdict-why")
+        assert "nothing is certified" in page.inner_text("#verdict-why")
     shoot(page, rule.lower(), LOOKS[:1])
 
 
@@ -170,9 +170,11 @@ def test_nothing_of_one_campaign_stays_when_another_is_chosen(page: Page, servic
     page.select_option("#campaign", "second")
     page.wait_for_function("() => document.querySelector('#title').textContent === 'second'")
     page.wait_for_selector("body[data-drawn]")
+    assert page.inner_text("#verdict") == "not started"
     assert page.text_content("#rests") == "There is no verdict before the start."
     assert page.text_content("#verdict-why") == ""
     assert page.text_content("#chart-means-text") == "The campaign has not started."
+    shoot(page, "enrolling")
     page.locator("#stop").click()
     page.keyboard.press("Escape")
     page.wait_for_selector("#stop-dialog:not([open])", state="attached")

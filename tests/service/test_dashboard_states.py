@@ -13,8 +13,8 @@ from traffic import Process
 
 from freepull.service import viewers
 
-SAID = """() => { window.said = []; new MutationObserver(() => window.said.push(document.querySelector('#live').dataset.state))
-    .observe(document.querySelector('#live'), {attributes: true}); }"""
+SAID = """() => { const it = document.querySelector('#live'); window.said = [];
+    new MutationObserver(() => window.said.push(it.dataset.state)).observe(it, {attributes: true}); }"""
 STATE = "() => document.querySelector('#live').dataset.state === '{}'"
 
 
@@ -91,7 +91,7 @@ def test_all_parts_tell_of_the_same_moment_while_much_happens(page: Page, servic
     log_in(page, service, service.reader)
     numbers = """() => [document.querySelector('#observations').textContent.split(' ')[0],
         document.querySelector('#chart-spend-text').textContent.match(/in ([0-9,]+) obs/)[1],
-        [...document.querySelectorAll('#table-arms tbody tr')].reduce((sum, it) => sum + Number(it.cells[4].textContent), 0),
+        [...document.querySelectorAll('#table-arms tbody tr')].reduce((sum, it) => sum + +it.cells[4].textContent, 0),
         document.querySelector('#chart-evidence').data[0].x.at(-1)].map((it) => Number(String(it).replace(',', '')))"""
     seen = set()
     with ThreadPoolExecutor(1) as pool:
