@@ -46,7 +46,8 @@ def opened(browser: Browser) -> Iterator[Page]:
     found.on("pageerror", lambda error: said.append(str(error)))
     yield found
     context.close()
-    assert [line for line in said if "ERR_" not in line] == []
+    complaints = [line for line in said if "ERR_" not in line]
+    assert not complaints, complaints
 
 
 def play(service: Service, path: str, steps: int = 30, gap: float = 0.2) -> None:

@@ -171,6 +171,7 @@ def test_nothing_of_one_campaign_stays_when_another_is_chosen(page: Page, servic
     page.wait_for_function("() => document.querySelector('#title').textContent === 'second'")
     page.wait_for_selector("body[data-drawn]")
     assert page.inner_text("#verdict") == "not started"
+    assert "Evidence or bound" in page.inner_text("#table-arms thead")
     assert page.text_content("#rests") == "There is no verdict before the start."
     assert page.text_content("#verdict-why") == ""
     assert page.text_content("#chart-means-text") == "The campaign has not started."
