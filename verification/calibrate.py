@@ -1,7 +1,7 @@
 """Tries plans on worlds that were not used to make them: does the 90 % range hold a single trial's spend in 90 %?
 
-`python verification/calibrate.py` takes about ten minutes on two cores and writes docs/calibration.md with its picture;
-`--settings 40` takes about a minute; without --docs it writes nothing then. It ends with 1 if a bar is missed.
+`python verification/calibrate.py` takes about a quarter of an hour on two cores and writes docs/calibration.md with its
+picture; `--settings 40` a tenth of that; without --docs it writes nothing then. It ends with 1 if a bar is missed.
 """
 
 from __future__ import annotations

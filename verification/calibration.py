@@ -108,6 +108,11 @@ class Found:
         return pooled(self.rows, 0.9)[0]
 
     @property
+    def coverage_met(self) -> bool:
+        """Whether that is about as often as the range says."""
+        return LOW <= self.coverage <= HIGH
+
+    @property
     def fluid_met(self) -> bool:
         """Whether every fluid count of at least 100 is within 3 %, as far as its measurement can tell."""
         return all(abs(off) <= FLUID + 4 * error for off, error in self.fluid)
@@ -115,7 +120,7 @@ class Found:
     @property
     def met(self) -> bool:
         """Whether both bars are met."""
-        return LOW <= self.coverage <= HIGH and self.fluid_met
+        return self.coverage_met and self.fluid_met
 
 
 def pooled(rows: list[Tried], share: float) -> tuple[float, float]:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import polars as pl
 import pytest
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
@@ -55,3 +58,12 @@ def test_one_run_can_be_drawn() -> None:
     charts.accuracy({"one": one})
     charts.spend({"one": one})
     charts.payments(one)
+
+
+def test_error_bars_reach_to_the_ends_and_a_single_run_has_none() -> None:
+    rows = pl.DataFrame({"delta": [0.1, 0.2], "principal": ["a", "a"], "bonus": [10.0, 20.0], "decided": [1.0, 1.0],
+                         "bonus_low": [7.0, math.nan], "bonus_high": [14.0, math.nan]})  # fmt: skip
+    upright: Any = charts.against(rows, "delta").containers[0]
+    assert [segment[:, 1].tolist() for segment in upright.lines[2][0].get_segments()] == [[7.0, 14.0], [20.0, 20.0]]
+    lying: Any = charts.grouped(rows, "delta", "principal", "bonus").containers[1]
+    assert [segment[:, 0].tolist() for segment in lying.lines[2][0].get_segments()] == [[7.0, 14.0], [20.0, 20.0]]

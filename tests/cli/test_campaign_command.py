@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -16,6 +13,7 @@ from typer.testing import CliRunner, Result
 
 import freepull as fp
 from freepull.cli.campaign_data import app
+from program import freepull
 
 RUNNER = CliRunner()
 COMMANDS = [
@@ -200,25 +198,13 @@ def test_a_second_process_is_refused(url: str) -> None:
     with fp.Campaign.open(url, "x") as campaign:
         before = campaign.status().events
         for words in (["start", url, "x"], ["tell", url, "x", "#0", "A", "0.5"], ["verify", url, "x"]):
-            done = program(*words)
+            done = freepull("campaign", *words)
             assert (done.returncode, done.stdout) == (2, "")
             assert "is open in another process" in " ".join(done.stderr.split())
         assert campaign.status().events == before
 
 
-def program(*words: str) -> subprocess.CompletedProcess[str]:
-    """Run the program in a process of its own."""
-    code = "from freepull.cli import main; main()"
-    return subprocess.run(
-        [sys.executable, "-c", code, "campaign", *words],
-        capture_output=True,
-        text=True,
-        env={**os.environ, "NO_COLOR": "1"},
-        check=False,
-    )
-
-
 def test_the_program_knows_the_group(tmp_path: Path) -> None:
-    done = program("status", f"sqlite:///{tmp_path}/none.db", "x")
+    done = freepull("campaign", "status", f"sqlite:///{tmp_path}/none.db", "x")
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith("error: there is no file")

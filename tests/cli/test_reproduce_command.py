@@ -3,16 +3,9 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
-
-def freepull(*args: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-c", "from freepull.cli import main; main()", *args]
-    env = {**os.environ, "COLUMNS": "200", "NO_COLOR": "1"}
-    return subprocess.run(command, capture_output=True, text=True, env=env, timeout=300, check=False)
+from program import freepull
 
 
 def test_it_tells_the_findings_and_can_speak_json(tmp_path: Path) -> None:

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
 from freepull.cli import study
+from program import check_refusal, freepull
 
 STUDY = """\
 title = "Two rules"
@@ -29,13 +28,6 @@ rule = "passive"
 [sweep]
 "principals.*.rule.delta" = [0.01, 0.1]
 """
-
-
-def freepull(*args: object, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
-    code = "from freepull.cli import main; main()"
-    env = {**os.environ, "COLUMNS": "200", "NO_COLOR": "1"}
-    command = [sys.executable, "-c", code, *map(str, args)]
-    return subprocess.run(command, capture_output=True, text=True, cwd=cwd, env=env, check=False)
 
 
 @pytest.fixture(scope="module")
@@ -110,12 +102,7 @@ def test_bad_input_gets_one_sentence_and_exit_code_2(
     (folder / "wrong.toml").write_text(STUDY.replace("runs =", "rnus ="))
     monkeypatch.chdir(folder)
     done = CliRunner().invoke(study.app, args)
-    assert done.exit_code == 2
-    assert done.stdout == ""
-    assert done.stderr.startswith("error: ")
-    assert done.stderr.count("\n") == 1
-    for word in words:
-        assert word in done.stderr, done.stderr
+    check_refusal(done.exit_code, done.stdout, done.stderr, words)
 
 
 def test_the_examples_of_the_help_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,28 +1,12 @@
-"""Real stores for the tests of campaigns: a SQLite file, and a PostgreSQL that is started here."""
+"""Real stores for the tests of campaigns: a SQLite file, and a PostgreSQL."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
 
-import psycopg
 import pytest
-from postgres_server import PostgresServer
 from staging import OPENED, Clock
-
-
-@pytest.fixture(scope="session")
-def server() -> Iterator[PostgresServer]:
-    with PostgresServer() as running:
-        yield running
-
-
-@pytest.fixture
-def postgres(server: PostgresServer) -> str:
-    """An empty database."""
-    with psycopg.connect(server.url, autocommit=True) as connection:
-        connection.execute("DROP SCHEMA IF EXISTS freepull CASCADE")
-    return server.url
 
 
 @pytest.fixture(params=["sqlite", "postgres"])

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from pathlib import Path
 
 import pytest
-from staging import EACH, Clock
+from staging import EACH, Clock, create
 
 import freepull as fp
 from freepull import errors
+from freepull.live import waking
 
 
 def test_everything_can_be_awaited(url: str, clock: Clock, tmp_path: Path) -> None:
@@ -101,3 +103,16 @@ def test_an_overloaded_campaign_says_so_and_recovers(sqlite: str) -> None:
         await campaign.close()
 
     asyncio.run(act())
+
+
+def test_loops_that_have_ended_are_forgotten(sqlite: str, clock: Clock) -> None:
+    campaign = create(sqlite, clock)
+
+    async def look() -> int:
+        return (await fp.AsyncCampaign(campaign).status()).agents
+
+    gc.collect()
+    before = len(waking._LOOPS)
+    assert [asyncio.run(look()) for _ in range(5)] == [3] * 5
+    gc.collect()
+    assert len(waking._LOOPS) <= before + 1, "all but the one that the writer answered last"

@@ -90,3 +90,14 @@ def test_late_joiners_have_weights_if_the_others_do(sqlite: str, clock: Clock) -
     campaign.add_agents(["dan"], weights=[4])
     assert campaign.core.writer.desk.state.trial.setting.weights.tolist() == [0.125, 0.125, 0.25, 0.5]
     campaign.close()
+
+
+def test_a_panel_that_would_be_too_wide_changes_nothing(sqlite: str, clock: Clock) -> None:
+    campaign = create(sqlite, clock, late_joiners="count")
+    before = picture(campaign)
+    with pytest.raises(errors.InvalidInput, match="agents must be at most"):
+        campaign.add_agents(1 << 31)
+    assert picture(campaign) == before
+    assert campaign.add_agents(["dan"]) == [3]
+    before = picture(campaign)
+    assert picture(reopen(campaign, sqlite, clock)) == before

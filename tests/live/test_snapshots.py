@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -120,6 +121,17 @@ def test_any_flipped_byte_of_a_snapshot_is_found_and_the_log_still_opens(sqlite:
         assert picture(again) == before
 
 
+def test_a_snapshot_of_a_principal_that_reads_otherwise_now_is_passed_over(
+    sqlite: str, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    campaign = create(sqlite, clock)
+    campaign.tell("ann", "A", 0.5)
+    campaign.snapshot()
+    before = campaign.status()
+    monkeypatch.setattr("freepull.principal.saving.shown", lambda principal: "Principal(with a new parameter)")
+    assert reopen(campaign, sqlite, clock).status() == before
+
+
 def test_without_fork_a_copy_does(sqlite: str, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delattr("os.fork")
     campaign = create(sqlite, clock)
@@ -143,6 +155,58 @@ def test_silences_are_counted_across_a_snapshot(sqlite: str, clock: Clock) -> No
         campaign.snapshot()
         campaign = reopen(campaign, sqlite, clock)
     assert campaign.status().absent == 1
+
+
+def test_a_snapshot_that_cannot_begin_does_not_end_the_campaign(
+    sqlite: str, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full() -> int:
+        raise BlockingIOError("no process is left")
+
+    campaign = create(sqlite, clock, snapshot_every=1)
+    with monkeypatch.context() as patch:
+        patch.setattr("os.fork", full)
+        with pytest.raises(errors.StoreError, match=r"could not be taken \(no process is left\); try again later"):
+            campaign.snapshot()
+        campaign.tell("ann", "A", 0.5)
+    assert campaign.snapshot() == campaign.status().events
+
+
+def slowly(monkeypatch: pytest.MonkeyPatch) -> threading.Event:
+    """Let snapshots wait for an event before they are written."""
+    go_on, write = threading.Event(), snapshots.write
+
+    def slow(*how: Any) -> None:
+        assert go_on.wait(20)
+        write(*how)
+
+    monkeypatch.setattr(snapshots, "write", slow)
+    return go_on
+
+
+def test_a_snapshot_that_is_wanted_while_another_is_written_is_taken_after_it(
+    sqlite: str, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    campaign, go_on = create(sqlite, clock), slowly(monkeypatch)
+    first = campaign.core.snapshot().result()
+    campaign.tell("ann", "A", 0.5)
+    second = campaign.core.snapshot().result()
+    go_on.set()  # nothing else happens any more
+    assert second.result(timeout=20) == first.result(timeout=20) + 1
+
+
+def test_whoever_waits_for_a_snapshot_is_told_when_the_campaign_ends(
+    sqlite: str, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    campaign, go_on = create(sqlite, clock), slowly(monkeypatch)
+    campaign.core.snapshot().result()
+    waiting = campaign.core.snapshot().result()
+    campaign.core.store.write = None  # type: ignore[assignment]
+    with pytest.raises(errors.WriterEnded):
+        campaign.tell("ann", "A", 0.5)
+    with pytest.raises(errors.WriterEnded, match="closed before a snapshot was taken"):
+        waiting.result(timeout=20)
+    go_on.set()
 
 
 ORPHANED = """

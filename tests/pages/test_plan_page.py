@@ -5,12 +5,14 @@ from __future__ import annotations
 import base64
 import re
 from dataclasses import replace
+from html import escape
 from html.parser import HTMLParser
 
 import pytest
 
 import freepull as fp
 from freepull.pages import plan_page
+from freepull.planning import words
 
 
 @pytest.fixture(scope="module")
@@ -47,6 +49,24 @@ def test_the_page_has_every_figure_with_its_source_and_every_curve(plan: fp.Plan
         assert title in page
     assert page.count("<figure>") == 4
     assert page.count("class=plan") == 4
+
+
+def test_every_variant_is_a_row_beside_the_plan(plan: fp.Plan, page: str) -> None:
+    assert plan.forecast is not None
+    for curve in plan.curves.values():
+        for point in curve.points:
+            found = point.forecast
+            more, margin = found.against(plan.forecast)
+            shown = [f"{point.x:,g}", plan.money(found.mean), "" if point.planned else words.signed(more, margin)]
+            shown += [words.between(*found.range(0.9)), words.percent(found.chance[0]), f"{found.runs:,}"]
+            assert "".join(f'<td class="n">{escape(cell)}</td>' for cell in shown) in page
+    assert "EUR)</td>" in page
+
+
+def test_a_curve_without_all_its_points_says_so(plan: fp.Plan, page: str) -> None:
+    assert "There was no time" not in page
+    short = {**plan.curves, "delta": replace(plan.curves["delta"], complete=False)}
+    assert plan_page(replace(plan, curves=short)).count("There was no time for all of these") == 1
 
 
 def test_it_asks_nothing_of_any_host(page: str) -> None:

@@ -132,5 +132,7 @@ def test_logs_speak_of_the_logged_agents_or_of_others() -> None:
     assert logged.centre().agents == 4
     assert logged.sized(9)(np.random.default_rng(0)).agents == 9
     assert logged.sized(9).centre().agents == 9
+    spread = logged.sized(2_000).centre().means.std(axis=0)
+    assert spread == pytest.approx(logged.posterior.spread, rel=5.5 / math.sqrt(2 * 2_000))
     assert "themselves" in logged.words()
     assert "others" in logged.sized(9).words()

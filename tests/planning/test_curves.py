@@ -12,8 +12,9 @@ import pytest
 import freepull as fp
 from freepull.planning import curves
 from freepull.planning.beliefs import Guess
+from freepull.planning.case import Case
 from freepull.planning.curves import Panels, Point, curve
-from freepull.planning.forecast import Case, Forecast
+from freepull.planning.forecast import Forecast
 from freepull.planning.work import Work
 
 CASE = Case(
@@ -86,6 +87,7 @@ def test_a_curve_has_the_plan_among_its_points_in_order() -> None:
     assert [point.x for point in found.points] == [0.001, 0.01, 0.05, 0.1]
     assert [point.planned for point in found.points] == [False, False, True, False]
     assert found.points[2].forecast is own.forecast
+    assert (found.before(), found.after()) == (found.points[1], found.points[3])
     assert {point.forecast.runs for point in found.points} == {20, 1_000}
     assert found.complete
 

@@ -11,7 +11,8 @@ import pytest
 
 import freepull as fp
 from freepull.planning.beliefs import Guess, Known
-from freepull.planning.forecast import Case, Forecast
+from freepull.planning.case import Case
+from freepull.planning.forecast import Forecast
 
 
 def of(paid: object, certified: object = None) -> Forecast:
@@ -61,6 +62,7 @@ def test_free_means_certified_for_nothing() -> None:
     assert found.free == 0.5
     assert found.decided(0.5) == 1.0
     assert of([3, 4], [False, False]).decided(0.5) is None
+    assert of([3, 8, 9, 20]).decided(0.5) == 9.0  # a step at which a trial was decided, not one between two
 
 
 def test_more_runs_make_a_range_tight() -> None:

@@ -15,6 +15,8 @@ from freepull.principal.rules import Certified, Pairwise
 
 GAME = fp.Game([[0.6, 0.5, 0.3], [0.5, 0.5, 0.3]])
 EACH = fp.Principal(Certified(0.05), offers="each")
+EARLY = fp.observe.Steps(100)
+"""Nearly everything has to be bought."""
 
 
 def test_the_need_is_that_of_the_page() -> None:
@@ -35,9 +37,21 @@ def test_what_is_missing_is_bought_as_far_as_time_allows() -> None:
     assert at.share == pytest.approx(missing.sum() / (2 * at.needed.sum()))
     one = sketch(GAME, fp.Principal(Certified(0.05)), 1_000)
     assert one.spend == 500
-    longer = sketch(GAME, EACH, 20_000)
+    longer = sketch(GAME, fp.Principal(Certified(0.05), observe=EARLY, offers="each"), 20_000)
     assert longer.possible
+    assert longer.spend > 1_000
     assert longer.spend == pytest.approx(np.maximum(longer.needed - longer.natural, 0).sum())
+
+
+@pytest.mark.parametrize("offers", ["one", "each"])
+def test_no_more_is_spent_than_the_budget_affords(offers: str) -> None:
+    whole = sketch(GAME, fp.Principal(Certified(0.05), observe=EARLY, offers=offers), 20_000)
+    assert whole.possible
+    for budget, enough in ((whole.spend + 1, True), (whole.spend - 1, False)):
+        at = sketch(GAME, fp.Principal(Certified(0.05), observe=EARLY, offers=offers, budget=budget), 20_000)
+        assert at.possible == enough
+        assert at.spend == pytest.approx(whole.spend if enough else budget, abs=1)
+        assert at.spend <= budget
 
 
 def test_adaptive_schedules_count_as_half_the_horizon_and_short_ones_have_no_natural_pulls() -> None:

@@ -12,8 +12,9 @@ import pytest
 
 import freepull as fp
 from freepull.errors import InvalidInput
-from freepull.planning import simulated, words
-from freepull.planning.forecast import Case, Forecast
+from freepull.planning import formulas, simulated, words
+from freepull.planning.case import Case
+from freepull.planning.forecast import Forecast
 from freepull.planning.sentences import SAME_LOG
 
 SMALL: dict[str, Any] = {"arms": 2, "agents": 20, "horizon": 40, "gap": 0.2}
@@ -120,7 +121,7 @@ def test_impossible_wishes_get_a_sentence_with_a_number_that_works() -> None:
     plan = fp.plan(**wish, agents=4, runs=100)
     assert plan.sentences[1].startswith("With 4 agents acting 30 times, a gap of 0.1 cannot be certified at δ = 0.05")
     assert plan.agents_needed is not None
-    assert f"about {plan.agents_needed if plan.agents_needed < 100 else ''}" in plan.sentences[1]
+    assert plan.sentences[1].endswith(f"; about {words.rounded(plan.agents_needed):,} agents could, in 95 %.")
     better = fp.plan(**wish, agents=int(1.2 * plan.agents_needed), runs=400, curves=False, seed=5)
     assert better.forecast is not None
     assert better.forecast.chance[2] > 0.95
@@ -220,6 +221,7 @@ def test_control_c_keeps_what_was_finished(monkeypatch: pytest.MonkeyPatch) -> N
         ({"gap": None, "game": fp.instances.toy(), "agents": 3, "arms": None}, ["agents must be 2", "got 3"]),
         ({"gap": None, "game": 7}, ["game must be a freepull.Game"]),
         ({"gap": None, "log": "nowhere.csv"}, ["nowhere.csv"]),
+        ({"gap": None, "log": log(), "agents": 10**9}, ["agents × arms must be at most 10,000,000"]),
         ({"gap": None, "means": [0.5, 0.5]}, ["means must have one best arm"]),
         ({"gap": None, "means": [0.5]}, ["means must be at least 2"]),
         ({"gap": None, "means": [0.5, 0.4, 0.3]}, ["arms must be 3", "got 2"]),
@@ -316,9 +318,14 @@ def test_variants_are_compared_on_the_runs_that_both_have() -> None:
         plan.range(1.5)
 
 
-def test_where_the_search_has_been_the_formulas_are_not_believed() -> None:
-    plan = fp.plan(arms=20, agents=4, horizon=20, gap=0.01, runs=40)
-    assert plan.agents_needed is None
-    most = max(point.x for point in plan.curves["agents"].points)
-    assert plan.sentences[1].endswith(f"and not by {most:,.0f} agents either.") or "perhaps" in plan.sentences[1]
-    assert ("perhaps" in plan.sentences[1]) == (most < plan.first.agents_needed)
+def test_where_the_search_has_been_the_formulas_are_not_believed(monkeypatch: pytest.MonkeyPatch) -> None:
+    wish: dict[str, Any] = {"arms": 20, "agents": 4, "horizon": 20, "gap": 0.01, "runs": 40}
+    further = fp.plan(**wish)
+    assert further.agents_needed is None
+    assert max(point.x for point in further.curves["agents"].points) < further.first.agents_needed
+    assert further.sentences[1].endswith("by the formulas about 7,200 agents could, perhaps.")
+    monkeypatch.setattr(formulas, "agents_for_certainty", lambda _: 100.0)
+    nearer = fp.plan(**wish)
+    most = max(point.x for point in nearer.curves["agents"].points)
+    assert most > nearer.first.agents_needed == 100
+    assert nearer.sentences[1].endswith(f", and not by {most:,.0f} agents either.")

@@ -58,6 +58,11 @@ def test_prices_are_exact() -> None:
     assert words.agents(math.inf) == "no number"
 
 
+def test_differences_have_a_sign_and_their_error() -> None:
+    assert [words.signed(more, 0.0) for more in (-12.0, 0.0, 3.0)] == ["−12", "0", "+3"]
+    assert words.signed(-12.0, 4.0) == "−12 ± 4"
+
+
 def test_ranges_are_rounded_outwards() -> None:
     assert words.between(0.8, 9.2) == "0 to 10"
     assert words.between(0.8, 9.2, words.Price.read("2 EUR")) == "0 to 10 (20.00 EUR)"

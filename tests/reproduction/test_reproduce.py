@@ -68,10 +68,12 @@ def test_withholding_pays_and_refusing_does_not_under_take_or_ban(tmp_path: Path
 def test_a_part_and_a_setting_can_be_chosen_and_the_rest_added_later(tmp_path: Path) -> None:
     first = reproduce(tmp_path, runs=2, figures=["2a"], settings=["certified"], progress=False)
     assert set(first.sections[0].rows["principal"]) == {"none", "certified"}
+    (tmp_path / "report.unfinished").write_text("the power failed here")
     kept = sorted((tmp_path / "studies" / "paper-2ab" / "shards").iterdir())
     second = reproduce(tmp_path, runs=2, figures=["2a"], progress=False)
     assert set(second.sections[0].rows["principal"]) > {"none", "certified", "paper", "authors"}
     assert set(kept) < set((tmp_path / "studies" / "paper-2ab" / "shards").iterdir())
+    assert {path.name for path in tmp_path.iterdir()} == {"studies", "figures", "report.html"}
 
 
 def test_another_seed_needs_another_folder(tmp_path: Path) -> None:

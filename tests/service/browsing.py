@@ -82,8 +82,8 @@ def shoot(page: Page, name: str, looks: Sequence[Literal["light", "dark"]] = LOO
         page.screenshot(path=PICTURES / f"{name}-{look}.png", full_page=True)
     page.emulate_media(color_scheme="light")
     page.set_viewport_size({"width": 390, "height": 844})
+    page.wait_for_function("() => document.documentElement.scrollWidth <= 390")
     page.wait_for_timeout(400)
-    assert page.evaluate("document.documentElement.scrollWidth") <= 390
     page.screenshot(path=PICTURES / f"{name}-narrow.png", full_page=True)
     page.set_viewport_size({"width": 1280, "height": 900})
 

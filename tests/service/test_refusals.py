@@ -12,7 +12,10 @@ import pytest
 from hostile import answers, bad_bodies, wrong_tokens
 from running import NEW, Service
 
+from freepull import errors
 from freepull.service.access import Access
+from freepull.service.problems import Refused
+from freepull.service.rates import Rates
 
 ADMIN_ROUTES: list[tuple[str, str, Any]] = [
     ("GET", "/campaigns", None),
@@ -40,6 +43,7 @@ ADMIN_ROUTES: list[tuple[str, str, Any]] = [
     ),
     ("POST", "{c}/imports", None),
     ("GET", "{c}/exports/ledger.csv", None),
+    ("GET", "/exports/backup.db", None),
     ("POST", "{c}/agents/bob/unban", None),
     ("POST", "{c}/agents/bob/leave", None),
     ("POST", "{c}/agents/bob/revoke", None),
@@ -53,6 +57,9 @@ ADMIN_ROUTES: list[tuple[str, str, Any]] = [
     ("DELETE", "/tokens/abc", None),
     ("POST", "{c}/observations:batch", {"observations": [{"agent": "bob", "arm": "A", "reward": 0.5}]}),
 ]
+DEEP: dict[str, Any] = {"part": "Certified", "delta": 0.05}
+for _ in range(400):
+    DEEP = {"part": "Certified", "delta": DEEP}
 AGENT_ROUTES: list[tuple[str, str, Any]] = [
     ("POST", "{c}/me/offer", None),
     ("POST", "{c}/me/observations", {"arm": "A", "reward": 0.5}),
@@ -103,9 +110,8 @@ def test_scopes_and_campaigns_of_tokens_hold(service: Service, scope: str) -> No
     path = service.create()
     token = getattr(service, scope)
     for method, route, body in ADMIN_ROUTES:
-        allowed = (
-            (method == "GET" and route != "/tokens") if scope == "reader" else route.endswith((":batch", "/token"))
-        )
+        reads = method == "GET" and route not in ("/tokens", "/exports/backup.db")
+        allowed = reads if scope == "reader" else route.endswith((":batch", "/token"))
         if not route.endswith("/stream"):
             status = service.send(method, route.replace("{c}", path), body, token).status_code
             assert (status == 403) != allowed, (method, route, status)
@@ -156,10 +162,10 @@ def test_expired_and_revoked_tokens_are_401(service: Service) -> None:
     assert service.send("GET", f"{path}/me", token=short["tokens"][0]["token"]).status_code == 401
     assert service.send("GET", path, token=brief["token"]).status_code == 401
     tokens = service.tokens(path, "ann", "bob")
-    assert service.send("POST", f"{path}/agents/ann/revoke").status_code == 204
-    assert service.send("GET", f"{path}/me", token=tokens["ann"]).status_code == 401
-    assert service.send("GET", f"{path}/me", token=tokens["bob"]).status_code == 200
-    assert service.send("GET", f"{path}/me", token=service.tokens(path, "ann")["ann"]).status_code == 200
+    assert service.send("POST", f"{path}/agents/bob/revoke").status_code == 204
+    assert service.send("GET", f"{path}/me", token=tokens["bob"]).status_code == 401
+    assert service.send("GET", f"{path}/me", token=tokens["ann"]).status_code == 200
+    assert service.send("GET", f"{path}/me", token=service.tokens(path, "bob")["bob"]).status_code == 200
     made = service.send("POST", "/tokens", {"scope": "read", "label": "x"}).json()
     assert service.send("GET", path, token=made["token"]).status_code == 200
     assert service.send("DELETE", f"/tokens/{made['id']}").status_code == 204
@@ -223,6 +229,34 @@ def test_wrong_kinds_and_sizes_of_bodies(service: Service) -> None:
     assert form.status_code == 415
 
 
+def test_only_admins_send_much_and_only_where_it_belongs(service: Service) -> None:
+    path = service.create()
+    names = [f"{i:0>200}" for i in range(6000)]
+    assert service.send("POST", f"{path}/agents", {"agents": names}, service.reader).status_code == 413
+    assert service.send("POST", f"{path}/stop", {"why": "x" * (2 << 20)}).status_code == 413
+    assert service.send("POST", f"{path}/agents", {"agents": names}).status_code == 201
+
+
+def test_more_than_may_wait_is_refused_and_viewers_do_not_count(tmp_path: Path) -> None:
+    with Service(f"sqlite:///{tmp_path}/trial.db", waiting=3) as service:
+        path = service.create()
+        head = f"HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {service.admin}\r\n"
+        lines = [socket.create_connection(("127.0.0.1", service.port)) for _ in range(6)]
+        for line in lines[:3]:
+            line.sendall(f"GET /v1{path}/stream {head}\r\n".encode())
+            line.settimeout(10)
+            assert line.recv(100).startswith(b"HTTP/1.1 200")
+        time.sleep(0.5)
+        assert service.http.get("/healthz").status_code == 200
+        for line in lines[3:]:
+            line.sendall(f"POST /v1{path}/pause {head}content-length: 9\r\n\r\n".encode())
+        time.sleep(0.5)
+        found = service.http.get("/healthz")
+        assert (found.status_code, found.headers["retry-after"], is_problem(found)) == (503, "1", True)
+        for line in lines:
+            line.close()
+
+
 @pytest.mark.parametrize(
     ("status", "method", "route", "body"),
     [
@@ -247,6 +281,7 @@ def test_wrong_kinds_and_sizes_of_bodies(service: Service) -> None:
         (422, "POST", "/campaigns", NEW | {"name": "x", "principal": {"rule": {"part": "Certified", "delta": "x"}}}),
         (422, "POST", "/campaigns", NEW | {"name": "x", "principal": {"rule": {"part": "Certified", "beta": 1}}}),
         (422, "POST", "/campaigns", NEW | {"name": "x", "principal": {"rule": {"delta": 1}}}),
+        (422, "POST", "/campaigns", NEW | {"name": "x", "principal": {"rule": DEEP}}),
         (422, "POST", "/campaigns", NEW | {"name": "x", "mode": "chaos"}),
         (400, "GET", "{c}/ledger?after=x", None),
         (400, "GET", "{c}/ledger?limit=0", None),
@@ -256,6 +291,19 @@ def test_every_refusal_has_its_status(service: Service, status: int, method: str
     path = service.create()
     found = service.send(method, route.replace("{c}", path), body)
     assert (found.status_code, is_problem(found)) == (status, True), found.text
+
+
+def test_what_is_wrong_with_the_store_is_said_in_the_log_alone(
+    service: Service, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = service.create()
+
+    def fail(*_: Any) -> None:
+        raise errors.StoreError(f"{tmp_path}/trial.db cannot be read.")
+
+    monkeypatch.setattr(service.server.gate.house.access.store, "query", fail)
+    found = [service.send("GET", f"{path}/ledger?last=1"), service.send("GET", "/campaigns/none")]
+    assert [(it.status_code, it.json()["detail"]) for it in found] == [(503, "the store failed.")] * 2
 
 
 def test_events_conflict_gap_and_stop(service: Service) -> None:
@@ -282,6 +330,25 @@ def test_an_agent_that_asks_too_often_gets_429(tmp_path: Path) -> None:
         late = next(it for it in found if it.status_code == 429)
         assert (late.headers["retry-after"], is_problem(late)) == ("1", True)
         assert service.send("GET", f"{path}/me", token=tokens["bob"]).status_code == 200
+
+
+def test_who_waits_may_ask_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    now, rates = [100.0], Rates(5.0)
+    monkeypatch.setattr("time.monotonic", lambda: now[0])
+
+    def taken() -> int:
+        for count in range(100):
+            try:
+                rates.take("ann")
+            except Refused:
+                return count
+        return 100
+
+    assert taken() == 10
+    now[0] += 1.0
+    assert taken() == 5
+    now[0] += 3600.0
+    assert taken() == 10
 
 
 def test_slow_and_half_open_connections_are_closed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,13 +6,19 @@ import io
 import itertools
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import httpx
 import polars as pl
 import pytest
 from running import NEW, Service
 
+from freepull.live import AsyncCampaign, Campaign
 from freepull.service.access import Access
+from freepull.service.history import MOST, History
+from freepull.service.metrics import Metrics
 
 
 def test_a_campaign_from_creation_to_stop(both: Service) -> None:
@@ -96,6 +102,21 @@ def test_a_gateway_tells_for_many_and_each_has_its_result(both: Service) -> None
     assert noted["who"].startswith("token ")
 
 
+def test_open_offers_are_those_of_the_table_that_have_not_ended(both: Service) -> None:
+    path = both.create(agents=[f"user-{i}" for i in range(6)])
+    tokens = both.tokens(path, *(f"user-{i}" for i in range(6)))
+    offers = [both.send("POST", f"{path}/me/offer", token=token).json()["offer"] for token in tokens.values()]
+    for i in (0, 3):
+        both.send("POST", f"{path}/me/observations", {"arm": offers[i]["arm"], "reward": 0.5}, tokens[f"user-{i}"])
+    both.send("POST", f"{path}/pause")  # the others are taken back
+    both.restart()
+    table = both.send("GET", f"{path}/offers").json()
+    found = both.send("GET", f"{path}/offers?open_only=true").json()
+    assert found == [row for row in table if row["ending"] is None]
+    assert [(row["offer"], row["recalled"]) for row in found] == [(2, True), (3, True), (5, True), (6, True)]
+    assert both.send("GET", f"{path}/offers?open_only=true&after=2&limit=2").json() == found[1:3]
+
+
 def test_exports_and_imports_are_files(service: Service) -> None:
     path = service.create()
     rows = "agent,arm,reward\nann,A,0.5\nbob,B,0.25\n"
@@ -175,6 +196,42 @@ def test_a_stream_ends_with_its_token(service: Service) -> None:
         assert not [line for line in lines if line.startswith("event")]
 
 
+def test_no_more_may_watch_than_one_process_bears(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = service.create()
+    monkeypatch.setattr("freepull.service.viewers.MOST", 0)
+    headers = {"authorization": f"Bearer {service.reader}"}
+    with service.http.stream("GET", f"/v1{path}/stream", headers=headers) as stream:
+        assert stream.status_code == 503
+
+
+def test_tables_are_paged_from_either_end(both: Service) -> None:
+    path = both.create()
+    for verb in ("pause", "resume") * 2:
+        both.send("POST", f"{path}/{verb}")
+    rows = both.send("GET", f"{path}/audit").json()
+    assert len(rows) == 7
+    for query, part in (
+        ("last=2", rows[-2:]),
+        ("last=1000", rows),
+        ("limit=3", rows[:3]),
+        ("last=4&limit=1", rows[3:4]),
+    ):
+        assert both.send("GET", f"{path}/audit?{query}").json() == part
+    assert both.send("GET", f"{path}/audit?after={rows[5]['event']}&last=5").json() == rows[6:]
+
+
+def test_a_long_history_is_thinned_and_keeps_its_beginning(tmp_path: Path) -> None:
+    settings: dict[str, Any] = {"name": "c", "arms": 2, "agents": 2, "price": "1 EUR", "horizon": 9, "mode": "rounds"}
+    with Campaign.create(f"sqlite:///{tmp_path}/trial.db", **settings) as campaign:
+        status, history = campaign.status(), History(AsyncCampaign(campaign))
+    for events in range(1, 5000):
+        history.add(replace(status, events=events))
+    found = [point.events for point in history._points]
+    assert (found[0], len(found) <= MOST) == (1, True)
+    assert found[-1] > 4900
+    assert max(later - earlier for earlier, later in itertools.pairwise(found)) <= 4 * 5000 / MOST
+
+
 def test_health_readiness_and_metrics_need_no_token(service: Service) -> None:
     path = service.create()
     assert service.http.get("/healthz").text == "ok\n"
@@ -184,6 +241,12 @@ def test_health_readiness_and_metrics_need_no_token(service: Service) -> None:
     assert 'freepull_requests_total{route="/v1/campaigns/{campaign}",method="GET",status="200"} 1' in text
     assert "freepull_campaigns_owned 1" in text
     assert "onboarding" not in text
+    metrics = Metrics()
+    metrics.request("r", "GET", 200, 0.02)
+    text = metrics.text(service.server.gate.house, 0)
+    assert [f'_bucket{{le="{bound}"}} {count}\n' in text for bound, count in ((0.01, 0), (0.025, 1), ("+Inf", 1))] == [
+        *(True, True, True)
+    ]
 
 
 def test_an_idempotency_key_answers_once(both: Service) -> None:
@@ -200,6 +263,14 @@ def test_an_idempotency_key_answers_once(both: Service) -> None:
     assert both.send("POST", "/campaigns/onboarding/pause", headers=failing).status_code == 409
     both.send("POST", "/campaigns/onboarding/start")
     assert both.send("POST", "/campaigns/onboarding/pause", headers=failing).status_code == 200
+
+
+def test_a_key_is_its_token_s_own(service: Service) -> None:
+    path, key = service.create(), {"idempotency-key": "k"}
+    other = service.send("POST", "/tokens", {"scope": "admin"}).json()["token"]
+    assert service.send("POST", f"{path}/pause", headers=key).status_code == 200
+    assert service.send("POST", f"{path}/resume", token=other, headers=key).status_code == 200
+    assert service.send("GET", path).json()["status"] == "running"
 
 
 def test_a_key_whose_request_is_going_on_is_told_to_wait(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -250,7 +321,8 @@ def test_pages_are_served_with_strict_headers(service: Service, path: str) -> No
     found = service.http.get(path)
     assert found.status_code == 200
     policy = found.headers["content-security-policy"]
-    assert "default-src 'none'" in policy
+    for strict in ("default-src 'none'", "base-uri 'none'", "form-action 'self'", "frame-ancestors 'none'"):
+        assert strict in policy
     assert "script-src 'self';" in policy
     assert "http" not in policy
     assert found.headers["x-content-type-options"] == "nosniff"

@@ -142,15 +142,36 @@ def test_an_address_where_nobody_is_gets_a_sentence() -> None:
     ],
 )
 def test_a_token_that_came_with_tls_is_never_sent_without(home: str, owner: str, followed: bool) -> None:
-    attempt = Attempt(calls.look("c"), home, "secret", retries=3)
+    attempt = Attempt(calls.look("c"), home, "secret", retries=3, owners={})
     assert attempt.answered(421, f'{{"owner": "{owner}"}}'.encode(), None) is not None
     assert attempt.url == (owner if followed else home)
 
 
 def test_a_request_that_is_still_going_on_is_waited_for() -> None:
-    attempt = Attempt(calls.change("c", "start"), "http://a", "secret", retries=1)
+    attempt = Attempt(calls.change("c", "start"), "http://a", "secret", retries=1, owners={})
     assert attempt.answered(409, b"{}", "1") is not None
     with pytest.raises(errors.ServiceError):
         attempt.answered(409, b"{}", "1")
     with pytest.raises(errors.ServiceError):
-        Attempt(calls.change("c", "start"), "http://a", "secret", retries=1).answered(409, b"{}", None)
+        Attempt(calls.change("c", "start"), "http://a", "secret", retries=1, owners={}).answered(409, b"{}", None)
+
+
+def test_a_client_remembers_who_has_a_campaign_until_that_one_is_silent() -> None:
+    owners: dict[str, str] = {}
+    moved = b'{"owner": "http://b"}'
+    first = Attempt(calls.look("x"), "http://a", "t", 3, owners)
+    assert first.answered(421, moved, None) == 0.0
+    second = Attempt(calls.change("x", "stop"), "http://a", "t", 3, owners)
+    assert second.arguments() == ("POST", "http://b/v1/campaigns/x/stop")
+    assert Attempt(calls.look("y"), "http://a", "t", 3, owners).url == "http://a"
+    second.failed(OSError("gone"))
+    assert Attempt(calls.look("x"), "http://a", "t", 3, owners).url == "http://a"
+
+
+def test_an_admin_s_change_is_sent_again_with_the_same_key_and_counts_once(service: Service) -> None:
+    with fp.Client(service.at, service.admin) as client:
+        make(client)
+        attempt = Attempt(calls.enrol("c", 2, None), service.at, service.admin, retries=1, owners={})
+        sent = [client._http.request(*attempt.arguments(), **attempt.options).json() for _ in range(2)]
+        assert sent == [{"numbers": [2, 3]}] * 2
+        assert client.add_agents("c", 1) == [4]

@@ -16,6 +16,7 @@ from typer.testing import CliRunner, Result
 
 from freepull.cli.campaign_data import app
 from freepull.cli.token import app as token_app
+from freepull.service.server import ENDING_SECONDS
 
 SRC = Path(__file__).parents[2] / "src"
 
@@ -120,9 +121,10 @@ def test_streams_end_when_the_service_is_told_to_end(service: Service) -> None:
     with service.http.stream("GET", f"/v1{path}/stream", headers=headers) as stream:
         lines = stream.iter_lines()
         assert next(lines) == "retry: 2000"
-        service.server.should_exit = True
         assert any("status" in line for line in lines)
-    service.thread.join(10)
+        service.server.should_exit = True
+        list(lines)  # it ends well, and is not cut off
+    service.thread.join(ENDING_SECONDS)
     assert not service.thread.is_alive()
 
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -12,6 +10,7 @@ from pathlib import Path
 import polars as pl
 
 from freepull import studies
+from program import ENVIRONMENT, command
 
 STUDY = """\
 # A small study.
@@ -61,13 +60,8 @@ def rows(folder: Path) -> pl.DataFrame:
     return studies.frame(studies.Store.open(folder))
 
 
-def command(*args: object) -> list[str]:
-    return [sys.executable, "-c", "from freepull.cli import main; main()", *map(str, args)]
-
-
 def started(*args: object) -> subprocess.Popen[str]:
-    env = {**os.environ, "COLUMNS": "200", "NO_COLOR": "1"}
-    return subprocess.Popen(command(*args), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env)
+    return subprocess.Popen(command(*args), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=ENVIRONMENT)
 
 
 def wait_for(condition: Callable[[], bool], seconds: float = 60.0) -> None:

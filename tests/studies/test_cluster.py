@@ -18,7 +18,8 @@ from sample import LONG, rows, shards, started, wait_for, written
 import freepull as fp
 from freepull import studies
 from freepull.errors import StudyError
-from freepull.studies import cluster, runner
+from freepull.studies import cluster
+from freepull.studies.chunks import Chunk
 
 
 class Cluster:
@@ -39,7 +40,7 @@ class Cluster:
 
     def workers(self, count: int) -> list[subprocess.Popen[bytes]]:
         """Start workers that have loaded the engine when they join, so that all take part from the first chunk on."""
-        options = ["--nthreads", "1", "--no-nanny", "--host", "127.0.0.1", "--preload", "freepull.studies.runner"]
+        options = ["--nthreads", "1", "--no-nanny", "--host", "127.0.0.1", "--preload", "freepull.studies.chunks"]
         started = [self.start("worker", self.address, *options) for _ in range(count)]
         wait_for(lambda: Path(self.log.name).read_text().count("Register worker addr") == count)
         return started
@@ -108,7 +109,7 @@ def test_without_dask_the_remedy_is_named(tmp_path: Path, monkeypatch: pytest.Mo
 
 def test_workers_of_another_kind_are_refused(tmp_path: Path) -> None:
     study = studies.read(written(tmp_path, LONG)).with_runs(1)
-    result = runner.work(runner.Task(study.cells[0], (0,)))
+    result = Chunk(study.cells[0], (0,)).play()
     other = dataclasses.replace(result, provenance={**result.provenance, "freepull": "0.0.0"})
     done: Future[fp.Result] = Future()
     done.set_result(other)

@@ -14,7 +14,7 @@ from sample import STUDY, rows, shards, written
 import freepull as fp
 from freepull import studies
 from freepull.errors import InvalidInput, StudyError
-from freepull.studies import runner
+from freepull.studies import chunks
 
 
 @pytest.fixture(scope="module")
@@ -51,7 +51,7 @@ def test_chunks_workers_and_added_runs_change_no_bit(
     done: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     study = studies.read(written(tmp_path, STUDY))
-    monkeypatch.setattr(runner, "CHUNK", 2 * 600)
+    monkeypatch.setattr(chunks, "STEPS", 2 * 600)
     first = studies.run(study.with_runs(2), tmp_path / "out", workers=1)
     assert (first.kept, first.new, first.wanted) == (0, 12, 12)
     before = shards(tmp_path / "out")
@@ -79,6 +79,7 @@ def test_fewer_runs_throw_nothing_away(done: Path) -> None:
     report = studies.run(study.with_runs(4), done)
     assert (report.kept, report.new, report.wanted) == (24, 0, 24)
     assert rows(done).height == 36
+    assert {cell.runs for cell in studies.Store.open(done).study.cells} == {6}
 
 
 def test_shards_carry_their_provenance_and_are_results(done: Path) -> None:

@@ -7,6 +7,7 @@ and 5.5 standard errors of the mean over settings.
 from __future__ import annotations
 
 import math
+from pathlib import Path
 
 import calibration_page
 import numpy as np
@@ -58,11 +59,21 @@ def test_the_bar_is_judged_by_the_pooled_coverage() -> None:
     assert np.isclose(pooled([inside, outside], 0.9)[0], 0.5)
 
 
-def test_the_page_shows_what_was_found(rows: list[Tried], tmp_path: object) -> None:
+def test_the_page_shows_what_was_found(rows: list[Tried], tmp_path: Path) -> None:
     found = Found(rows, [(0.01, 0.001)])
-    path = calibration_page.write(found, tmp_path)  # type: ignore[arg-type]
+    path = calibration_page.write(found, tmp_path)
     text = path.read_text()
     assert f"**{100 * found.coverage:.1f} %** of {10 * len(rows):,} single trials" in text
     assert "people" in text
     assert (path.parent / calibration_page.PICTURE).stat().st_size > 10_000
-    assert any("coverage" in line for line in calibration_page.lines(found))
+    assert calibration_page.lines(found)[-1].startswith(f"coverage {100 * found.coverage:.1f} %: the bar is ")
+
+
+def test_a_bar_that_is_missed_is_named() -> None:
+    inside, outside = made([0.5] * 20), made([0.99] * 20)
+    for places, fluid, said in (
+        ([inside] * 9 + [outside], 0.05, ["MISSED", "met"]),
+        ([inside] * 8 + [outside] * 2, 0.01, ["met", "MISSED"]),
+    ):
+        told = calibration_page.lines(Found(places, [(fluid, 0.001)]))[-2:]
+        assert [line.rpartition(" ")[2] for line in told] == said

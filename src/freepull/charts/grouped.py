@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import math
-
 import polars as pl
 from matplotlib.axes import Axes
 
-from freepull.charts.style import COLOURS, HATCHES, axes, plain
+from freepull.charts.style import COLOURS, HATCHES, axes, lengths, plain
 from freepull.errors import InvalidInput
 
 
@@ -38,7 +36,7 @@ def grouped(
             hatch=HATCHES[i % 8],
             edgecolor="white",
         )
-        low, high = (_length(own[value], own[f"{value}_{end}"]) for end in ("low", "high"))
+        low, high = (lengths(own[value], own[f"{value}_{end}"]) for end in ("low", "high"))
         ax.errorbar(own[value], at, xerr=[low, high], fmt="none", color="black", capsize=2, linewidth=1)
         if note is not None:
             for y, x, half, rate in zip(at, own[value], high, own[note], strict=True):
@@ -52,8 +50,3 @@ def grouped(
         columns = 2 if len(groups) > 3 else 3
         ax.legend(frameon=False, fontsize=8, loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=columns)
     return ax
-
-
-def _length(values: pl.Series, ends: pl.Series) -> list[float]:
-    """Return the length of error bars, 0 where a single run has none."""
-    return [0.0 if math.isnan(x) else abs(x) for x in (ends - values).to_list()]

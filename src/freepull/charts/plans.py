@@ -7,13 +7,11 @@ from collections.abc import Sequence
 import numpy as np
 from matplotlib.axes import Axes
 
-from freepull.charts.style import COLOURS, axes
+from freepull.charts.style import COLOURS, axes, spans_decade
 from freepull.errors import InvalidInput
 from freepull.planning import Plan
 from freepull.planning.curves import CHANCE, Curve, Point
 
-DECADE = 10.0
-"""From this ratio of the largest to the smallest value on, the axis is logarithmic."""
 APART = 0.11
 """The share of the axis that must lie between two points for both to be named."""
 
@@ -62,7 +60,7 @@ def _band(plan: Plan, quantity: str, label: str, ax: Axes) -> Axes:
         low, high = np.array([point.forecast.range(share) for point in points]).T
         ax.fill_between(x, low, high, color=COLOURS[0], alpha=shade, linewidth=0, label=f"{100 * share:g} % of trials")
     ax.plot(x, [point.forecast.mean for point in points], "o-", color=COLOURS[0], markersize=4, label="mean")
-    wide = len(x) > 1 and x[0] > 0 and x[-1] / x[0] >= DECADE
+    wide = spans_decade(x.tolist())
     named, top = _apart(points, wide), max(point.forecast.quantile(0.95) for point in points) or 1.0
     for point in named:
         weight = "bold" if point.planned else "normal"

@@ -10,10 +10,7 @@ import polars as pl
 from matplotlib.axes import Axes
 from matplotlib.patheffects import withStroke
 
-from freepull.charts.style import COLOURS, MARKERS, axes, plain
-
-DECADE = 10.0
-"""From this ratio of the largest to the smallest value on, the axis is logarithmic."""
+from freepull.charts.style import COLOURS, MARKERS, axes, lengths, plain, spans_decade
 
 APART = 0.008
 """Share of the axis between the error bars of two series."""
@@ -68,7 +65,7 @@ class _Share(NamedTuple):
 
 
 def _line(own: pl.DataFrame, look: dict[str, Any], ax: Axes) -> None:
-    spread = [_half(own["bonus"], own["bonus_low"]), _half(own["bonus_high"], own["bonus"])]
+    spread = [lengths(own["bonus"], own[f"bonus_{end}"]) for end in ("low", "high")]
     ax.errorbar(own["at"], own["bonus"], spread, markersize=5, capsize=3, **look)
 
 
@@ -91,15 +88,11 @@ def _scale(values: Sequence[Any], ax: Axes) -> Callable[[Any, float], float]:
         ax.set_xticks(range(len(values)), [plain(value) for value in values])
         return lambda value, beside: values.index(value) + beside * len(values)
     low, high = min(values, default=0.0), max(values, default=1.0)
-    ax.set_xticks(values, [f"{value:g}" for value in values])
-    if low > 0 and high / low >= DECADE:
+    wide = spans_decade(values)
+    if wide:
         ax.set_xscale("log")
-        ax.set_xticks(values, [f"{value:g}" for value in values])
         ax.minorticks_off()
+    ax.set_xticks(values, [f"{value:g}" for value in values])
+    if wide:
         return lambda value, beside: float(value * (high / low) ** beside)
     return lambda value, beside: float(value + (high - low) * beside)
-
-
-def _half(upper: pl.Series, lower: pl.Series) -> list[float]:
-    """Return the length of error bars, 0 where a single run has none."""
-    return [0.0 if math.isnan(length) else max(length, 0.0) for length in (upper - lower).to_list()]

@@ -13,8 +13,10 @@ from freepull.cli.campaign_screen import (
     AsJson,
     By,
     Name,
+    StoreUrl,
     Url,
     answer,
+    not_served,
     opened,
     served,
     show_rows,
@@ -175,11 +177,11 @@ def import_file(
     "\n\nExample: freepull campaign verify sqlite:///trial.db x"
 )
 @sentence_errors
-def verify(url: Url, name: Name, wait: Wait = 0.0, as_json: AsJson = False) -> None:
+def verify(url: StoreUrl, name: Name, wait: Wait = 0.0, as_json: AsJson = False) -> None:
     """See the help."""
     from freepull.live.verification import verify as check
 
-    found = check(url, name, wait)
+    found = check(not_served(url), name, wait)
     words = f"{name} is right: {found.events:,} events, {found.entries:,} payments over {found.spent}"
     answer(found, as_json, words)
 
@@ -190,7 +192,7 @@ def verify(url: Url, name: Name, wait: Wait = 0.0, as_json: AsJson = False) -> N
 )
 @sentence_errors
 def copy(
-    url: Url,
+    url: StoreUrl,
     name: Name,
     target: Annotated[str, typer.Argument(help="The other store.")],
     wait: Wait = 0.0,
@@ -199,7 +201,7 @@ def copy(
     """See the help."""
     from freepull.live.copying import copy as copied
 
-    rows = copied(url, target, name, wait)
+    rows = copied(not_served(url), target, name, wait)
     answer(rows, as_json, f"{name} is copied: {sum(rows.values()):,} rows, all of them compared")
 
 
@@ -222,7 +224,10 @@ def names(url: Url, as_json: AsJson = False) -> None:
     answer(found, as_json, "\n".join(found) or "none")
 
 
-@app.command(help="Copy the SQLite file.\n\nExample: freepull campaign backup sqlite:///trial.db backup.db")
+@app.command(
+    help="Copy the SQLite file; a service copies its own while campaigns go on."
+    "\n\nExample: freepull campaign backup http://127.0.0.1:8000 backup.db"
+)
 @sentence_errors
 def backup(
     url: Url, path: Annotated[Path, typer.Argument(help="A file that does not exist yet.")], as_json: AsJson = False
@@ -232,8 +237,14 @@ def backup(
 
     from freepull.live.stores import connect
 
-    with closing(connect(url)) as store:
-        store.backup(path)
+    if served(url):
+        from freepull.service.client import Client
+
+        with Client(url, token()) as client:
+            client.backup(path)
+    else:
+        with closing(connect(url)) as store:
+            store.backup(path)
     answer({"path": str(path)}, as_json, f"everything is in {path} as well")
 
 

@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 Url = Annotated[
     str, typer.Argument(help="sqlite:///file.db, postgresql://…, or a running service, http://…, with FREEPULL_TOKEN.")
 ]
+StoreUrl = Annotated[
+    str, typer.Argument(help="sqlite:///file.db or postgresql://…; of a running service, a backup of its file.")
+]
 Name = Annotated[str, typer.Argument(help="The campaign's name.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")]
 By = Annotated[str, typer.Option(help="Who does it, for the audit.")]
@@ -54,6 +57,16 @@ def created(url: str, **settings: Any) -> Campaign:
     from freepull.live import Campaign
 
     return Campaign.create(url, **settings)
+
+
+def not_served(url: str) -> str:
+    """Return the URL of a store; a service's is none."""
+    if served(url):
+        raise InvalidInput(
+            f"url must be a store's, not a service's, got {url!r}; take a backup with freepull campaign backup {url} "
+            "copy.db, and give sqlite:///copy.db."
+        )
+    return url
 
 
 def served(url: str) -> bool:

@@ -9,14 +9,13 @@ from typing import Annotated
 import typer
 
 from freepull import checks
+from freepull.cli import options
 from freepull.cli.parts import build, choices
 from freepull.cli.plan_screen import show, show_first
-from freepull.cli.rules import build_rule
 from freepull.cli.screen import console, sentence_errors
 from freepull.cli.target import check_target
 from freepull.errors import InvalidInput
 from freepull.planning import plan
-from freepull.principal import Principal
 
 HELP = """Plan a trial before you pay: what it will cost, how long it will take, how many people it needs.
 
@@ -24,9 +23,7 @@ Example: freepull plan --arms 4 --agents 500 --horizon 60 --gap 0.05 --delta 0.0
 
 Give guesses (--gap or --means), or a log of past observations (--log). The first answer comes from formulas, the second
 from simulation; every figure says which."""
-KNOWN, PRINCIPAL, PEOPLE, RUN, OUTPUT = (
-    "What is known of the game", "The principal", "The people", "The simulation", "Output"
-)  # fmt: skip
+KNOWN, PEOPLE, RUN, OUTPUT = "What is known of the game", "The people", "The simulation", "Output"
 
 
 @sentence_errors
@@ -59,21 +56,17 @@ def command(
     log: Annotated[
         Path | None, typer.Option(help="Past observations, CSV or Parquet: agent, arm, reward.", rich_help_panel=KNOWN)
     ] = None,
-    delta: Annotated[float, typer.Option(help="Error probability.", rich_help_panel=PRINCIPAL)] = 0.05,
-    rule: Annotated[str, typer.Option(help="certified or pairwise.", rich_help_panel=PRINCIPAL)] = "certified",
-    epsilon: Annotated[
-        float | None, typer.Option(help="pairwise: stop when the leader is best up to ε.", rich_help_panel=PRINCIPAL)
-    ] = None,
-    observe: Annotated[str, typer.Option(help=f"{choices('observe')}.", rich_help_panel=PRINCIPAL)] = "share:0.5",
-    protocol: Annotated[str, typer.Option(help=f"{choices('protocol')}.", rich_help_panel=PRINCIPAL)] = "take-or-ban",
-    offers: Annotated[
-        str, typer.Option(help="each: up to one offer an agent and step, or one.", rich_help_panel=PRINCIPAL)
-    ] = "each",
+    delta: options.Delta = 0.05,
+    rule: Annotated[str, typer.Option(help="certified or pairwise.", rich_help_panel=options.PRINCIPAL)] = "certified",
+    epsilon: options.Epsilon = None,
+    observe: options.Observe = "share:0.5",
+    protocol: options.Protocol = "take-or-ban",
+    offers: options.Offers = "each",
     budget: Annotated[
-        float | None, typer.Option(help="The most bonuses that may be paid.", rich_help_panel=PRINCIPAL)
+        float | None, typer.Option(help="The most bonuses that may be paid.", rich_help_panel=options.PRINCIPAL)
     ] = None,
     price: Annotated[
-        str | None, typer.Option(help='What a bonus costs, as in "0.50 EUR".', rich_help_panel=PRINCIPAL)
+        str | None, typer.Option(help='What a bonus costs, as in "0.50 EUR".', rich_help_panel=options.PRINCIPAL)
     ] = None,
     strategy: Annotated[
         list[str], typer.Option(help=f"{choices('agents')}; of several, at random.", rich_help_panel=PEOPLE)
@@ -110,11 +103,14 @@ def command(
         error=error,
         rewards=None if rewards is None else build("rewards", rewards),
         log=log,
-        principal=Principal(
-            build_rule(rule, delta, epsilon=epsilon),
-            observe=build("observe", observe),
-            protocol=build("protocol", protocol),
+        principal=options.build_principal(
+            rule=rule,
+            delta=delta,
+            epsilon=epsilon,
+            observe=observe,
+            protocol=protocol,
             offers=offers,
+            bonus=1.0,
             budget=budget,
         ),
         strategy=[build("agents", text, "strategy") for text in strategy],

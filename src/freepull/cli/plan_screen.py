@@ -8,7 +8,7 @@ from rich.table import Table
 from freepull.cli.screen import console
 from freepull.planning import Plan
 from freepull.planning.curves import Curve
-from freepull.planning.words import between, count, percent, signed
+from freepull.planning.variants import COLUMNS, cells
 
 TITLES = {
     "agents": "more or fewer agents",
@@ -52,14 +52,11 @@ def _figures(plan: Plan) -> None:
 
 
 def _curve(title: str, curve: Curve, plan: Plan) -> None:
-    table = Table(title, "spend", "than the plan", "9 of 10 trials", "certified", "runs")
+    table = Table(title, *COLUMNS)
     for column in table.columns[1:]:
         column.justify = "right"
     for point in curve.points:
-        found = point.forecast
-        more = "" if point.planned or plan.forecast is None else signed(*found.against(plan.forecast))
-        cells = (f"{point.x:,g}", count(found.mean), more, between(*found.range(0.9)), percent(found.chance[0]))
-        table.add_row(*cells, f"{found.runs:,}", style="bold" if point.planned else None)
+        table.add_row(*cells(plan, point), style="bold" if point.planned else None)
     console.print(table)
     if not curve.complete:
         console.print("There was no time for all of these; give more --seconds.")

@@ -71,8 +71,8 @@ class Core:
         self._lease, self._closed = lease, False
         self._desk = Desk(state, log)
         state.history = lambda: chain((it.records for it in segments(store, self.name)), [log.records()])
-        self._snapshots = Snapshooter(store, lease, state, log, limits.snapshot_every)
-        self.writer = Writer(store, lease, self._desk, clock, limits.queue, self._snapshots.after_group, self._forget)
+        self._snapshots = Snapshooter(store, lease, state, log, limits.snapshot_every, self._wake)
+        self.writer = Writer(store, lease, self._desk, clock, limits.queue, self._snapshots.after_group, self._ended)
 
     @classmethod
     def create(
@@ -133,6 +133,15 @@ class Core:
         self._forget()
         self.store.release(self._lease)
         self.store.close()
+
+    def _wake(self) -> None:
+        with suppress(FreepullError):  # it is closed, or awake
+            self.do(lambda desk, at: None)
+
+    def _ended(self) -> None:
+        """Let go of everything, when the writer has ended on its own."""
+        self._snapshots.give_up()
+        self._forget()
 
     def _forget(self) -> None:
         with _GUARD:

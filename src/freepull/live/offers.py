@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from freepull.errors import Corrupt
 from freepull.live.money import Money
-from freepull.live.rows import Rows, put
+from freepull.live.rows import Row, Rows, put
 
 
 @dataclass(slots=True)
@@ -23,6 +23,11 @@ class Standing:
     recalled: bool = False
     """Taken back: a pull of the arm until the deadline is still paid, a pull of another arm is no refusal."""
 
+    def row(self, ending: str | None = None, ended: int | None = None) -> Row:
+        """Return it as a row of the table of offers."""
+        offer = self.offer, self.agent, self.arm, self.step, self.at, self.deadline
+        return *offer, int(self.recalled), ending, ended
+
 
 class Offers:
     """All offers of a campaign: the open ones by agent, the ended ones by number, and what they cost."""
@@ -31,6 +36,7 @@ class Offers:
         self.price, self.budget = price, budget
         self.made = 0
         self.open: dict[int, Standing] = {}
+        """By agent, in the order of their numbers."""
         self.recalled: set[int] = set()
         """Agents whose open offer was taken back."""
         self.endings: Counter[str] = Counter()
@@ -55,25 +61,21 @@ class Offers:
             raise Corrupt(
                 f"offer {standing.offer} would exceed the budget of {Money(self.budget, self.price.currency)}."
             )
-        self._put(standing, None, None, rows)
+        put(rows, "offers", *standing.row())
 
     def recall(self, agent: int, rows: Rows | None) -> None:
         """Take an offer back, while the agent may be acting on it."""
         self.open[agent].recalled = True
         self.recalled.add(agent)
-        self._put(self.open[agent], None, None, rows)
+        put(rows, "offers", *self.open[agent].row())
 
     def end(self, agent: int, ending: str, at: int, rows: Rows | None) -> Standing:
         """End an agent's open offer; a paid one is posted to the ledger."""
         standing = self.open.pop(agent)
         self.recalled.discard(agent)
         self.endings[ending] += 1
-        self._put(standing, ending, at, rows)
+        put(rows, "offers", *standing.row(ending, at))
         if ending == "paid":
             entry, price = self.endings["paid"], self.price
             put(rows, "ledger", entry, standing.offer, agent, standing.arm, price.minor, price.currency, at)
         return standing
-
-    def _put(self, it: Standing, ending: str | None, ended: int | None, rows: Rows | None) -> None:
-        row = (it.offer, it.agent, it.arm, it.step, it.at, it.deadline, int(it.recalled), ending, ended)
-        put(rows, "offers", *row)

@@ -69,7 +69,7 @@ class Arm:
     name: str
     active: bool
     mean: float | None
-    """The global sample mean; None before the start."""
+    """The global sample mean, over those who have pulled it; None while nobody has."""
     bound: float | None
     """What stops the trial: evidence that goes up to the threshold, or the paper's confidence bound."""
     pulls: int

@@ -13,14 +13,14 @@ import threading
 import time
 import warnings
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
 from mmap import ACCESS_READ, mmap
 
 import msgspec
 
-from freepull.errors import Corrupt, StoreError
+from freepull.errors import Corrupt, InvalidInput, StoreError, WriterEnded
 from freepull.live.kept import Kept, keep, restored
 from freepull.live.log import Log
 from freepull.live.settings import Settings
@@ -51,9 +51,14 @@ def begin(found: list[Piece]) -> Iterator[bytes]:
     if not hasattr(os, "fork"):
         return _parts(b"".join(found))
     reading, writing = os.pipe()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # Python fears forks of processes with threads; the child only writes
-        child = os.fork()
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # Python fears forks of processes with threads; the child only writes
+            child = os.fork()
+    except OSError:
+        os.close(reading)
+        os.close(writing)
+        raise
     if child == 0:
         _send(found, writing)
     os.close(writing)
@@ -142,18 +147,24 @@ def read(store: Store, name: str, event: int, settings: Settings) -> tuple[State
             with memoryview(whole) as view, view[HEADER.size + length :] as trial:
                 if bytes(trial[: len(saving.MAGIC)]) not in (b"", saving.MAGIC):
                     return None
-                return restored(settings, kept, trial)
+                try:
+                    return restored(settings, kept, trial)
+                except InvalidInput:  # the principal has other parameters in this version
+                    return None
 
 
 class Snapshooter:
     """Takes a snapshot now and then, while the campaign goes on."""
 
-    def __init__(self, store: Store, lease: Lease, state: State, log: Log, every: int) -> None:
+    def __init__(
+        self, store: Store, lease: Lease, state: State, log: Log, every: int, wake: Callable[[], None]
+    ) -> None:
         self._store, self._lease, self._state, self._log = store, lease, state, log
-        self._every = every
+        self._every, self._wake = every, wake
         self._last = newest(store, lease.name) or 0
         self._wanted: list[Future[int]] = []
         self._thread: threading.Thread | None = None
+        self._writing = False
 
     def want(self) -> Future[int]:
         """Ask for one as soon as possible; its future is the event after which it was taken, once it is stored."""
@@ -165,13 +176,18 @@ class Snapshooter:
         """Begin one, if it is time and nothing hinders; called by the writer, when all that has happened is stored."""
         event = self._state.events
         due = event - self._last >= self._every or self._wanted
-        if not due or self._state.ending is not None or (self._thread is not None and self._thread.is_alive()):
+        if not due or self._state.ending is not None or self._writing:
             return
         found = pieces(self._state, self._log)
         size = sum(len(memoryview(piece).cast("B")) for piece in found)
         waiting, self._wanted = self._wanted, []
         self._last = event
-        parts = begin(found)
+        try:
+            parts = begin(found)
+        except OSError as error:  # the campaign goes on; the next one is due after as many events again
+            _fail(waiting, StoreError(f"a snapshot could not be taken ({error}); try again later."))
+            return
+        self._writing = True
         self._thread = threading.Thread(
             target=self._write, args=(event, size, parts, waiting), name="freepull snapshot"
         )
@@ -181,15 +197,25 @@ class Snapshooter:
         try:
             write(self._store, self._lease, event, size, parts)
         except Exception as error:  # the next commit says what is wrong with the store; a snapshot is not needed
-            for future in waiting:
-                future.set_exception(error)
+            _fail(waiting, error)
         else:
             for future in waiting:
                 future.set_result(event)
+        self._writing = False
+        self._wake()  # or whoever has wanted the next one meanwhile would wait until something else happens
 
     def close(self) -> None:
-        """Wait for the one that is being written."""
+        """Wait for the one that is being written, and take no other."""
         if self._thread is not None:
             self._thread.join()
-        for future in self._wanted:
-            future.cancel()
+        self.give_up()
+
+    def give_up(self) -> None:
+        """Take no other."""
+        waiting, self._wanted = self._wanted, []
+        _fail(waiting, WriterEnded("the campaign was closed before a snapshot was taken; open it again."))
+
+
+def _fail(waiting: list[Future[int]], error: Exception) -> None:
+    for future in waiting:
+        future.set_exception(error)

@@ -156,13 +156,12 @@ class State:
                 self.weights = [*(self.weights or []), *(event.more or {})["weights"]]
 
     def _joined(self, event: Event, fresh: bool) -> None:
-        """Widen the panel, and look at everything anew."""
-        self.people.enrolled += event.value
-        self.panel, self.panels = self.people.enrolled, self.panels + 1
-        if self.weights is not None:
-            self.weights += (event.more or {})["weights"]
-        history = first_events(self.history(), self.events)
-        self.started = widened(self.trial, self.settings, self.panel, self.weights, self.panels, history)
+        """Widen the panel, and look at everything anew; nothing has changed if that cannot be."""
+        panel, history = self.people.enrolled + event.value, first_events(self.history(), self.events)
+        weights = None if self.weights is None else [*self.weights, *(event.more or {})["weights"]]
+        self.started = widened(self.trial, self.settings, panel, weights, self.panels + 1, history)
+        self.people.enrolled = self.panel = panel
+        self.panels, self.weights = self.panels + 1, weights
         self.acted = np.concatenate([self.acted, np.zeros(event.value, bool)])
 
     def _started(self, event: Event, fresh: bool) -> None:

@@ -9,6 +9,7 @@ import msgspec
 from freepull.live.batches import Register
 from freepull.live.money import Money
 from freepull.live.replies import AuditEntry, BanRow, LedgerEntry, OfferRow
+from freepull.live.rows import Row
 from freepull.live.stores import Store
 from freepull.live.times import shown
 from freepull.principal.protocols import FOREVER
@@ -22,20 +23,24 @@ def ledger(store: Store, register: Register, after: int = 0) -> Iterator[LedgerE
 
 def offers(store: Store, register: Register, after: int = 0) -> Iterator[OfferRow]:
     """Return all offers, from behind an offer on."""
-    for offer, agent, arm, step, at, deadline, recalled, ending, ended in store.read(
-        register.campaign, "offers", (after,)
-    ):
-        yield OfferRow(
-            offer=offer,
-            agent=register.shown(agent),
-            arm=register.arms[arm],
-            step=step,
-            at=shown(at),
-            expires=shown(deadline),
-            recalled=bool(recalled),
-            ending=ending,
-            ended=None if ended is None else shown(ended),
-        )
+    for row in store.read(register.campaign, "offers", (after,)):
+        yield offer_row(register, row)
+
+
+def offer_row(register: Register, row: Row) -> OfferRow:
+    """Return one offer as people read it."""
+    offer, agent, arm, step, at, deadline, recalled, ending, ended = row
+    return OfferRow(
+        offer=offer,
+        agent=register.shown(agent),
+        arm=register.arms[arm],
+        step=step,
+        at=shown(at),
+        expires=shown(deadline),
+        recalled=bool(recalled),
+        ending=ending,
+        ended=None if ended is None else shown(ended),
+    )
 
 
 def bans(store: Store, register: Register, after: int = -1) -> Iterator[BanRow]:

@@ -7,25 +7,26 @@ from collections import deque
 from concurrent.futures import Future
 from contextlib import suppress
 from typing import Any, TypeVar
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, ref
 
 Reply = TypeVar("Reply")
 
 
 class _Answers:
-    """Answers on their way to one loop."""
+    """Answers on their way to one loop, which it does not keep from being forgotten."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._loop, self._awake = loop, False
+        self._loop, self._awake = ref(loop), False
         self._done: deque[tuple[asyncio.Future[Any], Future[Any]]] = deque()
 
     def add(self, mine: asyncio.Future[Any], theirs: Future[Any]) -> None:
         """Take an answer, in any thread; wake the loop, unless it is being woken already."""
         self._done.append((mine, theirs))
-        if not self._awake:
+        loop = self._loop()
+        if loop is not None and not self._awake:
             self._awake = True
             with suppress(RuntimeError):  # the loop is closed, so nobody waits
-                self._loop.call_soon_threadsafe(self._hand_over)
+                loop.call_soon_threadsafe(self._hand_over)
 
     def _hand_over(self) -> None:
         self._awake = False

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import base64
-import io
 from collections.abc import Callable, Iterable
 from html import escape
 
-from matplotlib import rc_context
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from freepull.charts import chance_by_budget, spend_by_agents, spend_by_horizon, spend_by_observing
+from freepull.pages.inline import inline
 from freepull.planning import Plan
 from freepull.planning.curves import CHANCE, Curve, Point
 from freepull.planning.first import POWER
-from freepull.planning.words import between, percent, signed
+from freepull.planning.variants import COLUMNS, cells
 
 STYLE = """
 body{font:16px/1.5 system-ui,sans-serif;color:#111;background:#fff;max-width:46rem;margin:2rem auto;padding:0 1rem}
@@ -43,7 +41,6 @@ TABLES = {
     "epsilon": ("If an arm nearly as good will do", "best up to ε"),
 }
 OFFERS = {"one": "one offer a step", "each": "up to one offer to everybody in each step"}
-COLUMNS = ("spend", "than the plan", "9 of 10 trials", "certified", "runs")
 EPSILON = (
     "These trials use the rule Pairwise, the one that can stop at ε; its own cost for the best arm stands at ε = 0."
 )
@@ -83,12 +80,9 @@ def _charts(plan: Plan) -> list[str]:
 
 
 def _picture(draw: Callable[[Plan, Axes], Axes], plan: Plan) -> str:
-    with rc_context({"svg.fonttype": "path", "svg.hashsalt": "freepull"}):
-        figure = Figure(figsize=(4.5, 3.2), layout="constrained")
-        draw(plan, figure.subplots())
-        file = io.BytesIO()
-        figure.savefig(file, format="svg", metadata={"Date": None})
-    return "data:image/svg+xml;base64," + base64.b64encode(file.getvalue()).decode()
+    figure = Figure(figsize=(4.5, 3.2), layout="constrained")
+    draw(plan, figure.subplots())
+    return inline(figure)
 
 
 def _curve(plan: Plan, name: str, curve: Curve) -> list[str]:
@@ -101,12 +95,8 @@ def _curve(plan: Plan, name: str, curve: Curve) -> list[str]:
 
 
 def _point(plan: Plan, point: Point) -> str:
-    found = point.forecast
-    more = "" if point.planned or plan.forecast is None else signed(*found.against(plan.forecast))
-    shown = [f"{point.x:,g}", plan.money(found.mean), more, between(*found.range(0.9))]
-    shown += [percent(found.chance[0]), f"{found.runs:,}"]
-    cells = "".join(f'<td class="n">{escape(cell)}</td>' for cell in shown)
-    return f"<tr{' class=plan' if point.planned else ''}>{cells}</tr>"
+    shown = "".join(f'<td class="n">{escape(cell)}</td>' for cell in cells(plan, point))
+    return f"<tr{' class=plan' if point.planned else ''}>{shown}</tr>"
 
 
 def _table(heads: Iterable[str], rows: Iterable[tuple[str, str, str]]) -> str:

@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from freepull import checks
+from freepull.errors import InvalidInput
 from freepull.planning import words
 from freepull.planning.curves import CHANCE, Curve, Point
-from freepull.planning.first import POWER, First
+from freepull.planning.first import HEURISTIC, POWER, First
 from freepull.planning.forecast import SHARES, Forecast
 
-FORMULA, HEURISTIC = "formula", "formula, heuristic"
+FORMULA = "formula"
 FEW = 20
 """Fewer decisions than this have no range."""
 
@@ -50,7 +51,7 @@ class Plan:
     def chance(self, budget: float) -> float:
         """Return the probability of a certified answer for at most ``budget`` bonuses."""
         if self.forecast is None:
-            raise words.only_formulas("chance")
+            raise InvalidInput("chance needs a simulated plan; leave quick out.")
         return self.forecast.within(checks.real("budget", budget, 0.0))
 
     def rows(self) -> list[Row]:

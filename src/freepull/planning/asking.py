@@ -13,7 +13,7 @@ from freepull.errors import InvalidInput
 from freepull.game import Game
 from freepull.past import read
 from freepull.planning.beliefs import Beliefs, Drawn, Guess, Known, Logged
-from freepull.planning.forecast import Case
+from freepull.planning.case import Case
 from freepull.shrinkage import Posterior
 
 MOST_ARMS, MOST_STREAMS = 1_000, 10_000_000
@@ -38,8 +38,10 @@ def beliefs_from(
     if source == "log":
         past = read(log)
         _same("arms", arms, len(past.arms), "the log")
-        agents = agents if agents is None else checks.whole("agents", agents, 1)
-        return Logged(Posterior(past), agents), len(past.agents) if agents is None else agents, len(past.arms)
+        if agents is None:
+            return Logged(Posterior(past)), len(past.agents), len(past.arms)
+        agents = _affordable(agents, len(past.arms))
+        return Logged(Posterior(past), agents), agents, len(past.arms)
     if not isinstance(game, Game) and not callable(game):
         must = "game must be a freepull.Game, or a function that takes a generator and returns one"
         raise InvalidInput(f"{must}, got {checks.shown(game)}.")
@@ -72,10 +74,17 @@ def _guessed(arms: int | None, agents: int | None, given: dict[str, Any]) -> tup
         gaps = tuple(checks.real("gap", one) for one in (gap if several else [gap]))
         if arms is None:
             raise InvalidInput("arms must be a whole number of at least 2, how many there are; got None.")
-    if checks.whole("arms", arms, 2, MOST_ARMS) * checks.whole("agents", agents, 1) > MOST_STREAMS:
+    arms = checks.whole("arms", arms, 2, MOST_ARMS)
+    agents = _affordable(agents, arms)
+    return Guess(arms, agents, gaps, **given), agents, arms
+
+
+def _affordable(agents: int, arms: int) -> int:
+    """Return how many agents there are, unless that is too many."""
+    agents = checks.whole("agents", agents, 1)
+    if agents * arms > MOST_STREAMS:
         raise InvalidInput(f"agents × arms must be at most {MOST_STREAMS:,} in a plan, got {agents:,} × {arms:,}.")
-    guess = Guess(checks.whole("arms", arms, 2), checks.whole("agents", agents, 1), gaps, **given)
-    return guess, guess.agents, guess.arms
+    return agents
 
 
 def _same(name: str, given: int | None, found: int, where: str) -> None:

@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from freepull.planning.forecast import Case, Forecast
+from freepull.planning.case import Case
+from freepull.planning.forecast import Forecast
 from freepull.planning.work import Work
 from freepull.principal.rules import Certified, Pairwise
 from freepull.principal.schedules import Share

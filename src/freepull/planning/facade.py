@@ -16,8 +16,8 @@ from freepull.errors import InvalidInput
 from freepull.game import Game
 from freepull.planning.answer import Plan
 from freepull.planning.asking import beliefs_from, parts, question
+from freepull.planning.case import Case
 from freepull.planning.first import first
-from freepull.planning.forecast import Case
 from freepull.planning.formulas import evidence
 from freepull.planning.progress import telling
 from freepull.planning.sentences import sentences
@@ -28,8 +28,6 @@ from freepull.principal import Principal
 from freepull.principal.rules import Certified
 from freepull.rewards import Law
 from freepull.version import __version__
-
-GUESSES = ("gap", "means", "level", "spread", "error", "rewards")
 
 
 def plan(
@@ -108,7 +106,7 @@ def plan(
     elif delta is not None:
         raise InvalidInput("delta must be left out with a principal, whose rule has one.")
     checks.instance("principal", principal, Principal, "a freepull.Principal(...)")
-    guesses = dict(zip(GUESSES, (gap, means, level, spread, error, rewards), strict=True))
+    guesses = {"gap": gap, "means": means, "level": level, "spread": spread, "error": error, "rewards": rewards}
     beliefs, size, count = beliefs_from(game, log, arms, agents, guesses)
     evidence(principal.rule, count)
     horizon = checks.whole("horizon", horizon, 1)

@@ -12,12 +12,13 @@ from freepull.answers import Always
 from freepull.fluid import natural_pulls
 from freepull.game import Game
 from freepull.planning import formulas
-from freepull.planning.forecast import Case
+from freepull.planning.case import Case
 from freepull.planning.lower_bound import lower_bound
 
 DRAWS, ROWS, PANEL = 64, 20_000, 5_000
 """Games that are drawn at most, agents of all of them, and agents of one, who stand for all if there are more."""
 POWER = 0.95
+HEURISTIC = "formula, heuristic"
 FREE, OUT_OF_REACH = "most of it is free", "time or money do not suffice"
 """Why a spend is not shown."""
 
@@ -46,7 +47,7 @@ class First:
     fixed_test: float
     as_assumed: bool
     """Whether the agents are what the formulas assume: α-UCB learners who take every offer."""
-    source: str = "formula, heuristic"
+    source: str = HEURISTIC
 
 
 def first(case: Case) -> First:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from freepull.answers import Always
 from freepull.planning import formulas, words
 from freepull.planning.beliefs import Guess, Logged
+from freepull.planning.case import Case
 from freepull.planning.curves import CHANCE
 from freepull.planning.first import FREE, First
-from freepull.planning.forecast import Case, Forecast
+from freepull.planning.forecast import Forecast
 from freepull.planning.simulated import Simulated
 from freepull.planning.words import Price
 from freepull.principal.protocols import TakeOrBan
@@ -65,8 +66,7 @@ def _bonuses(number: float) -> str:
 def _wish(case: Case, at_once: First, chance: float, found: Simulated) -> str:
     """Say what cannot be had, and with how many agents it could; by formulas, where the search did not get there."""
     needed = found.agents_needed
-    whom = f"With {words.people(case.agents)} acting {case.horizon:,} times, {_target(case)}"
-    at = f"at δ = {case.principal.rule.delta:g}"
+    whom, at = _wished(case), f"at δ = {case.principal.rule.delta:g}"
     if chance < HOPELESS:
         cannot = f"{whom} cannot be certified {at}" + (f" ({words.percent(chance)} of trials)" if chance else "")
         if needed is None and found.most_agents < at_once.agents_needed < formulas.MOST_AGENTS:
@@ -81,14 +81,14 @@ def _wish(case: Case, at_once: First, chance: float, found: Simulated) -> str:
 def _by_formula(case: Case, at_once: First, price: Price | None) -> list[str]:
     told = []
     if at_once.possible < 0.5:
-        whom = f"With {words.people(case.agents)} acting {case.horizon:,} times, {_target(case)}"
         could = at_once.agents_needed
         rest = (
             f"; about {words.rounded(could):,} agents could, if the guesses hold"
             if could < formulas.MOST_AGENTS
             else ""
         )
-        told.append(f"{whom} can hardly be certified at δ = {case.principal.rule.delta:g}, by the formulas{rest}.")
+        at = f"at δ = {case.principal.rule.delta:g}"
+        told.append(f"{_wished(case)} can hardly be certified {at}, by the formulas{rest}.")
     if at_once.doubt == FREE:
         told.append(
             "By the formulas most of the pulls needed come for free, and of the rest they know little: simulate it."
@@ -100,9 +100,10 @@ def _by_formula(case: Case, at_once: First, price: Price | None) -> list[str]:
     return told
 
 
-def _target(case: Case) -> str:
+def _wished(case: Case) -> str:
+    who = f"With {words.people(case.agents)} acting {case.horizon:,} times"
     epsilon = formulas.tolerance(case.principal.rule)
     what = f"an arm that is best up to {epsilon:g}, at " if epsilon > 0 else ""
     if isinstance(case.beliefs, Guess):
-        return f"{what}a gap of {min(case.beliefs.gaps):g}"
-    return f"{what}a gap like that of {'the log' if isinstance(case.beliefs, Logged) else 'the game'}"
+        return f"{who}, {what}a gap of {min(case.beliefs.gaps):g}"
+    return f"{who}, {what}a gap like that of {'the log' if isinstance(case.beliefs, Logged) else 'the game'}"

@@ -6,9 +6,10 @@ import warnings
 from dataclasses import dataclass, field
 
 from freepull.planning import curves
+from freepull.planning.case import Case
 from freepull.planning.curves import Curve, Panels, Point, curve
 from freepull.planning.first import First
-from freepull.planning.forecast import Case, Forecast
+from freepull.planning.forecast import Forecast
 from freepull.planning.work import Work
 from freepull.principal.rules import Pairwise
 from freepull.principal.schedules import Share

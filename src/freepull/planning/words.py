@@ -1,4 +1,4 @@
-"""A plan in words: numbers as people read them, and the sentences that come first."""
+"""The numbers of a plan as people read them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from decimal import Decimal
 from typing import Any
 
 from freepull import checks
-from freepull.errors import FreepullError, InvalidInput
+from freepull.errors import InvalidInput
 
 
 @dataclass(frozen=True)
@@ -91,8 +91,3 @@ def pulls(values: Sequence[float]) -> str:
     """Show pulls by arm, best arm first."""
     shown = [count(value) for value in values[:6]]
     return " / ".join(shown) + (" / …" if len(values) > 6 else "")
-
-
-def only_formulas(what: str) -> FreepullError:
-    """The error for a figure that only simulation gives."""
-    return InvalidInput(f"{what} needs a simulated plan; leave quick out.")

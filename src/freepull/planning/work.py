@@ -6,7 +6,8 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from freepull.planning.forecast import Case, Forecast
+from freepull.planning.case import Case
+from freepull.planning.forecast import Forecast
 
 FIRST, MOST = 40, 4096
 """Runs of the trial itself: in its first batch, with which a 95 % range has ends, and at most."""

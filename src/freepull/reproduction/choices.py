@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import math
 
-from freepull import charts
 from freepull.fluid import natural_pulls
 from freepull.instances import toy
 from freepull.reproduction.gathering import Found, Request, gather
-from freepull.reproduction.section import Finding, Section, figure, mean, outcome, percent, share, together, told
+from freepull.reproduction.section import Finding, Section, mean, outcome, percent, share, spend_bars, together, told
 from freepull.reproduction.toy import OWN_BEST
 from freepull.simulation import Result
 
@@ -19,10 +18,6 @@ def observing(request: Request) -> Section:
     """How long to observe."""
     found = gather("paper-kappa", request)
     rows = found.rows()
-    drawn = figure(7.2, 4.6)
-    charts.grouped(rows, "observe", "principal", "bonus", "decided", ax=drawn.axes[0]).set_xlabel(
-        "bonuses paid, C(T), and the share of runs decided"
-    )
     measured = {
         name: "; ".join(
             f"{cell.coordinates['observe']}: {told(mean(result, 'bonus'))}, {percent(share(result, 'decided'))} decided"
@@ -37,7 +32,8 @@ def observing(request: Request) -> Section:
         "leaves no time to observe at T = 10⁵: κ = 0.",
         (Finding("The free pulls that different κ provide do not differ much.", measured,
                  f"{_natural()} {_spread(found)}"),),
-        drawn, "Bars: bonuses by κ and setting, with 95 % intervals and the share of runs decided.", rows,
+        spend_bars(rows, "observe", 4.6),
+        "Bars: bonuses by κ and setting, with 95 % intervals and the share of runs decided.", rows,
     )  # fmt: skip
 
 
@@ -73,10 +69,6 @@ def protocols(request: Request) -> Section:
     """Milder protocols."""
     found = gather("paper-protocols", request)
     rows = found.rows()
-    drawn = figure(7.2, 3.8)
-    charts.grouped(rows, "protocol", "principal", "bonus", "decided", ax=drawn.axes[0]).set_xlabel(
-        "bonuses paid, C(T), and the share of runs decided"
-    )
     findings = []
     for protocol in rows["protocol"].unique(maintain_order=True):
         cells = {cell.principal: result for cell, result in found if cell.coordinates["protocol"] == protocol}
@@ -91,7 +83,7 @@ def protocols(request: Request) -> Section:
         "agents who take an offer with probability 0.8. Under Take-or-Ban the first refusal ends all payments to "
         "an agent, so such agents are soon banned. While one is banned, the paper's rule goes on paying the other for "
         "what is left, its own best arm, which it pulls anyway. The certified rule waits.",
-        tuple(findings), drawn,
+        tuple(findings), spend_bars(rows, "protocol", 3.8),
         "Bars: bonuses by protocol and setting, with 95 % intervals and the share of runs decided.",
         rows,
     )  # fmt: skip

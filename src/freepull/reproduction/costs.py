@@ -11,7 +11,7 @@ from freepull.game import Game
 from freepull.instances import toy
 from freepull.planning import lower_bound
 from freepull.reproduction.gathering import Found, Request, gather
-from freepull.reproduction.section import Finding, Section, figure, mean, percent, share, told
+from freepull.reproduction.section import Finding, Section, figure, free, mean, percent, share, told
 from freepull.simulation import Result
 
 HORIZON = 100_000
@@ -100,10 +100,9 @@ def against_agents(request: Request) -> Section:
 def _cell(found: Found, name: str, sd: float, agents: int) -> str:
     result = found.get(name, sd=sd, agents=agents)
     assert result is not None
-    free = int((result.frame["paid"] == 0).sum())
     return (
         f"M = {agents}: {told(mean(result, 'bonus'))}, {percent(share(result, 'decided'))} decided, "
-        f"{percent((free, result.frame.height))} free"
+        f"{percent(free(result))} free"
     )
 
 
@@ -128,9 +127,9 @@ def _authors(found: Found) -> str:
     narrow, wide = _all(found, "authors", 0.005), _all(found, "authors", 0.1)
     if not narrow:
         return ""
-    free = percent((int((narrow[-1].frame["paid"] == 0).sum()), narrow[-1].frame.height))
+    unpaid = percent(free(narrow[-1]))
     return (
-        f"“Free at M ≥ 120” needs the authors' setting: with their constant and σ = .005, {free} of the runs pay "
+        f"“Free at M ≥ 120” needs the authors' setting: with their constant and σ = .005, {unpaid} of the runs pay "
         f"nothing at M = 120, and {told(mean(narrow[-1], 'bonus'))} is paid on average; with σ = .1, as the text "
         f"says, it is {told(mean(wide[-1], 'bonus'))}, and {percent(share(wide[-1], 'decided'))} of the runs are "
         "decided. The constant has no proof."

@@ -7,30 +7,38 @@ import polars as pl
 from freepull import charts
 from freepull.instances import toy
 from freepull.reproduction.gathering import Request, gather
-from freepull.reproduction.section import Finding, Section, figure, mean, outcome, percent, row, share, told
+from freepull.reproduction.section import (
+    Finding,
+    Section,
+    figure,
+    mean,
+    outcome,
+    percent,
+    row,
+    share,
+    spend_bars,
+    told,
+)
 from freepull.simulation import Result
 
-BASELINES = {
-    "none": ("baselines", "watch only"),
-    "authors": ("baselines", "Observe-then-Incentivize, authors"),
-    "authors-uniform": ("baselines", "pay for all pulls in turn, authors"),
-    "certified": ("baselines", "Observe-then-Incentivize, certified"),
-    "certified-obedient": ("baselines", "obedient agents, certified"),
-    "none ": ("baselines-myopic", "temporary myopic agents, watch only"),
-    "authors ": ("baselines-myopic", "temporary myopic agents, authors"),
-    "certified ": ("baselines-myopic", "temporary myopic agents, certified"),
-}
-"""A study and a name for each; a blank tells the two studies' principals apart."""
+BASELINES = (
+    ("baselines", "none", "watch only"),
+    ("baselines", "authors", "Observe-then-Incentivize, authors"),
+    ("baselines", "authors-uniform", "pay for all pulls in turn, authors"),
+    ("baselines", "certified", "Observe-then-Incentivize, certified"),
+    ("baselines", "certified-obedient", "obedient agents, certified"),
+    ("baselines-myopic", "none", "temporary myopic agents, watch only"),
+    ("baselines-myopic", "authors", "temporary myopic agents, authors"),
+    ("baselines-myopic", "certified", "temporary myopic agents, certified"),
+)
+"""The study, the principal in it, and the name that it has in the report."""
+PANELS = {"paid": "pulls paid for, or instructed", "regret": "regret of both agents"}
 
 
 def agents(request: Request) -> Section:
     """Other learners."""
     found = gather("agents", request)
     rows = found.rows()
-    drawn = figure(7.2, 4.8)
-    charts.grouped(rows, "agents", "principal", "bonus", "decided", ax=drawn.axes[0]).set_xlabel(
-        "bonuses paid, C(T), and the share of runs decided"
-    )
     findings = []
     for kind in rows["agents"].unique(maintain_order=True):
         cells = {cell.principal: result for cell, result in found if cell.coordinates["agents"] == kind}
@@ -42,7 +50,7 @@ def agents(request: Request) -> Section:
         "The toy game, beyond the paper. The certified rule's forecast of free pulls has α-UCB agents in mind; "
         "it may cost money where they learn otherwise, never validity. Myopic agents take what looks best and "
         "never explore. The last panel mixes an α-UCB agent with a Thompson sampler.",
-        tuple(findings), drawn,
+        tuple(findings), spend_bars(rows, "agents", 4.8),
         "Bars: bonuses by kind of agent and setting, with 95 % intervals and the share of runs decided.", rows,
     )  # fmt: skip
 
@@ -61,8 +69,8 @@ def baselines(request: Request) -> Section:
     studies = {name: gather(name, request) for name in ("baselines", "baselines-myopic")}
     cells = [
         (label, result)
-        for principal, (study, label) in BASELINES.items()
-        if (result := studies[study].get(principal.strip())) is not None
+        for study, principal, label in BASELINES
+        if (result := studies[study].get(principal)) is not None
     ]
     rows = pl.DataFrame(
         [{"principal": label, "price": _price(label, result), **row(result)} for label, result in cells]
@@ -82,9 +90,6 @@ def baselines(request: Request) -> Section:
         "0, which learners would cost as well (see how long to observe).",
         tuple(findings), drawn, "Bars: bonuses (left) and regret (right) by principal, with 95 % intervals.", rows,
     )  # fmt: skip
-
-
-PANELS = {"paid": "pulls paid for, or instructed", "regret": "regret of both agents"}
 
 
 def _price(label: str, result: Result) -> float:

@@ -16,8 +16,7 @@ from scipy.special import stdtrit
 from scipy.stats import fisher_exact
 
 from freepull.reproduction.gathering import Found
-from freepull.reproduction.section import mean, share
-from freepull.simulation import Result
+from freepull.reproduction.section import free, mean, share
 
 THRESHOLD = 5.5
 CHANCE = math.erfc(THRESHOLD / math.sqrt(2))
@@ -98,13 +97,13 @@ def _deltas(found: Found) -> Iterator[Check]:
 
 
 def _family(found: Found) -> Iterator[Check]:
-    for (sd, agents), (paid, error, free, decided) in FAMILY.items():
+    for (sd, agents), (paid, error, unpaid, decided) in FAMILY.items():
         where = f"M = {agents}, σ = {sd:g}"
         result = found.get("authors", sd=sd, agents=agents)
         if result is not None:
             yield _shares(f"2(d): decided, {where}, authors", share(result, "decided"), (decided, FAMILY_RUNS))
-            yield _shares(f"2(d): free, {where}, authors", _free(result), (free, FAMILY_RUNS))
-            if free / FAMILY_RUNS < MOSTLY:
+            yield _shares(f"2(d): free, {where}, authors", free(result), (unpaid, FAMILY_RUNS))
+            if unpaid / FAMILY_RUNS < MOSTLY:
                 yield _means(f"2(d): C(T), {where}, authors", mean(result, "paid"), (paid, error), result.frame.height)
         printed = found.get("paper", sd=sd, agents=agents)
         if printed is not None:
@@ -121,10 +120,6 @@ def _stochastic(found: Found) -> Iterator[Check]:
         ours = mean(result, "offered")
         theirs = offered, ours[1] * math.sqrt(result.frame.height / TOY_RUNS)
         yield _means("3: offers, authors", ours, theirs, result.frame.height)
-
-
-def _free(result: Result) -> tuple[int, int]:
-    return int((result.frame["paid"] == 0).sum()), result.frame.height
 
 
 def _means(

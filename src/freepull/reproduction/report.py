@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import base64
-import io
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from html import escape
 from pathlib import Path
 
-from matplotlib.figure import Figure
-
-from freepull.reproduction.gathering import Request
+from freepull.pages.inline import inline
+from freepull.reproduction.gathering import STUDIES, Request
 from freepull.reproduction.reference import THRESHOLD, Check
 from freepull.reproduction.section import SETTINGS, Finding, Section, together
 from freepull.version import __version__
 
-FIGURES = "figures"
+FIGURES, REPORT, UNFINISHED = "figures", "report.html", "report.unfinished"
+"""What is written beside the studies."""
 STYLE = """
 :root { color-scheme: light dark; --line: #8884; --soft: #8882; --good: #009e73; --bad: #d55e00; }
 body { font: 16px/1.5 system-ui, sans-serif; max-width: 62rem; margin: 0 auto; padding: 1rem; }
@@ -44,11 +42,9 @@ def write(folder: Path, sections: Sequence[Section], checks: Sequence[Check], re
             section.figure.savefig(figures / f"{section.name}.{ending}", metadata={"Creator": f"freepull {__version__}"}
                                    if ending != "png" else {"Software": f"freepull {__version__}"})  # fmt: skip
         section.rows.write_parquet(figures / f"{section.name}.parquet")
-    path = folder / "report.html"
-    unfinished = path.with_suffix(".unfinished")
+    unfinished = folder / UNFINISHED
     unfinished.write_text(_page(sections, checks, request, seconds), encoding="utf-8")
-    unfinished.replace(path)
-    return path
+    return unfinished.replace(folder / REPORT)
 
 
 def _page(sections: Sequence[Section], checks: Sequence[Check], request: Request, seconds: float) -> str:
@@ -64,7 +60,7 @@ def _page(sections: Sequence[Section], checks: Sequence[Check], request: Request
         f"seed {request.seed}, {made}, "
         f"{seconds:.0f} s for what was missing. Numbers: mean ± standard error. The same numbers are in "
         f"<code>{FIGURES}/</code> as Parquet, with the figures as PNG, SVG and PDF; the runs themselves, with their "
-        f"provenance, in <code>studies/</code>.</p>",
+        f"provenance, in <code>{STUDIES}/</code>.</p>",
         f"<nav>{links}</nav>",
         *(_section(section) for section in sections),
         _compared(checks),
@@ -87,7 +83,7 @@ def _section(section: Section) -> str:
     found = "\n".join(_finding(finding) for finding in section.findings)
     return (
         f'<section id="{section.name}"><h2>{escape(section.title)}</h2><p>{escape(section.about)}</p>'
-        f'<figure><img src="{_inline(section.figure)}" alt="{escape(section.shown)}">'
+        f'<figure><img src="{inline(section.figure)}" alt="{escape(section.shown)}">'
         f"<figcaption>{escape(section.shown)}</figcaption></figure>\n{found}</section>"
     )
 
@@ -123,9 +119,3 @@ def _table(heads: Iterable[str], rows: Iterable[Sequence[str]]) -> str:
 
 def _mark(cell: str) -> str:
     return f' class="{cell}"' if cell in ("yes", "no") else ""
-
-
-def _inline(figure: Figure) -> str:
-    held = io.BytesIO()
-    figure.savefig(held, format="svg")
-    return "data:image/svg+xml;base64," + base64.b64encode(held.getvalue()).decode()

@@ -9,9 +9,8 @@ from pathlib import Path
 
 from freepull import checks
 from freepull.errors import InvalidInput
-from freepull.reproduction import choices, costs, lemma1, others, reference, theory, toy
+from freepull.reproduction import choices, costs, lemma1, others, reference, report, theory, toy
 from freepull.reproduction.gathering import STUDIES, Request, gather
-from freepull.reproduction.report import write
 from freepull.reproduction.section import SETTINGS, Section
 
 FIGURES: dict[str, Callable[[Request], Section]] = {
@@ -22,6 +21,8 @@ FIGURES: dict[str, Callable[[Request], Section]] = {
 """The parts of the report, by the names that `--figure` takes."""
 COMPARED = {"2a": "paper-2ab", "2b": "paper-2ab", "2c": "paper-2c", "2d": "paper-2d", "3": "paper-3"}
 """The figures that have a reference, and their studies."""
+OWN = (STUDIES, report.FIGURES, report.REPORT, report.UNFINISHED)
+"""What the folder of a reproduction holds; the last only if it was stopped at the wrong moment."""
 
 
 @dataclass(frozen=True)
@@ -77,15 +78,15 @@ def reproduce(
     wanted = dict.fromkeys(study for name, study in COMPARED.items() if name in figures)
     compared = reference.checks({study: gather(study, request) for study in wanted})
     seconds = time.perf_counter() - began
-    report = write(folder, sections, compared, request, seconds)
-    return Reproduction(report, tuple(sections), tuple(compared), seconds)
+    page = report.write(folder, sections, compared, request, seconds)
+    return Reproduction(page, tuple(sections), tuple(compared), seconds)
 
 
 def _usable(folder: Path) -> Path:
     """Make the folder; refuse one that holds other things."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        strange = [path.name for path in folder.iterdir() if path.name not in (STUDIES, "report.html", "figures")]
+        strange = [path.name for path in folder.iterdir() if path.name not in OWN]
     except OSError as error:
         raise InvalidInput(f"out cannot be {folder}: {error.strerror}; choose another folder.") from None
     if strange:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import polars as pl
 from matplotlib.figure import Figure
 
+from freepull import charts
 from freepull.simulation import Result
 from freepull.simulation.results import wilson
 
@@ -59,6 +60,14 @@ def figure(width: float, height: float, panels: int = 1) -> Figure:
     return empty
 
 
+def spend_bars(rows: pl.DataFrame, category: str, height: float) -> Figure:
+    """Return a figure of what each category costs every principal, with the share of runs decided."""
+    drawn = figure(7.2, height)
+    ax = charts.grouped(rows, category, "principal", "bonus", "decided", ax=drawn.axes[0])
+    ax.set_xlabel("bonuses paid, C(T), and the share of runs decided")
+    return drawn
+
+
 def mean(result: Result, column: str) -> tuple[float, float]:
     """Return a mean with its standard error; NaN for a single run."""
     values = result.frame[column].drop_nulls().to_numpy().astype(float)
@@ -87,6 +96,11 @@ def share(result: Result, column: str) -> tuple[int, int]:
     return int(result.frame[column].sum()), result.frame.height
 
 
+def free(result: Result) -> tuple[int, int]:
+    """Return how many runs paid nothing, of how many."""
+    return int((result.frame["paid"] == 0).sum()), result.frame.height
+
+
 def percent(pair: tuple[int, int]) -> str:
     """Tell a share with its standard error: 60 ± 5 %."""
     count, runs = pair
@@ -112,7 +126,8 @@ def row(result: Result) -> dict[str, float | int]:
         centre, error = mean(result, name)
         half = 1.96 * error
         found |= {name: centre, f"{name}_error": error, f"{name}_low": centre - half, f"{name}_high": centre + half}
-    found["free"] = int((result.frame["paid"] == 0).sum()) / result.frame.height
+    unpaid, runs = free(result)
+    found["free"] = unpaid / runs
     return found
 
 

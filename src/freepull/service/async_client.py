@@ -12,6 +12,7 @@ from freepull.live import Status, Told, Verdict
 from freepull.live.replies import AuditEntry, BanRow, LedgerEntry, OfferRow
 from freepull.service import calls, sending
 from freepull.service.calls import Call
+from freepull.service.client import Client
 
 Reply = TypeVar("Reply")
 
@@ -23,13 +24,13 @@ class AsyncClient:
         self, url: str, token: str, *, retries: int = 8, seconds: float = sending.SECONDS, http: Any = None
     ) -> None:
         self.url, self._token = sending.checked(url, token)
-        self._retries = retries
+        self._retries, self._owners = retries, dict[str, str]()
         self._own = http is None
         self._http = sending.httpx().AsyncClient(timeout=seconds, trust_env=False) if http is None else http
 
     async def send(self, call: Call[Reply]) -> Reply:
         """Send a request until it is answered."""
-        attempt = sending.Attempt(call, self.url, self._token, self._retries)
+        attempt = sending.Attempt(call, self.url, self._token, self._retries, self._owners)
         while True:
             try:
                 found = await self._http.request(*attempt.arguments(), **attempt.options)
@@ -157,6 +158,11 @@ class AsyncClient:
         target = Path(path)
         content = await self.send(calls.export(campaign, what, target))
         target.write_bytes(content)
+
+    async def backup(self, path: str | Path) -> None:
+        """Write a copy of the service's SQLite file, taken while its campaigns go on, to a new file."""
+        with Client(self.url, self._token) as client:
+            await asyncio.to_thread(client.backup, path)
 
     async def close(self) -> None:
         """Close the connections."""

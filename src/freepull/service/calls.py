@@ -19,6 +19,7 @@ from freepull.principal import Principal
 from freepull.service import sending
 
 Reply = TypeVar("Reply")
+BACKUP = "/v1/exports/backup.db"
 KINDS = {".csv": "text/csv", ".parquet": "application/vnd.apache.parquet"}
 
 

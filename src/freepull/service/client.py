@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
-from freepull.errors import FreepullError
+from freepull.errors import FreepullError, InvalidInput
 from freepull.live import Status, Told, Verdict
 from freepull.live.replies import AuditEntry, BanRow, LedgerEntry, OfferRow
 from freepull.service import calls, sending
@@ -31,12 +31,12 @@ class Client:
 
     def __init__(self, url: str, token: str, *, retries: int = 8, seconds: float = sending.SECONDS) -> None:
         self.url, self._token = sending.checked(url, token)
-        self._retries = retries
+        self._retries, self._owners = retries, dict[str, str]()
         self._http = sending.httpx().Client(timeout=seconds, trust_env=False)
 
     def send(self, call: Call[Reply]) -> Reply:
         """Send a request until it is answered."""
-        attempt = sending.Attempt(call, self.url, self._token, self._retries)
+        attempt = sending.Attempt(call, self.url, self._token, self._retries, self._owners)
         while True:
             try:
                 found = self._http.request(*attempt.arguments(), **attempt.options)
@@ -162,6 +162,25 @@ class Client:
         target = Path(path)
         content = self.send(calls.export(campaign, what, target))
         target.write_bytes(content)
+
+    def backup(self, path: str | Path) -> None:
+        """Write a copy of the service's SQLite file, taken while its campaigns go on, to a new file."""
+        target = Path(path)
+        if target.exists():
+            raise InvalidInput(f"path must be a file that does not exist yet, got {str(path)!r}.")
+        headers = {"authorization": f"Bearer {self._token}"}
+        part = target.with_name(f"{target.name}.part")
+        try:
+            with part.open("wb") as file, self._http.stream("GET", self.url + calls.BACKUP, headers=headers) as found:
+                if found.status_code >= 400:
+                    raise sending.error_of(sending.told(found.read()) | {"status": found.status_code})
+                for piece in found.iter_bytes():
+                    file.write(piece)
+            part.rename(target)
+        except sending.httpx().TransportError as error:
+            raise sending.unreachable(self.url, error) from None
+        finally:
+            part.unlink(missing_ok=True)
 
     def close(self) -> None:
         """Close the connections."""

@@ -77,7 +77,7 @@ class History:
     def _thin(self) -> None:
         while len(self._points) > MOST:
             self._points = self._points[::2]
-            self._apart = max(1, self._points[-1].events // MOST)
+            self._apart = max(1, 2 * self._points[-1].events // MOST)  # as far apart as those that are left
 
     async def points(self) -> list[Point]:
         """Return all points, the log's own included; the log is read once."""

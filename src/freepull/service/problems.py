@@ -37,7 +37,7 @@ class Refused(FreepullError):
 
 
 TITLES = {
-    400: "The body is no JSON",
+    400: "Not understood",
     401: "No valid token",
     403: "Not with this token",
     404: "Not found",

@@ -37,8 +37,10 @@ def event_id(event: str | int | None) -> str | int:
 class Attempt:
     """One request, sent until it is answered or patience is over."""
 
-    def __init__(self, call: Call[Any], url: str, token: str, retries: int) -> None:
-        self.call, self._home, self.url, self._left, self._tries = call, url, url, retries, 0
+    def __init__(self, call: Call[Any], url: str, token: str, retries: int, owners: dict[str, str]) -> None:
+        self.call, self._home, self._left, self._tries = call, url, retries, 0
+        self._campaign, self._owners = "/".join(call.path.split("/")[:4]), owners
+        self.url = owners.get(self._campaign, url)
         headers = {"authorization": f"Bearer {token}"}
         if call.keyed:
             headers["idempotency-key"] = uuid.uuid4().hex
@@ -54,32 +56,34 @@ class Attempt:
 
     def failed(self, error: Exception) -> float:
         """Take note that no answer came; return after how many seconds to try again, or raise."""
-        self.url = self._home
+        self._go(None)
         if self._left <= 0:
-            what = " ".join(str(error).split()) or type(error).__name__
-            raise ServiceError(
-                f"the service at {self._home} cannot be reached ({what}); check the address, or try again later."
-            ) from None
+            raise unreachable(self._home, error) from None
         return self._wait(None)
 
     def answered(self, status: int, content: bytes, after: str | None) -> float | None:
         """Take note of an answer; return None if it is good, or after how many seconds to try again, or raise."""
         if status < 400:
             return None
-        try:
-            told = msgspec.json.decode(content, type=dict[str, Any])
-        except msgspec.MsgspecError:
-            told = {}
+        said = told(content)
         waits = status in AGAIN or (status == 409 and after is not None)  # what was sent before is still going on
         if not waits or self._left <= 0:
-            raise error_of(told | {"status": status})
-        owner = told.get("owner") if status == 421 else None
+            raise error_of(said | {"status": status})
+        owner = said.get("owner") if status == 421 else None
         moved = isinstance(owner, str) and owner != self.url and self._may_follow(owner)
-        self.url = str(owner) if moved else self._home
+        self._go(str(owner) if moved else None)
         if moved and self._tries < 2:
             self._spend()
             return 0.0
         return self._wait(after)
+
+    def _go(self, owner: str | None) -> None:
+        """Send to a campaign's owner from now on, or home again."""
+        if owner is None:
+            self._owners.pop(self._campaign, None)
+        else:
+            self._owners[self._campaign] = owner
+        self.url = owner or self._home
 
     def _may_follow(self, owner: str) -> bool:
         """Say whether a token may be sent there: never without TLS if it was given with TLS."""
@@ -94,15 +98,29 @@ class Attempt:
         return max(asked, 0.1 * 2.0 ** min(self._tries, 5)) * random.uniform(0.5, 1.0)
 
 
-def error_of(told: dict[str, Any]) -> FreepullError:
+def told(content: bytes) -> dict[str, Any]:
+    """Return the problem that an answer describes."""
+    try:
+        return msgspec.json.decode(content, type=dict[str, Any])
+    except msgspec.MsgspecError:
+        return {}
+
+
+def unreachable(url: str, error: Exception) -> ServiceError:
+    """Return the error for a service that does not answer."""
+    what = " ".join(str(error).split()) or type(error).__name__
+    return ServiceError(f"the service at {url} cannot be reached ({what}); check the address, or try again later.")
+
+
+def error_of(said: dict[str, Any]) -> FreepullError:
     """Return a problem as the exception that the campaign itself would raise, where there is one."""
-    status, detail = int(told.get("status", 0)), str(told.get("detail", "the service gave no reason."))
-    kind = getattr(errors, str(told.get("type", "")).rpartition("/")[2], None)
+    status, detail = int(said.get("status", 0)), str(said.get("detail", "the service gave no reason."))
+    kind = getattr(errors, str(said.get("type", "")).rpartition("/")[2], None)
     if kind is errors.EventGap:
-        return errors.EventGap(detail, int(told.get("expected") or 0))
+        return errors.EventGap(detail, int(said.get("expected") or 0))
     if inspect.isclass(kind) and issubclass(kind, FreepullError) and kind is not ServiceError:
         return kind(detail)
-    return ServiceError(detail, status, str(told.get("remedy", "")))
+    return ServiceError(detail, status, str(said.get("remedy", "")))
 
 
 def checked(url: Any, token: Any) -> tuple[str, str]:

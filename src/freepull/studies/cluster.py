@@ -9,33 +9,29 @@ from __future__ import annotations
 import platform
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from freepull.errors import FreepullError, StudyError
 from freepull.simulation import Result
+from freepull.studies.chunks import Chunk
 from freepull.studies.progress import Advance
 from freepull.version import __version__
-
-if TYPE_CHECKING:
-    from freepull.studies.runner import Task
 
 PATIENCE = 30
 """Seconds to wait for the scheduler, and for its first worker."""
 
 
-def play(tasks: Sequence[Task], address: str, advance: Advance) -> Iterator[tuple[Task, Result]]:
+def play(chunks: Sequence[Chunk], address: str, advance: Advance) -> Iterator[tuple[Chunk, Result]]:
     """Give all chunks to the cluster, and yield them as they are finished."""
-    from freepull.studies.runner import work
-
-    if not tasks:
+    if not chunks:
         return
     with _connected(address) as client:
-        futures = {client.submit(work, task, pure=False): task for task in tasks}
+        futures = {client.submit(Chunk.play, chunk, pure=False): chunk for chunk in chunks}
         try:
             for future in _finished(client, list(futures)):
-                task, result = futures.pop(future), _checked(future, address)
-                advance(task.cell, len(task.runs))
-                yield task, result
+                chunk, result = futures.pop(future), _checked(future, address)
+                advance(chunk.cell, len(chunk.runs))
+                yield chunk, result
         finally:
             client.cancel(list(futures))
 

@@ -85,10 +85,9 @@ class Manifest(msgspec.Struct, kw_only=True):
             what = "the study has changed since it was begun" if difference else f"freepull {self.freepull} began it"
             remedy = "choose another folder with --out, or undo the change (and add runs with --runs)"
             raise Changed(f"{folder} holds another study: {what}; {remedy}.", difference)
-        more = zip(self.cells, study.cells, strict=True)
-        runs = [max(mine.runs, wanted.runs) for mine, wanted in more]
-        cells = (cell.with_runs(count) for cell, count in zip(self.cells, runs, strict=True))
-        return msgspec.structs.replace(self, cells=tuple(cells))
+        pairs = zip(self.cells, study.cells, strict=True)
+        cells = tuple(mine.with_runs(max(mine.runs, wanted.runs)) for mine, wanted in pairs)
+        return msgspec.structs.replace(self, cells=cells)
 
 
 def _difference(before: dict[str, str], after: dict[str, str]) -> str:

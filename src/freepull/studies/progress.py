@@ -5,18 +5,16 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from freepull.studies.runner import Task
-    from freepull.studies.study import Cell
+from freepull.studies.chunks import Chunk
+from freepull.studies.study import Cell
 
-Advance = Callable[["Cell", int], None]
+Advance = Callable[[Cell, int], None]
 """Told that some more runs of a cell are finished."""
 
 
 @contextmanager
-def study_bar(name: str, total: int, tasks: Sequence[Task], wanted: bool | None) -> Iterator[Advance]:
+def study_bar(name: str, total: int, chunks: Sequence[Chunk], wanted: bool | None) -> Iterator[Advance]:
     """Show runs done, the cell at work and the time left; ``wanted`` None means: if standard error is a terminal."""
     if not (sys.stderr.isatty() if wanted is None else wanted):
         yield lambda cell, n: None
@@ -24,7 +22,7 @@ def study_bar(name: str, total: int, tasks: Sequence[Task], wanted: bool | None)
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-    done = total - sum(len(task.runs) for task in tasks)
+    done = total - sum(len(chunk.runs) for chunk in chunks)
     columns = (
         TextColumn("{task.fields[name]}"),
         BarColumn(),
@@ -33,7 +31,7 @@ def study_bar(name: str, total: int, tasks: Sequence[Task], wanted: bool | None)
         TextColumn("{task.fields[cell]}"),
     )
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        steps = sum(task.cell.steps * len(task.runs) for task in tasks)
+        steps = sum(chunk.cell.steps * len(chunk.runs) for chunk in chunks)
         shown = bar.add_task("", total=max(steps, 1), name=name, done=done, cell="", wanted=total)
 
         def advance(cell: Cell, n: int) -> None:

@@ -91,16 +91,15 @@ async def offers(
 ) -> list[OfferRow]:
     """Offers in their order; all, or the open ones alone."""
     found = await find(request, campaign)
-    rows: Iterable[OfferRow] = tables.offers(*_of(found), after)
-    if open_only:
-        core = found.campaign.blocking.core
+    if not open_only:
+        return await _page(tables.offers(*_of(found), after), limit)
+    core = found.campaign.blocking.core
 
-        def first(desk: Desk, at: int) -> int:
-            return min((it.offer for it in desk.state.offers.open.values()), default=1 << 62)
+    def look(desk: Desk, at: int) -> list[OfferRow]:
+        behind = (it for it in desk.state.offers.open.values() if it.offer > after)
+        return [tables.offer_row(core.register, it.row()) for it in islice(behind, limit)]
 
-        behind = max(after, await awaited(core.do(first)) - 1)
-        rows = (row for row in tables.offers(*_of(found), behind) if row.ending is None)
-    return await _page(rows, limit)
+    return await awaited(core.do(look))
 
 
 @get("/campaigns/{campaign:str}/ledger", **LOOK)
