@@ -1,7 +1,7 @@
 """A trial of 500 people over real HTTP, from the plan to the verdict: a service, an admin, a client for each person.
 
 Run it, open the address that it prints, log in with the token beside it, and watch. The people prefer different options
-for themselves; the principal wants to know which is best for all of them together.
+for themselves; the principal wants to know which is best for all of them together. The dashboard stays until Ctrl-C.
 """
 
 import argparse
@@ -13,7 +13,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import httpx
@@ -105,14 +105,35 @@ async def trial(url: str, admin: str, people: int, budget: float | None, rest: f
         return await client.verdict("upgrade")
 
 
-def main(people: int = 500, port: int = 0, rest: float = 2.0, runs: int | None = None) -> tuple[fp.Plan, Verdict]:
+def until_ctrl_c() -> None:
+    """Wait."""
+    with suppress(KeyboardInterrupt):
+        while True:
+            time.sleep(60.0)
+
+
+def main(
+    people: int = 500,
+    port: int = 0,
+    rest: float = 2.0,
+    runs: int | None = None,
+    admin: bool = False,
+    stay: bool = False,
+) -> tuple[fp.Plan, Verdict]:
     """Plan, start the service, run the trial with the budget of the plan, and return both."""
     planned = plan(people, runs)
     print(planned, end="\n\n")
     budget = None if planned.forecast is None else planned.forecast.budget(0.95)
-    with service(port) as (url, admin, reader):
+    with service(port) as (url, secret, reader):
         print(f"watch at {url} with the token {reader}", flush=True)
-        return planned, asyncio.run(trial(url, admin, people, budget, rest))
+        if admin:
+            print(f"pause and stop with the token {secret}", flush=True)
+        verdict = asyncio.run(trial(url, secret, people, budget, rest))
+        print(f"\n{verdict}\n{verdict.rests_on}", flush=True)
+        if stay:
+            print(f"\nthe dashboard stays at {url} until you press Ctrl-C", flush=True)
+            until_ctrl_c()
+        return planned, verdict
 
 
 if __name__ == "__main__":
@@ -120,6 +141,8 @@ if __name__ == "__main__":
     parser.add_argument("--people", type=int, default=500)
     parser.add_argument("--port", type=int, default=8000, help="0: any that is free")
     parser.add_argument("--rest", type=float, default=2.0, help="seconds between two pulls of a person, on average")
+    parser.add_argument("--admin", action="store_true", help="print a token that may pause and stop, too")
+    parser.add_argument("--then-stop", action="store_true", help="end at the verdict, as without a terminal")
     chosen = parser.parse_args()
-    _, verdict = main(chosen.people, chosen.port, chosen.rest)
-    print(f"\n{verdict}\n{verdict.rests_on}")
+    stay = sys.stdin.isatty() and not chosen.then_stop
+    main(chosen.people, chosen.port, chosen.rest, admin=chosen.admin, stay=stay)

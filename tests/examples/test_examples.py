@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import importlib.util
+import re
 from pathlib import Path
 from types import ModuleType
 
+import httpx
 import pytest
 
 import freepull as fp
@@ -58,14 +60,26 @@ def test_a_trial_by_hand_ends_with_a_certified_verdict() -> None:
     assert "assumes" in str(verdict.rests_on)
 
 
-def test_a_trial_over_http_goes_from_the_plan_to_a_certified_verdict(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_trial_over_http_goes_from_the_plan_to_a_certified_verdict_and_can_be_looked_at_then(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     example = load("service")
     example.LIKED[1] = 0.95  # so that few people are enough
-    plan, verdict = example.main(people=40, rest=0.0, runs=64)
+    told = ""
+
+    def look() -> None:
+        nonlocal told
+        told = capsys.readouterr().out
+        address, token = re.findall(r"watch at (\S+) with the token (\S+)", told)[0]
+        found = httpx.get(f"{address}/v1/campaigns/upgrade", headers={"authorization": f"Bearer {token}"})
+        assert found.json()["decided"]
+
+    monkeypatch.setattr(example, "until_ctrl_c", look)
+    plan, verdict = example.main(people=40, rest=0.0, runs=64, admin=True, stay=True)
     assert plan.forecast is not None
     assert verdict.arm == "lower price"
     assert verdict.certified
-    told = capsys.readouterr().out
+    assert "pause and stop with the token fp_" in told
     assert told.index("Expect to pay") < told.index("watch at http://127.0.0.1:") < told.index("step 0")
 
 

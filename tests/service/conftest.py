@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from browsing import launched, opened
+from playwright.sync_api import Browser, Page
 from running import Service
 
 
@@ -22,3 +24,15 @@ def service(tmp_path: Path) -> Iterator[Service]:
     """A service on a file."""
     with Service(f"sqlite:///{tmp_path}/trial.db") as running:
         yield running
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with launched() as found:
+        yield found
+
+
+@pytest.fixture
+def page(browser: Browser) -> Iterator[Page]:
+    with opened(browser) as found:
+        yield found

@@ -2,95 +2,15 @@
 
 from __future__ import annotations
 
-import random
-import shutil
-from collections.abc import Iterator, Sequence
-from pathlib import Path
-from typing import Any, Literal
-
 import pytest
-from playwright.sync_api import Browser, ConsoleMessage, Page, sync_playwright
+from browsing import LOOKS, OBSERVE, TWELVE, log_in, money, play, shoot
+from playwright.sync_api import Page
 from running import Service
 
 from freepull.live.money import DIGITS, Money
 
-PICTURES = Path(__file__).parents[2] / "out" / "pictures"
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 HOSTILE = ['<img src=x onerror="document.title=1">', "<script>alert(1)</script>", "B &amp; <b>bold</b>"]
-EXPECTED = ("Failed to load resource", "style-src-elem")
-"""A server that is down, a wrong token, and plotly's style sheet for maps, which we have none of and do not allow."""
-LOOKS: tuple[Literal["light", "dark"], ...] = ("light", "dark")
-TWELVE = [f"user-{i}" for i in range(12)]
-OBSERVE = {"part": "Steps", "n": 3}
 CHARTS = ("means", "stops", "evidence", "active", "spend", "pulls", "agents", "offers", "heat")
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    assert CHROMIUM is not None, "the dashboard's tests need the system's Chromium: make test installs it"
-    with sync_playwright() as playwright:
-        found = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield found
-        found.close()
-
-
-@pytest.fixture
-def page(browser: Browser) -> Iterator[Page]:
-    context = browser.new_context(viewport={"width": 1280, "height": 900})
-    found = context.new_page()
-    said: list[str] = []
-
-    def note(message: ConsoleMessage) -> None:
-        if message.type == "error" and not any(it in message.text for it in EXPECTED):
-            said.append(message.text)
-
-    found.on("console", note)
-    found.on("pageerror", lambda error: said.append(str(error)))
-    yield found
-    context.close()
-    assert [line for line in said if "ERR_" not in line] == []
-
-
-def play(service: Service, path: str, steps: int = 30, gap: float = 0.2) -> None:
-    """Let everybody act for some steps: most take offers, one in seven pulls as it likes."""
-    arms = [arm["name"] for arm in service.send("GET", f"{path}/arms").json()]
-    agents = [row["name"] for row in service.send("GET", f"{path}/agents").json()]
-    tokens = service.tokens(path, *agents)
-    chance = random.Random(steps)
-    for step in range(steps):
-        pulls = []
-        for i, agent in enumerate(agents):
-            offer = service.send("POST", f"{path}/me/offer", token=tokens[agent]).json()["offer"]
-            arm = offer["arm"] if offer and (step + i) % 7 else arms[(step + i) % len(arms)]
-            pulls.append({"agent": agent, "arm": arm, "reward": float(chance.random() < 0.9 - gap * arms.index(arm))})
-        service.send("POST", f"{path}/observations:batch", {"observations": pulls}, service.gateway)
-
-
-def log_in(page: Page, service: Service, token: str) -> None:
-    page.goto(service.at)
-    page.get_by_label("Token").fill(token)
-    page.get_by_role("button", name="Log in").click()
-    page.wait_for_selector("#view:not([hidden])")
-    page.wait_for_selector("body[data-drawn]")
-
-
-def shoot(page: Page, name: str, looks: Sequence[Literal["light", "dark"]] = LOOKS) -> None:
-    """Keep pictures of a page: light, dark and narrow."""
-    PICTURES.mkdir(parents=True, exist_ok=True)
-    for look in looks:
-        page.emulate_media(color_scheme=look)
-        page.wait_for_timeout(200)
-        page.screenshot(path=PICTURES / f"{name}-{look}.png", full_page=True)
-    page.emulate_media(color_scheme="light")
-    page.set_viewport_size({"width": 390, "height": 844})
-    page.wait_for_function("() => document.documentElement.scrollWidth <= 390")
-    page.wait_for_timeout(400)
-    page.screenshot(path=PICTURES / f"{name}-narrow.png", full_page=True)
-    page.set_viewport_size({"width": 1280, "height": 900})
-
-
-def money(amount: dict[str, Any]) -> str:
-    return f"{amount['minor'] / 100:.2f} {amount['currency']}"
 
 
 def test_figures_on_the_page_are_the_api_s_while_a_trial_runs(page: Page, service: Service) -> None:
@@ -164,7 +84,7 @@ def test_what_stops_the_trial_follows_the_rule(page: Page, service: Service, rul
         assert words.startswith("Mean ± bound: A:")
         drawn = page.evaluate("document.querySelector('#chart-stops').data.map((it) => it.error_y.array[0])")
         assert drawn == [arm["bound"] for arm in told["arms"]]
-        assert "not proven here" in page.inner_text("#verdict-why")
+        assert "nothing is certified" in page.inner_text("#verdict-why")
     shoot(page, rule.lower(), LOOKS[:1])
 
 
@@ -250,9 +170,12 @@ def test_nothing_of_one_campaign_stays_when_another_is_chosen(page: Page, servic
     page.select_option("#campaign", "second")
     page.wait_for_function("() => document.querySelector('#title').textContent === 'second'")
     page.wait_for_selector("body[data-drawn]")
+    assert page.inner_text("#verdict") == "not started"
+    assert "Evidence or bound" in page.inner_text("#table-arms thead")
     assert page.text_content("#rests") == "There is no verdict before the start."
     assert page.text_content("#verdict-why") == ""
     assert page.text_content("#chart-means-text") == "The campaign has not started."
+    shoot(page, "enrolling")
     page.locator("#stop").click()
     page.keyboard.press("Escape")
     page.wait_for_selector("#stop-dialog:not([open])", state="attached")

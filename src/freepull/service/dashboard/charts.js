@@ -1,11 +1,11 @@
 // Draws the charts: a frame for each, what plotly draws, and a sentence that says the same in words.
-import { MAKERS } from "./makers.js";
+import { MAKERS, upToNow } from "./makers.js";
 import { element } from "./words.js";
 
 const STYLE = { displayModeBar: false, responsive: true };
 
 export function build(holder) {
-  for (const plot of holder.querySelectorAll(".plot")) Plotly.purge(plot);
+  for (const plot of holder.querySelectorAll(".plot")) if (plot.data) Plotly.purge(plot);
   holder.replaceChildren();
   for (const [name, { title }] of Object.entries(MAKERS)) {
     const box = element("figure", null, "chart"), caption = element("h3", title), note = element("p", "", "note");
@@ -22,19 +22,29 @@ export function build(holder) {
   }
 }
 
-export function draw(data) {
+export function draw(given) {
+  const data = { ...given, history: upToNow(given) };
   for (const [name, { make }] of Object.entries(MAKERS)) {
-    const holder = document.getElementById(`chart-${name}`), made = make(data);
-    document.getElementById(`chart-${name}-text`).textContent = made.words;
-    document.getElementById(`chart-${name}-note`).textContent = made.note ?? "";
-    if (!made.traces) {
-      Plotly.purge(holder);
-      holder.replaceChildren(element("p", made.words, "empty"));
-      continue;
+    try {
+      show(name, make(data));
+    } catch (error) { // one chart never stops the others
+      show(name, { words: `This chart could not be drawn: ${error.message}.` });
     }
-    if (holder.firstChild?.className === "empty") holder.replaceChildren();
-    Plotly.react(holder, made.traces, layout(made), STYLE);
   }
+}
+
+function show(name, made) {
+  const holder = document.getElementById(`chart-${name}`);
+  document.getElementById(`chart-${name}-text`).textContent = made.words;
+  document.getElementById(`chart-${name}-note`).textContent = made.note ?? "";
+  holder.style.height = made.height ? `${made.height}px` : "";
+  if (!made.traces) {
+    if (holder.data) Plotly.purge(holder);
+    holder.replaceChildren(element("p", made.words, "empty"));
+    return;
+  }
+  if (holder.firstChild?.className === "empty") holder.replaceChildren();
+  Plotly.react(holder, made.traces, layout(made), STYLE);
 }
 
 function layout({ x = {}, y = {}, shapes = [], more = {} }) {

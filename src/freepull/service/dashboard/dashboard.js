@@ -6,13 +6,16 @@ import * as tables from "./tables.js";
 import { element } from "./words.js";
 
 const $ = (id) => document.getElementById(id);
-const SLOW = 3000, STALE = 20000, ROWS = 200;
-const EMPTY = { audit: [], history: [], pulls: { quantiles: [], names: [], pulls: [], agents: 0 }, margins: null };
-let token = sessionStorage.getItem("token"), chosen = null, leave = null, data = null, admin = false;
-let looked = 0, looking = false, failed = false, heard = 0;
+const GAP = 1000, AGAIN = 5000, ROWS = 200, NAMES = 1000;
+const PARTS = { status: "", history: "/history", pulls: "/pulls", margins: "/margins", verdict: "/verdict",
+  offers: `/offers?open_only=true&limit=${ROWS}`, ledger: `/ledger?last=${ROWS}`, bans: `/bans?last=${ROWS}`, audit: `/audit?last=${ROWS}` };
+const EMPTY = { history: [], pulls: { quantiles: [], names: [], pulls: [], agents: 0 }, margins: null, verdict: null,
+  offers: [], ledger: [], bans: [], audit: [], people: [] };
+const STATES = { on: "live", off: "not connected, trying again", stale: "no news for a while, trying again", refused: "not connected", elsewhere: "at another process" };
+let token = sessionStorage.getItem("token"), admin = false, now = null; // the campaign that is followed
 
 const hash = (name) => `#${encodeURIComponent(name)}`;
-const path = () => `/campaigns/${encodeURIComponent(chosen)}`;
+const path = (name) => `/campaigns/${encodeURIComponent(name)}`;
 
 async function enter(given) {
   const [mine, rows] = await Promise.all([ask(given, "/token"), ask(given, "/campaigns")]);
@@ -35,87 +38,98 @@ async function enter(given) {
 }
 
 function follow(name) {
-  leave?.();
-  chosen = name;
-  data = null;
-  looked = 0;
+  now?.leave();
+  const it = now = { name, heard: -1, drawn: -1, looking: false, data: null, leave: null };
   $("campaign").value = name;
   history.replaceState(null, "", hash(name));
   $("view").hidden = true; // nothing of another campaign may stay
   delete document.body.dataset.drawn;
-  ground(null);
+  say(null);
   charts.build($("charts"));
   tables.build($("tables"));
-  leave = watch(token, path(), {
+  it.leave = watch(token, path(name), {
     state: (state, error) => {
-      if (state === "on") say(null);
-      if (state === "refused") say(error.message);
-      show(state === "on" ? "on" : "off");
+      if (state !== "off") say(error ?? null);
+      show(error?.status === 421 ? "elsewhere" : state);
     },
-    event: (kind, told) => { heard = Date.now(); if (kind === "status") update(told); else looked = 0; },
+    event: (kind, told) => { if (kind === "status") hear(it, told); },
   });
 }
 
 function show(state) {
   $("live").dataset.state = state;
-  $("live").textContent = { on: "live", off: "not connected, trying again", stale: "no news for a while" }[state];
+  $("live").textContent = STATES[state];
   $("view").classList.toggle("stale", state !== "on");
+  for (const id of ["pause", "resume", "stop", "stop-sure"]) $(id).disabled = state !== "on";
 }
 
-function say(text) {
-  $("message").hidden = text === null;
-  $("message").textContent = text ?? "";
+// An error in a sentence; if another process has the campaign, the way there. The token is not sent along.
+function say(error) {
+  $("message").hidden = !error;
+  $("message").replaceChildren(error?.message ?? "");
+  if (!/^https?:\/\//.test(error?.owner ?? "")) return;
+  const link = element("a", error.owner);
+  link.href = `${error.owner}/${hash(now.name)}`;
+  $("message").replaceChildren("Another process has this campaign. Look at it at ", link, ", and log in there with your token.");
 }
 
-async function update(status) {
-  if (status.name !== chosen) return;
-  data = { ...(data ?? EMPTY), status };
-  header(status, admin);
-  tables.fill("arms", status.arms);
-  $("view").hidden = false;
-  if (!looking && Date.now() - looked > SLOW) await look(status.name);
+function hear(it, status) {
+  it.heard = status.events;
+  look(it);
 }
 
-// What is more to fetch than a status is fetched every few seconds at most.
-async function look(name) {
-  looking = true;
-  try {
-    const { events } = data.status;
-    const wants = ["/history", "/pulls", "/margins", "/verdict", `/offers?open_only=true&limit=${ROWS}`, `/ledger?last=${ROWS}`, `/bans?last=${ROWS}`, `/audit?last=${ROWS}`];
-    const found = await Promise.all(wants.map((it) => ask(token, path() + it).catch((error) => {
-      if (error.status === 409) return null; // there is no verdict before the start
-      throw error;
-    })));
-    if (name !== chosen) return;
-    const [past, pulls, margins, verdict, offers, ledger, bans, audit] = found;
-    data = { ...data, history: past, pulls, margins, offers, audit };
-    ground(verdict);
-    charts.draw(data);
-    tables.fill("offers", offers);
-    tables.fill("ledger", ledger.reverse());
-    tables.fill("bans", bans.reverse());
-    tables.fill("audit", tables.auditLines(audit, data.status.arms));
-    looked = Date.now();
-    document.body.dataset.drawn = String(events);
-    if (failed) say(null);
-    failed = false;
-  } catch (error) {
-    if (name !== chosen) return;
-    failed = true;
-    looked = Date.now();
-    say(error.message);
-  } finally {
-    looking = false;
-  }
+// All parts of the page come from one round of requests, and a round begins after the last event that was heard.
+async function look(it) {
+  if (it !== now || it.looking || it.heard === it.drawn) return;
+  it.looking = true;
+  const { heard } = it, begun = Date.now(), failed = await round(it).catch((error) => error);
+  if (it !== now) return;
+  if (failed) say(failed);
+  else if (it.failed) say(null);
+  it.failed = failed;
+  if (!failed) it.drawn = heard;
+  if (it.data) document.body.dataset.drawn = String(heard);
+  await new Promise((done) => setTimeout(done, failed ? AGAIN : Math.min(AGAIN, Math.max(GAP, Date.now() - begun))));
+  it.looking = false;
+  look(it);
+}
+
+// A part that fails stays as it was; what went wrong is returned.
+async function round(it) {
+  let failed = null;
+  const part = (where, old) => ask(token, path(it.name) + where).catch((error) => {
+    if (error.status === 409) return null; // there is no verdict before the start
+    failed = error;
+    return old;
+  });
+  const old = it.data ?? EMPTY;
+  const found = await Promise.all(Object.entries(PARTS).map(async ([name, where]) => [name, await part(where, old[name])]));
+  const data = { ...old, ...Object.fromEntries(found) };
+  if (!data.status) throw failed;
+  data.people = data.status.awaited.length ? await part(`/agents?limit=${NAMES}`, old.people) : [];
+  if (it === now) draw(it.data = data);
+  return failed;
+}
+
+function draw(data) {
+  header(data, admin);
+  ground(data.verdict);
+  $("view").hidden = false; // charts need the width
+  charts.draw(data);
+  tables.fill("arms", data.status.arms, data.status);
+  tables.fill("offers", data.offers);
+  tables.fill("ledger", data.ledger.toReversed());
+  tables.fill("bans", data.bans.toReversed());
+  tables.fill("audit", tables.auditLines(data.audit, data.status.arms));
 }
 
 async function act(what, body) {
-  const key = crypto.randomUUID?.() ?? `${Date.now()}-${Math.random()}`;
+  const it = now, key = crypto.randomUUID?.() ?? `${Date.now()}-${Math.random()}`;
   const headers = { "idempotency-key": key, ...(body ? { "content-type": "application/json" } : {}) };
   try {
-    update(await ask(token, `${path()}/${what}`, { method: "POST", headers, body: body && JSON.stringify(body) }));
+    hear(it, await ask(token, `${path(it.name)}/${what}`, { method: "POST", headers, body: body && JSON.stringify(body) }));
   } catch (error) {
-    say(error.message);
+    say(error);
   }
 }
 
@@ -130,17 +144,18 @@ $("login-form").addEventListener("submit", async (event) => {
     $("login-error").textContent = error.message;
   }
 });
-$("logout").addEventListener("click", () => { sessionStorage.clear(); leave?.(); location.replace("/"); location.reload(); });
+$("logout").addEventListener("click", () => { sessionStorage.clear(); now?.leave(); location.replace("/"); location.reload(); });
 $("campaign").addEventListener("change", () => follow($("campaign").value));
 $("pause").addEventListener("click", () => act("pause"));
 $("resume").addEventListener("click", () => act("resume"));
 $("stop").addEventListener("click", () => { $("stop-dialog").returnValue = ""; $("stop-dialog").showModal(); });
 $("stop-dialog").addEventListener("close", () => { if ($("stop-dialog").returnValue === "stop") act("stop", { why: $("why").value }); });
-matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => data && charts.draw(data));
-setInterval(() => {
-  if (data?.offers) tables.fill("offers", data.offers);
-  if ($("live").dataset.state === "on" && Date.now() - heard > STALE && data?.status.status === "running") show("stale");
-  if (data && !looking && Date.now() - looked > SLOW && document.body.dataset.drawn !== String(data.status.events)) look(chosen);
-}, 1000);
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => now?.data && charts.draw(now.data));
+setInterval(() => now?.data?.offers.length && tables.fill("offers", now.data.offers), 1000);
 
-if (token) enter(token).catch(() => sessionStorage.clear());
+if (token) {
+  enter(token).catch((error) => {
+    if (error.status === 401) sessionStorage.clear();
+    $("login-error").textContent = error.message;
+  });
+}

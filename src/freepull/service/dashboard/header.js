@@ -1,40 +1,56 @@
 // The head of the page: how the campaign stands, what was spent, the verdict, and what is still missing.
-import { count, element, figure, many, money } from "./words.js";
+import { count, edge, element, figure, many, money } from "./words.js";
 
 const $ = (id) => document.getElementById(id);
+const PHASES = { observing: "nobody is paid yet", incentivizing: "missing pulls are paid for", decided: "the verdict stands", over: "the horizon is reached" };
+const MODES = { free: "everybody at their own pace", rounds: "everybody acts once a round" };
+const ABSENT = { banned: "banned: must pull unpaid, or be unbanned", parked: "parked, because offers lapsed: must pull again", left: "has left: must pull again",
+  active: "has not acted in this round" };
 
-export function header(it, admin) {
+export function header({ status: it, verdict, ledger, people }, admin) {
   $("title").textContent = it.name;
   document.title = `${it.name} · freepull`;
   $("status").textContent = it.status + (it.why ? `: ${it.why}` : "");
   $("status").dataset.status = it.status;
   $("phase").textContent = it.phase ?? "not started";
+  $("phase-means").textContent = it.status === "stopped" ? "" : PHASES[it.phase] ?? "";
   $("progress").textContent = it.horizon ? `step ${count(it.step)} of ${count(it.horizon)}` : `step ${count(it.step)}`;
   bar("progress-bar", it.horizon ? it.step / it.horizon : null);
   const more = [it.banned && `${count(it.banned)} banned`, it.absent && `${count(it.absent)} absent`, it.late_joiners && `${count(it.late_joiners)} joined late`];
-  $("observations").textContent = [`${many(it.observations, "observation")} of ${many(it.agents, "agent")}`, `${it.mode} mode`, ...more.filter(Boolean)].join(", ");
+  $("observations").textContent = [`${many(it.observations, "observation")} of ${many(it.agents, "agent")}`, `${it.mode} mode (${MODES[it.mode]})`, ...more.filter(Boolean)].join(", ");
   $("spent").textContent = money(it.spent);
   bar("budget-bar", it.budget?.minor ? it.spent.minor / it.budget.minor : null);
   $("budget").textContent = `${it.budget ? `of ${money(it.budget)}` : "no limit"}, ${money(it.reserved)} reserved, ${many(it.paid, "bonus", "bonuses")} paid`;
-  $("verdict").textContent = it.decided ? it.leader : it.observations ? `${it.leader} leads` : "no pulls yet";
+  $("used-up").hidden = it.decided || it.status === "stopped" || !it.budget || it.budget.minor - it.spent.minor - it.reserved.minor >= (ledger.at(-1)?.amount.minor ?? 1);
+  $("verdict").textContent = it.decided ? it.leader : it.leader !== null ? `${it.leader} leads` : it.phase === null ? "not started" : "no pulls yet";
   $("standing").textContent = it.certified ? "certified" : it.decided ? "decided, not certified" : "undecided";
   $("standing").dataset.standing = it.certified ? "certified" : it.decided ? "decided" : "undecided";
-  $("missing").textContent = missing(it);
-  $("awaited").textContent = it.awaited.length ? `Waiting for ${it.awaited.join(", ")}.` : "";
+  $("missing").textContent = missing(it, verdict, admin);
+  $("awaited").textContent = waiting(it, people);
   $("admin").hidden = !admin;
   $("pause").hidden = it.status !== "running";
   $("resume").hidden = it.status !== "paused";
   $("stop").hidden = it.status === "stopped";
 }
 
-function missing(it) {
-  if (it.decided) return "Nothing: it is decided.";
+// Whom it waits for, and why: only those whom the first page of agents lists are known in full.
+function waiting({ awaited, mode }, people) {
+  const unknown = mode === "free" ? "banned, parked or gone" : "absent, or has not acted in this round", groups = {};
+  for (const name of awaited) (groups[ABSENT[people.find((row) => row.name === name)?.state] ?? unknown] ??= []).push(name);
+  const parts = Object.entries(groups).map(([why, names]) => `${names.join(", ")} (${why})`);
+  return parts.length ? `Waiting for ${parts.join("; ")}.` : "";
+}
+
+function missing(it, verdict, admin) {
+  if (it.decided) return it.status === "stopped" ? "Nothing: it is decided." : `Nothing: it is decided, and ${admin ? "you can stop it" : "can be stopped"}.`;
   if (it.status === "stopped") return "It was stopped before it was decided.";
   if (it.phase === null) return `${many(it.agents, "agent has", "agents have")} enrolled; it has not started.`;
-  const rivals = it.arms.filter((arm) => arm.active && arm.name !== it.leader);
-  if (it.threshold === null) return `${many(rivals.length, "more arm")} must go.`;
-  const next = rivals.sort((a, b) => (b.bound ?? 0) - (a.bound ?? 0))[0];
-  return next ? `${many(rivals.length, "more arm")} must go, at evidence ${figure(it.threshold)}. Next is ${next.name}, at ${figure(next.bound)}.` : "–";
+  if (it.phase === "over") return "It was not decided up to the horizon.";
+  if (verdict?.rests_on.delta === null) return "This rule only watches: no arm goes, and nothing is ever decided.";
+  const rest = it.arms.filter((arm) => arm.active), go = `${many(rest.length - 1, "more arm")} must go`;
+  if (it.threshold === null) return `${go}.`;
+  const next = rest.filter((arm) => arm.name !== it.leader).sort((a, b) => (b.bound ?? 0) - (a.bound ?? 0))[0];
+  return `${go}, each at evidence ${edge(it.threshold, verdict)}.${it.leader === null ? "" : ` Next is ${next.name}, at ${figure(next.bound)}.`}`;
 }
 
 function bar(id, share) {
@@ -50,7 +66,8 @@ export function ground(verdict) {
   }
   const { why, decided, certified, rests_on: { rule, delta, target, leavers, assumptions } } = verdict;
   const proven = delta !== null && rule.includes("(proven)"), at = `Confidence ${figure(100 * (1 - delta))} %`;
-  const sure = !proven ? " This rule is not proven here, so its verdict is not certified." : certified ? ` ${at}.` : decided ? "" : ` ${at} once it is certified.`;
+  const none = why.includes("certified") ? "" : " This rule is not proven here, so its verdict is not certified.";
+  const sure = !proven ? none : certified ? ` ${at}.` : decided ? "" : ` ${at} once it is certified.`;
   $("verdict-why").textContent = `${why.charAt(0).toUpperCase()}${why.slice(1).replace(/\.$/, "")}.${sure}`;
   const rows = [["Rule", rule], ["Target", target], ["Agents who leave", leavers], ...assumptions.map((it) => ["Assumes", it])];
   const all = element("dl", null, "rests");

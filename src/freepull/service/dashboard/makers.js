@@ -1,16 +1,16 @@
 // One chart an entry: its title, and how to make it from what the API told.
-import { count, figure, major, many, money, nothing } from "./words.js";
+import { count, edge, figure, major, many, money, nothing } from "./words.js";
 
 const COLOURS = ["#2f7ed8", "#e6842a", "#2e9e6b", "#c94f7c", "#8a6fd1", "#a0792c", "#2aa5b8", "#d1495b", "#7d9a2d", "#5a6f8f"];
 const GREY = "#98a2ae", PAID = "#e6842a", BAR = "#d1495b";
-const SMALLEST = 0.05;
+const SMALLEST = 0.05, EACH = 40;
 const NOT_STARTED = "The campaign has not started.", NO_PULLS = "Nobody has pulled an arm yet.", NO_HISTORY = "There is no history yet.";
 
 // Plotly reads a little HTML in labels, so names lose what would be a tag.
 const plain = (text) => String(text).replace(/&/g, "&amp;").replace(/</g, "&lt;").replace(/>/g, "&gt;");
 const short = (text) => plain(text.length > 18 ? `${text.slice(0, 17)}…` : text);
 const colour = (arm, k) => arm.active ? COLOURS[k % COLOURS.length] : GREY;
-const label = (arms) => arms.map((arm, k) => arms.findIndex((it) => short(it.name) === short(arm.name)) === k ? short(arm.name) : `${short(arm.name)} #${k}`);
+const label = (all) => all.map(({ name }) => short(name)).map((name, k, names) => names.indexOf(name) === k ? name : `${name} #${k}`);
 const list = (arms, show) => arms.map((arm, k) => `${arm.name}: ${show(arm, k)}`).join("; ");
 const level = (at) => ({ type: "line", xref: "paper", x0: 0, x1: 1, y0: at, y1: at, line: { dash: "dash", width: 2, color: BAR } });
 const pulled = (status) => status.arms.some((arm) => arm.pulls > 0);
@@ -21,14 +21,20 @@ const POWERS = { type: "log", dtick: 1, tickformat: "~g" };
 const past = (history) => history.length > 1 && history.at(-1).observations > 0;
 const faint = (hex) => `rgba(${[1, 3, 5].map((i) => parseInt(hex.slice(i, i + 2), 16)).join(",")},.14)`;
 
+// The history ends with how things stand now.
+export function upToNow({ history, status: { phase, observations, spent, arms } }) {
+  if (phase === null) return history;
+  return [...history, { observations, spent: spent.minor, means: arms.map((it) => it.mean), bounds: arms.map((it) => it.bound), active: arms.map((it) => it.active) }];
+}
+
 function means({ status }) {
   if (!pulled(status)) return wait(status);
-  return { words: `${list(status.arms, (arm) => figure(arm.mean) + (arm.active ? "" : " (out)"))}.`, note: "over those who have pulled it; arms that are out are grey",
+  return { words: `${list(status.arms, (arm) => figure(arm.mean) + (arm.active ? "" : " (out)"))}.`, note: "over those who pulled it; grey arms are out",
     traces: [bars(status.arms, status.arms.map((arm) => arm.mean), { text: status.arms.map((arm) => nothing(arm.mean) ? "" : figure(Number(arm.mean.toFixed(3)))), textposition: "inside", insidetextanchor: "end" })],
     y: { range: [0, 1] } };
 }
 
-function stops({ status, margins }) {
+function stops({ status, margins, verdict }) {
   const { arms, threshold } = status;
   if (!pulled(status)) return wait(status);
   if (margins?.lower) return pairs(status, margins);
@@ -40,7 +46,7 @@ function stops({ status, margins }) {
         error_y: { type: "data", array: [arm.bound ?? 0], thickness: 2.5, width: 8, color: colour(arm, k) } })) };
   }
   const top = Math.max(threshold, ...arms.map((arm) => arm.bound ?? 1));
-  return { words: `Evidence against ${list(arms, (arm) => figure(arm.bound))}. An arm goes at ${figure(threshold)}.`, note: `evidence against each arm; out at ${figure(threshold)} (dashed)`,
+  return { words: `Evidence against ${list(arms, (arm) => figure(arm.bound))}. An arm goes at ${edge(threshold, verdict)}.`, note: `evidence against it; out at ${edge(threshold, verdict)} (dashed)`,
     shapes: [level(threshold)], y: { ...POWERS, range: [Math.log10(SMALLEST), Math.log10(top) + 0.25] },
     traces: [bars(arms, arms.map((arm) => Math.max(arm.bound ?? 0, SMALLEST) - SMALLEST), { base: SMALLEST })] };
 }
@@ -53,7 +59,7 @@ function pairs({ arms }, { leader, lower }) {
     traces: [{ type: "bar", base: -1, x: label(others), y: others.map((arm) => at(arm) + 1), marker: { color: others.map((arm) => colour(arm, arm.k)) } }] };
 }
 
-function evidence({ history, status: { arms, threshold } }) {
+function evidence({ history, verdict, status: { arms, threshold } }) {
   if (!past(history)) return { words: NO_HISTORY };
   const last = history.at(-1), more = { showlegend: arms.length <= 6 };
   const line = (arm, k, y, style = {}) => ({ type: "scatter", mode: "lines", name: short(arm.name), x: history.map((it) => it.observations), y,
@@ -67,7 +73,7 @@ function evidence({ history, status: { arms, threshold } }) {
       words: `Mean ± bound: ${list(arms, (_, k) => `now ${figure(last.means[k])} ± ${figure(last.bounds[k])}`)}.` };
   }
   const traces = arms.map((arm, k) => line(arm, k, history.map((it) => nothing(it.bounds[k]) ? null : Math.max(it.bounds[k], SMALLEST))));
-  return { traces, x: X, y: POWERS, shapes: [level(threshold)], more, note: `evidence; out at ${figure(threshold)} (dashed), dotted arms are out`,
+  return { traces, x: X, y: POWERS, shapes: [level(threshold)], more, note: `out at ${edge(threshold, verdict)} (dashed); dotted arms are out`,
     words: `${list(arms, (_, k) => `from ${figure(history[0].bounds[k])} to ${figure(last.bounds[k])}`)}.` };
 }
 
@@ -82,19 +88,22 @@ function active({ history, status: { arms } }) {
 function spend({ history, status }) {
   if (!past(history)) return { words: NO_HISTORY };
   const { currency } = status.spent, amount = (minor) => major(minor, currency);
-  const last = history.at(-1), half = history[Math.floor(history.length / 2)];
+  const last = history.at(-1), paying = history.filter((it) => it.spent > 0), half = paying[Math.floor(paying.length / 2)];
   const traces = [{ type: "scatter", mode: "lines", name: "spent", line: { color: COLOURS[0], width: 2 }, x: history.map((it) => it.observations), y: history.map((it) => amount(it.spent)) }];
-  let words = `${money(status.spent)} was spent in ${many(status.observations, "observation")}.`;
-  if (status.horizon && !status.decided && status.status === "running") {
+  let words = `${money(status.spent)} was spent in ${many(status.observations, "observation")}.`, why = "";
+  const runs = status.status === "running";
+  if (runs && status.phase === "observing") why = "no forecast while it only observes";
+  if (runs && status.phase === "incentivizing" && status.horizon && half?.observations < last.observations) {
     const rate = (last.spent - half.spent) / Math.max(1, last.observations - half.observations);
     const end = status.horizon * status.agents, then = last.spent + rate * Math.max(0, end - last.observations);
     const most = Math.round(status.budget ? Math.min(then, status.budget.minor) : then);
     traces.push({ type: "scatter", mode: "lines", name: "if it goes on like this", line: { dash: "dot", color: PAID, width: 2 }, x: [last.observations, end], y: [amount(last.spent), amount(most)] });
     words += ` If it goes on like this, it is ${money({ minor: most, currency })} at the horizon.`;
   }
+  if (why) words += ` There is ${why}.`;
   const near = status.budget && status.budget.minor <= 4 * Math.max(last.spent, 1);
   return { traces, words, x: X, y: { rangemode: "tozero" }, shapes: near ? [level(amount(status.budget.minor))] : [],
-    more: { showlegend: traces.length > 1 }, note: `in ${currency}${near ? "; the dashed line is the budget" : ""}` };
+    more: { showlegend: traces.length > 1 }, note: [`in ${currency}`, near && "the dashed line is the budget", why].filter(Boolean).join("; ") };
 }
 
 function pulls({ status }) {
@@ -124,10 +133,11 @@ function offers({ status: it }) {
 
 function heat({ pulls: it, status }) {
   if (!it.names.length || !pulled(status)) return wait(status);
-  const some = it.names.length < it.agents, most = Math.max(...it.pulls.flat());
-  return { words: `Pulls of ${count(it.names.length)} ${some ? `of ${count(it.agents)} agents (a sample)` : "agents"} by arm; the most by one agent is ${count(most)}.`,
-    note: some ? `${count(it.names.length)} of ${count(it.agents)} agents, a sample` : "a row is an agent", y: { showticklabels: it.names.length <= 20, type: "category", autorange: "reversed" },
-    traces: [{ type: "heatmap", x: label(status.arms), y: it.names.map((name, i) => `${short(name)}${it.names.length > 20 || it.names.indexOf(name) < i ? ` #${i}` : ""}`), z: it.pulls, zmin: 0, zmax: most, colorscale: "Viridis", colorbar: { thickness: 10, outlinewidth: 0, dtick: Math.max(1, Math.ceil(most / 5)) } }] };
+  const rows = it.names.length, some = rows < it.agents, most = Math.max(...it.pulls.flat()), all = rows <= EACH;
+  return { words: `Pulls of ${count(rows)} ${some ? `of ${count(it.agents)} agents (a sample)` : "agents"} by arm; the most by one agent is ${count(most)}.`,
+    note: some ? `${count(rows)} of ${count(it.agents)} agents, a sample` : "a row is an agent", height: all ? Math.max(240, 12 * rows + 60) : 0,
+    y: { type: "category", autorange: "reversed", ...(all ? { dtick: 1, tickfont: { size: 10 } } : {}) },
+    traces: [{ type: "heatmap", x: label(status.arms), y: label(it.names.map((name) => ({ name }))), z: it.pulls, zmin: 0, zmax: most, colorscale: "Viridis", colorbar: { thickness: 10, outlinewidth: 0, dtick: Math.max(1, Math.ceil(most / 5)) } }] };
 }
 
 export const MAKERS = {

@@ -4,17 +4,17 @@ import { count, detail, element, figure, left, many, money, time } from "./words
 const LONG = 90;
 const TABLES = {
   arms: { title: "Arms", empty: "There is no arm.", out: (r) => !r.active, columns: [
-    ["Arm", (r) => r.name], ["Standing", (r) => r.active ? "in" : "out"], ["Mean", (r) => figure(r.mean), "number"],
-    ["What stops it", (r) => figure(r.bound), "number"], ["Pulls", (r) => count(r.pulls), "number"],
+    ["Arm", (r) => r.name, "name"], ["Standing", (r) => r.active ? "in" : "out"], ["Mean", (r) => figure(r.mean), "number"],
+    [({ phase, threshold }) => phase === null ? "Evidence or bound" : threshold === null ? "Bound (±)" : `Evidence (out at ${figure(threshold)})`, (r) => figure(r.bound), "number"], ["Pulls", (r) => count(r.pulls), "number"],
     ["Free", (r) => count(r.pulls - r.paid), "number"], ["Paid", (r) => count(r.paid), "number"]] },
   offers: { title: "Open offers", empty: "No offer is open.", columns: [
-    ["Offer", (r) => r.offer, "number"], ["Agent", (r) => r.agent], ["Arm", (r) => r.arm],
+    ["Offer", (r) => r.offer, "number"], ["Agent", (r) => r.agent, "name"], ["Arm", (r) => r.arm, "name"],
     ["Time left", (r) => left(r.expires, Date.now()), "number"], ["Standing", (r) => r.recalled ? "taken back" : "open"]] },
   ledger: { title: "Ledger", empty: "Nothing was paid yet.", columns: [
-    ["Entry", (r) => r.entry, "number"], ["At (UTC)", (r) => time(r.at), "when"], ["Agent", (r) => r.agent],
-    ["Arm", (r) => r.arm], ["Offer", (r) => r.offer, "number"], ["Amount", (r) => money(r.amount), "number"]] },
+    ["Entry", (r) => r.entry, "number"], ["At (UTC)", (r) => time(r.at), "when"], ["Agent", (r) => r.agent, "name"],
+    ["Arm", (r) => r.arm, "name"], ["Offer", (r) => r.offer, "number"], ["Amount", (r) => money(r.amount), "number"]] },
   bans: { title: "Bans", empty: "Nobody was banned.", columns: [
-    ["Agent", (r) => r.agent], ["At (UTC)", (r) => time(r.at), "when"], ["Reason", (r) => `refused offer ${r.offer} in step ${r.step}`, "detail"],
+    ["Agent", (r) => r.agent, "name"], ["At (UTC)", (r) => time(r.at), "when"], ["Reason", (r) => `refused offer ${r.offer} in step ${r.step}`, "detail"],
     ["Until", (r) => r.lifted ? `lifted ${time(r.lifted)}` : r.until === null ? "for ever" : `step ${r.until}`]] },
   audit: { title: "Audit", empty: "Nothing happened yet.", columns: [
     ["At (UTC)", (r) => time(r.at), "when"], ["Who", (r) => r.who || "the campaign", "when"], ["What", (r) => r.action], ["Detail", (r) => r.words ?? detail(r.detail), "detail"]] },
@@ -34,13 +34,13 @@ export function build(holder) {
   }
 }
 
-export function fill(name, rows) {
+export function fill(name, rows, status) {
   const { columns, empty, out } = TABLES[name];
   const holder = document.getElementById(`table-${name}`);
   if (!rows.length) { holder.replaceChildren(element("p", empty, "empty")); return; }
   const table = element("table"), top = element("thead"), head = element("tr"), body = element("tbody");
   for (const [title, , kind] of columns) {
-    const cell = element("th", title, kind);
+    const cell = element("th", typeof title === "function" ? title(status) : title, kind);
     cell.scope = "col";
     head.append(cell);
   }

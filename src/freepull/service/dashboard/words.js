@@ -23,6 +23,9 @@ export function figure(value) {
   return Math.abs(value) >= 1000 ? Math.round(value).toLocaleString("en") : String(Number(value.toPrecision(4)));
 }
 
+// Where an arm goes, and what that number is.
+export const edge = (threshold, verdict) => `${figure(threshold)}${Math.abs(threshold * (verdict?.rests_on.delta ?? 0) - 1) < 1e-6 ? " = 1/δ" : ""}`;
+
 export function left(text, now) {
   let seconds = Math.max(0, Math.round((Date.parse(text) - now) / 1000));
   const parts = [];
