@@ -81,9 +81,10 @@ def verdict_of(state: State, register: Register) -> Verdict:
     if missing:
         why += f"; awaited: {', '.join(register.shown(agent) for agent in missing)}"
     grounds = grounds_of(trial, state.settings, state.panels)
-    if trial.rule.stepwise and state.settings.mode == "free":
-        grounds = replace(grounds, rule=grounds.rule.replace("(proven)", "(proven, but not in free mode)"))
-        why += "; in free mode this rule's proof does not hold, so nothing is certified"
+    if trial.rule.proven and trial.rule.stepwise and state.settings.mode == "free":
+        title, here = trial.rule.title, trial.rule.title.replace("(proven)", "(proven, but not in free mode)")
+        grounds = replace(grounds, rule=grounds.rule.replace(title, here))
+        why = f"{why.replace(title, here)}; nothing is certified"
     return Verdict(None if leader is None else register.arms[leader], False, False, why, None, spent, grounds)
 
 
