@@ -15,8 +15,10 @@ from freepull.service.problems import Refused
 Sent = TypeVar("Sent")
 MOST_OBSERVATIONS = 1000
 Name = Annotated[str, Meta(min_length=1, max_length=200)]
-Reward = Annotated[float, Meta(ge=0, le=1)]
-Event = Annotated[str, Meta(min_length=1, max_length=200)] | Annotated[int, Meta(ge=1, lt=1 << 62)]
+Reward = Annotated[float, Meta(extra_json_schema={"minimum": 0, "maximum": 1})]
+Id = Annotated[str, Meta(extra_json_schema={"minLength": 1, "maxLength": 200})]
+Number = Annotated[int, Meta(extra_json_schema={"minimum": 1, "exclusiveMaximum": 1 << 62})]
+"""These limits are the campaign's, which says in its own words what is wrong; here they are described only."""
 Count = Annotated[int, Meta(ge=1, lt=1 << 32)]
 
 
@@ -84,16 +86,20 @@ class Budget(Body, kw_only=True):
 class Pull(Body, kw_only=True):
     """One pull by the agent who sends it."""
 
-    arm: Name
+    arm: str
     reward: Reward
-    event: Event | None = None
+    event: Id | Number | None = None
     """An id, or the agent's own number of the event: telling again with it is safe."""
 
 
 class AgentPull(Pull, kw_only=True):
-    """One pull, sent by a gateway for an agent."""
+    """One pull, sent by a gateway for an agent; what is wrong with its values is in its own result."""
 
-    agent: Name
+    agent: str
+    reward: float
+    """From 0 to 1."""
+    event: str | int | None = None
+    """An id of 1 to 200 characters, or the agent's own number of the event: telling again with it is safe."""
 
 
 class Batch(Body, kw_only=True):

@@ -13,6 +13,7 @@ import msgspec
 
 from freepull.errors import FreepullError
 from freepull.live import Observation, Offer, Status, Told, Verdict
+from freepull.live.batches import checked_reward
 from freepull.live.replies import AuditEntry, BanRow, LedgerEntry, OfferRow
 from freepull.live.settings import encode_part
 from freepull.principal import Principal
@@ -162,7 +163,7 @@ def my_offer(campaign: str) -> Call[dict[str, Offer | None]]:
 
 def my_pull(campaign: str, arm: str, reward: float, event: str | int) -> Call[dict[str, Any]]:
     """Tell a pull."""
-    body = {"arm": arm, "reward": float(reward), "event": event}
+    body = {"arm": arm, "reward": checked_reward(reward), "event": event}
     return Call("POST", place(campaign, "me", "observations"), dict[str, Any], body)
 
 
