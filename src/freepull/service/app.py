@@ -106,10 +106,12 @@ def _http(request: Asked, error: HTTPException) -> Response[bytes]:
     """Say what Litestar found wrong."""
     extra = error.extra
     first = extra[0] if isinstance(extra, list) and extra else None
-    more = f" ({first.get('key')}: {first.get('message')})" if isinstance(first, dict) else ""
-    detail = f"{' '.join(str(error.detail).split())[:300].rstrip('.').lower()}{more}."
-    found = problems.make(error.status_code, detail, "See /v1/openapi.json for what there is.")
-    response = _problem(found, error)
+    detail = f"{' '.join(str(error.detail).split())[:300].rstrip('.').lower()}."
+    remedy = "See /v1/openapi.json for what there is."
+    if isinstance(first, dict):
+        name, words = first.get("key"), str(first.get("message")).rstrip(".")
+        detail, remedy = f"the parameter {name} is not as it must be: {words}.", f"Change {name}, or leave it out."
+    response = _problem(problems.make(error.status_code, detail, remedy), error)
     for name, value in (error.headers or {}).items():
         response.headers[name] = value
     return response

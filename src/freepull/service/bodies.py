@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Annotated, Any, TypeVar
 
 import msgspec
@@ -20,6 +21,21 @@ Id = Annotated[str, Meta(extra_json_schema={"minLength": 1, "maxLength": 200})]
 Number = Annotated[int, Meta(extra_json_schema={"minimum": 1, "exclusiveMaximum": 1 << 62})]
 """These limits are the campaign's, which says in its own words what is wrong; here they are described only."""
 Count = Annotated[int, Meta(ge=1, lt=1 << 32)]
+
+NESTED = "Nest less deeply."
+REMEDIES = (
+    ("missing required field", "Add this field."),
+    ("unknown field", "Leave this field out."),
+    ("twice", "Give every field once."),
+    ("Expected", "Send a body of this kind."),
+    ("truncated", "Send the whole body."),
+    ("utf-8", "Encode the body in UTF-8."),
+    ("byte", "Change what is at this byte; JSON has no NaN, no Infinity and no comments."),
+    ("recursion", NESTED),
+    ("nested", NESTED),
+    ("", "Send a body in JSON."),
+)
+"""What to do, by what is in the sentence."""
 
 
 class Body(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
@@ -143,9 +159,9 @@ def decode(value: bytes, kind: Any) -> Any:
         if not _plain_to_see(value, found):
             json.loads(value, object_pairs_hook=_once)
     except msgspec.ValidationError as error:
-        raise Refused(422, f"the body is not as it must be: {_plain(error)}.", "See the schema.") from None
+        raise Refused(422, f"the body is not as it must be: {_plain(error)}.", _remedy(error)) from None
     except (msgspec.MsgspecError, ValueError, RecursionError) as error:
-        raise Refused(400, f"the body is no JSON: {_plain(error)}.", "Send JSON in UTF-8.") from None
+        raise Refused(400, f"the body is no JSON: {_plain(error)}.", _remedy(error)) from None
     return found
 
 
@@ -165,9 +181,21 @@ def _plain_to_see(value: bytes, found: Any) -> bool:
 
 
 def _once(pairs: list[tuple[str, Any]]) -> None:
-    if len({name for name, _ in pairs}) < len(pairs):
-        raise ValueError("a field is given twice")
+    names = set[str]()
+    for name, _ in pairs:
+        if name in names:
+            raise ValueError(f"the field {name!r} is given twice")
+        names.add(name)
 
 
 def _plain(error: Exception) -> str:
-    return " ".join(str(error).split())[:200].rstrip(".") or "it is nested too deeply"
+    words = " ".join(str(error).split()).removeprefix("JSON is malformed: ")
+    return words[:200].rstrip(".") or "it is nested too deeply"
+
+
+def _remedy(error: Exception) -> str:
+    """Return what to do, as the library's words suggest."""
+    words = _plain(error)
+    if place := re.search(r"at `\$\.?(.+)`$", words):
+        return f"Change {place[1]}."
+    return next(remedy for part, remedy in REMEDIES if part in words)

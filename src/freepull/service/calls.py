@@ -121,7 +121,7 @@ def agent_tokens(campaign: str, agents: Sequence[str | int], lasts: str) -> Call
 
 def import_file(campaign: str, path: Path) -> Call[dict[str, int]]:
     """Tell the observations of a file."""
-    kind, name = KINDS.get(path.suffix, "application/octet-stream"), re.sub("[^A-Za-z0-9_-]", "-", path.stem)[:100]
+    kind, name = KINDS.get(path.suffix, "application/octet-stream"), re.sub(r"[/\\\x00-\x1f]", "-", path.stem)[:60]
     query = (("name", name),)
     return Call("POST", place(campaign, "imports"), dict[str, int], path.read_bytes(), kind, query, keyed=True)
 

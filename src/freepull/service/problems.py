@@ -37,7 +37,7 @@ class Refused(FreepullError):
 
 
 TITLES = {
-    400: "The body is no JSON",
+    400: "Cannot be read",
     401: "No valid token",
     403: "Not with this token",
     404: "Not found",
@@ -67,8 +67,8 @@ _KINDS: tuple[tuple[type[FreepullError], int, str], ...] = (
     (errors.Corrupt, 500, "Restore the campaign from a backup."),
     (errors.MissingExtra, 500, "Install freepull[live] on the server."),
     (errors.StoreError, 503, "Try again after the time in Retry-After, with the same event id."),
-    (errors.InvalidInput, 422, "Change what the sentence names."),
-    (FreepullError, 422, "Change what the sentence names."),
+    (errors.InvalidReward, 422, "Send a reward from 0 to 1."),
+    (FreepullError, 422, ""),
 )
 _OUTSIDE: tuple[tuple[type[FreepullError], str], ...] = (
     (errors.UnknownCampaign, "there is no campaign of this name."),
@@ -88,13 +88,19 @@ def problem(error: FreepullError) -> Problem:
         return make(error.status, str(error), error.remedy)
     status, remedy = next((status, remedy) for kind, status, remedy in _KINDS if isinstance(error, kind))
     detail = next((words for kind, words in _OUTSIDE if isinstance(error, kind)), str(error))
-    found = make(status, detail, remedy)
+    found = make(status, detail, remedy or _changed(detail))
     found.type = f"/problems/{type(error).__name__}"
     if isinstance(error, errors.EventGap):
         found.expected = error.expected
     if isinstance(error, errors.CampaignBusy):
         found.owner = error.owner.partition(" ")[0] or None
     return found
+
+
+def _changed(detail: str) -> str:
+    """Return what to do about a value that must not be: sentences begin with its name."""
+    name, must, _ = detail.partition(" must ")
+    return f"Change {name}, and send the request again." if must else "Send a request that this sentence allows."
 
 
 def make(status: int, detail: str, remedy: str) -> Problem:

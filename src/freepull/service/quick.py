@@ -21,7 +21,7 @@ from freepull.service.replies import BatchReply, OfferReply, ToldReply, told_rep
 
 PATH = re.compile("/v1/campaigns/([^/]+)/(me/offer|me/observations|observations:batch)")
 TEMPLATE = "/v1/campaigns/{campaign}/"
-TELLERS = ("gateway", "admin")
+TELLERS = ("admin", "gateway")
 
 
 class Quick:
