@@ -45,7 +45,7 @@ class Body(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
 class NewCampaign(Body, kw_only=True):
     """A campaign to be made; the fields are those of `freepull.Campaign.create`."""
 
-    name: Annotated[str, Meta(min_length=1, max_length=200, pattern=r"^[^/]+$")]
+    name: Name
     arms: list[Name] | Annotated[int, Meta(ge=2, le=1 << 16)]
     price: Annotated[str, Meta(examples=["0.50 EUR"])]
     agents: list[Name] | Count = []

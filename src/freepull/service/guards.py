@@ -8,6 +8,7 @@ from typing import Any
 from litestar import Request
 
 from freepull.service.access import Visitor
+from freepull.service.paths import name_in
 from freepull.service.problems import Refused
 from freepull.service.rates import Rates
 
@@ -19,7 +20,9 @@ def needs(*scopes: str, lists: bool = False) -> Callable[[Request[Any, Any, Any]
     """
 
     async def guard(request: Request[Any, Any, Any]) -> None:
-        check(visitor_of(request), request.path_params.get("campaign", ""), scopes, lists, request.app.state.rates)
+        params = {name: name_in(part) for name, part in request.path_params.items()}
+        request.scope["path_params"] = params
+        check(visitor_of(request), params.get("campaign", ""), scopes, lists, request.app.state.rates)
 
     return guard
 

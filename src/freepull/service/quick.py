@@ -16,6 +16,7 @@ from freepull.service.bodies import Batch, Pull, decode, json_only
 from freepull.service.guards import check
 from freepull.service.house import House
 from freepull.service.metrics import Metrics
+from freepull.service.paths import name_in
 from freepull.service.rates import Rates
 from freepull.service.replies import BatchReply, OfferReply, ToldReply, told_reply
 
@@ -35,7 +36,7 @@ class Quick:
         found = PATH.fullmatch(scope["path"])
         if found is None:
             return None
-        campaign, what = found.groups()
+        campaign, what = name_in(found[1]), found[2]
         scope["path_template"] = TEMPLATE + what
         check(visitor, campaign, TELLERS if what == "observations:batch" else ("agent",), False, self._rates)
         if what == "me/offer":
