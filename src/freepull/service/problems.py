@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import Any
 
 import msgspec
@@ -16,12 +17,15 @@ class Problem(msgspec.Struct, omit_defaults=True):
     """One error, as RFC 9457 has it."""
 
     title: str
+    """What kind of error this is, in short."""
     status: int
+    """The status of the answer."""
     detail: str
     """What was wrong, in a sentence."""
     remedy: str
     """What to do."""
-    type: str = "about:blank"
+    type: str
+    """Where this kind of error is explained: the name of an exception of the SDK, or the status."""
     expected: int | None = None
     """The number that an agent's next event must have."""
     owner: str | None = None
@@ -88,8 +92,7 @@ def problem(error: FreepullError) -> Problem:
         return make(error.status, str(error), error.remedy)
     status, remedy = next((status, remedy) for kind, status, remedy in _KINDS if isinstance(error, kind))
     detail = next((words for kind, words in _OUTSIDE if isinstance(error, kind)), str(error))
-    found = make(status, detail, remedy or _changed(detail))
-    found.type = f"/problems/{type(error).__name__}"
+    found = make(status, detail, remedy or _changed(detail), type(error).__name__)
     if isinstance(error, errors.EventGap):
         found.expected = error.expected
     if isinstance(error, errors.CampaignBusy):
@@ -103,9 +106,17 @@ def _changed(detail: str) -> str:
     return f"Change {name}, and send the request again." if must else "Send a request that this sentence allows."
 
 
-def make(status: int, detail: str, remedy: str) -> Problem:
+def make(status: int, detail: str, remedy: str, kind: str = "") -> Problem:
     """Return a problem."""
-    return Problem(TITLES.get(status, "Refused"), status, detail, remedy)
+    return Problem(TITLES.get(status, "Refused"), status, detail, remedy, f"/problems/{kind or status}")
+
+
+def explained(kind: str) -> str | None:
+    """Say what a kind of problem is, None if there is none of this name."""
+    if kind.isascii() and kind.isdigit():
+        return TITLES.get(int(kind[:3]))
+    found = getattr(errors, kind, None)
+    return inspect.getdoc(found) if isinstance(found, type) and issubclass(found, FreepullError) else None
 
 
 def headers(found: Problem, error: Exception) -> dict[str, str]:

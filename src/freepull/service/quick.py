@@ -12,7 +12,8 @@ import msgspec
 
 from freepull.errors import FreepullError
 from freepull.service.access import Visitor
-from freepull.service.bodies import Batch, Pull, decode, json_only
+from freepull.service.bodies import Batch, Pull
+from freepull.service.decoding import decode, json_only
 from freepull.service.guards import check
 from freepull.service.house import House
 from freepull.service.metrics import Metrics
