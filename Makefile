@@ -50,8 +50,8 @@ reproduce: $(READY) ## the paper's experiments in three settings; a report in ou
 load: $(READY) ## the service under load and under attack, on both stores; writes docs/load.md (half an hour)
 	PYTHONPATH=chaos $(BIN)/python load/load.py
 
-serve: $(READY) ## the service on trial.db, at http://127.0.0.1:8000
-	$(BIN)/freepull serve --store sqlite:///trial.db
+serve: $(READY) ## the service on trial.db, at http://127.0.0.1:8000; a first token is printed once
+	$(BIN)/freepull serve --store sqlite:///trial.db --first-token
 
 docs: $(READY) ## the site, in docs/_build/html
 	$(BIN)/python -m sphinx -W -q docs docs/_build/html

@@ -275,7 +275,7 @@ def test_more_than_may_wait_is_refused_and_viewers_do_not_count(tmp_path: Path) 
         (422, "POST", "{c}/agents", {"agents": ["ann"]}),
         (422, "POST", "{c}/tokens", {"agents": ["nobody"]}),
         (422, "POST", "/tokens", {"scope": "everything"}),
-        (422, "POST", "/campaigns", NEW | {"name": "a/b"}),
+        (422, "POST", "/campaigns", NEW | {"name": "a\nb"}),
         (422, "POST", "/campaigns", NEW | {"name": "x", "price": "free"}),
         (422, "POST", "/campaigns", NEW | {"name": "x", "principal": {"rule": {"part": "Magic"}}}),
         (422, "POST", "/campaigns", NEW | {"name": "x", "principal": {"rule": {"part": "Certified", "delta": "x"}}}),

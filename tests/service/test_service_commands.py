@@ -30,7 +30,7 @@ def run(*words: str, **more: str) -> Result:
 def serve(*words: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "freepull", "serve", *words]
     environment = os.environ | {"PYTHONPATH": str(SRC)}
-    return subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+    return subprocess.run(command, capture_output=True, text=True, check=False, env=environment, timeout=60)
 
 
 def test_tokens_are_made_listed_and_revoked_in_a_store(tmp_path: Path) -> None:
@@ -133,6 +133,6 @@ def test_without_the_extra_one_sentence_says_what_to_install(missing: str, tmp_p
     code = f"import sys; sys.modules[{missing!r}] = None; from freepull.cli import main; main()"
     command = [sys.executable, "-c", code, "serve", "--store", f"sqlite:///{tmp_path}/trial.db"]
     environment = os.environ | {"PYTHONPATH": str(SRC)}
-    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment, timeout=60)
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
     assert "pip install 'freepull[live]'" in done.stderr

@@ -10,7 +10,7 @@ import typer
 
 from freepull.cli.campaign_screen import AsJson, answer, show_rows, token
 from freepull.cli.screen import sentence_errors
-from freepull.errors import InvalidInput
+from freepull.errors import CampaignBusy, InvalidInput
 
 if TYPE_CHECKING:
     from freepull.service.access import Access
@@ -34,10 +34,16 @@ def _one(store: str | None, server: str | None) -> None:
 
 
 @contextmanager
-def _access(store: str) -> Iterator[Access]:
+def _access(store: str, new: bool = False) -> Iterator[Access]:
     from freepull.service.access import Access
 
-    access = Access(store)
+    try:
+        access = Access(store, new)
+    except CampaignBusy:
+        raise CampaignBusy(
+            f"{store} is open in another process; if that is a service, give its address as --server instead of "
+            "--store, with an admin's token in FREEPULL_TOKEN, or stop it first."
+        ) from None
     try:
         yield access
     finally:
@@ -70,7 +76,10 @@ def new(
     if agent is not None:
         made = {"agent": agent, "token": _agent_token(store, server, campaign, agent, lasts or "30 days")}
     elif store is not None:
-        with _access(store) as access:
+        from freepull.service.access import check_new
+
+        check_new(scope, label, lasts)  # before a file is made
+        with _access(store, new=not campaign) as access:
             secret, row = access.new(scope, campaign, label, lasts)
             made = {"id": row.id, "token": secret}
     else:

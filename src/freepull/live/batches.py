@@ -134,7 +134,7 @@ class Register:
                 agent = self.agent(agent_name) if known is None else known
                 arm = self.arm(arm_name)
                 if not (type(reward) is float and 0.0 <= reward <= 1.0):
-                    reward = _reward(reward)
+                    reward = checked_reward(reward)
                 if event is not None:
                     key, number = _identity(agent, event)
             except FreepullError as error:
@@ -181,8 +181,8 @@ class Register:
         )
 
 
-def _reward(given: Any) -> float:
-    """Check a reward."""
+def checked_reward(given: Any) -> float:
+    """Return a reward, or refuse it."""
     try:
         return checks.real("reward", given, 0.0, 1.0)
     except InvalidInput as error:

@@ -51,7 +51,9 @@ class Money:
     """
 
     minor: int
+    """Whole minor units: cents, yen."""
     currency: str
+    """Three letters, such as EUR."""
 
     @classmethod
     def parse(cls, name: str, text: Any) -> Money:

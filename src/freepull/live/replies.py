@@ -4,10 +4,24 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
+
+from msgspec import Meta
 
 from freepull.live.money import Money
 from freepull.principal import Grounds
+
+
+def one_of(*words: str) -> Meta:
+    """Return which words there are, for a description: nothing is checked by it."""
+    return Meta(extra_json_schema={"enum": list(words)})
+
+
+Standing = Annotated[str, one_of("enrolling", "running", "paused", "stopped")]
+Phase = Annotated[str, one_of("observing", "incentivizing", "decided", "over")]
+Mode = Annotated[str, one_of("free", "rounds")]
+Outcome = Annotated[str, one_of("paid", "refused", "cancelled")]
+Ending = Annotated[str, one_of("paid", "refused", "expired", "cancelled")]
 
 
 class Observation(NamedTuple):
@@ -25,10 +39,15 @@ class Offer:
     """A bonus on one arm, to one agent, until a time."""
 
     id: int
+    """The offer's number in its campaign."""
     agent: str
+    """To whom it is made."""
     arm: str
+    """What has to be pulled for it."""
     bonus: Money
+    """What that pays."""
     expires: datetime
+    """Until when."""
 
 
 class Told(NamedTuple):
@@ -36,10 +55,12 @@ class Told(NamedTuple):
 
     event: int | None
     """The pull's place in the log; None if the number is an old one, whose reply is not kept."""
-    outcome: str | None = None
+    outcome: Outcome | None = None
     """What became of the agent's open offer: paid, refused, cancelled (it had been taken back), or None."""
     offer: int | None = None
+    """The offer that this pull ended."""
     paid: Money | None = None
+    """What was paid for this pull."""
 
 
 @dataclass(frozen=True)
@@ -47,14 +68,19 @@ class Verdict:
     """The arm, whether it is decided and certified, why, and what that rests on."""
 
     arm: str | None
-    """None before anybody has pulled any."""
+    """The arm that is named; the leader while it is undecided, None before anybody has pulled any."""
     decided: bool
+    """Whether the rule has decided."""
     certified: bool
+    """Whether the rule's guarantee holds for this verdict."""
     why: str
+    """Why, in a sentence."""
     step: int | None
     """The step whose end decided it."""
     spent: Money
+    """What was paid until now."""
     rests_on: Grounds
+    """What has to hold for this verdict."""
 
     def __str__(self) -> str:
         standing = "certified" if self.certified else "decided, not certified" if self.decided else "undecided"
@@ -67,13 +93,17 @@ class Arm:
     """One arm, as it stands."""
 
     name: str
+    """Its name."""
     active: bool
+    """Whether it is still in: neither eliminated nor withdrawn."""
     mean: float | None
     """The global sample mean, over those who have pulled it; None while nobody has."""
     bound: float | None
     """What stops the trial: evidence that goes up to the threshold, or the paper's confidence bound."""
     pulls: int
+    """How often it was pulled."""
     paid: int
+    """For how many of these pulls a bonus was paid."""
 
 
 @dataclass(frozen=True)
@@ -81,43 +111,69 @@ class Status:
     """How a campaign stands."""
 
     name: str
-    status: str
+    """The campaign's name."""
+    status: Standing
     """enrolling, running, paused or stopped."""
     why: str
     """Why it was stopped."""
-    phase: str | None
-    """observing, incentivizing, decided or over; None before the start."""
-    mode: str
+    phase: Phase | None
+    """observing, incentivizing, decided or over (undecided at the horizon); None before the start."""
+    mode: Mode
+    """free: everybody at their own pace; rounds: everybody once a round."""
     step: int
+    """Steps that have ended."""
     in_step: int
     """Pulls since the last step ended; a step in free mode is as many as there are agents."""
     horizon: int | None
+    """The last step; None if there is none."""
     kappa: int | None
+    """κ: the last step that is only watched, after which offers are made; None until it is known."""
     agents: int
+    """How many agents count."""
     late_joiners: int
+    """How many joined later and are only observed."""
     observations: int
+    """Pulls that count."""
     observed_only: int
+    """Pulls of late joiners, which do not count."""
     arms: list[Arm] = field(repr=False)
+    """Every arm, in its order."""
     threshold: float | None
     """An arm goes when its bound reaches this; None where the rule has no such number."""
     leader: str | None
+    """The arm that is ahead now; None before the start."""
     decided: bool
+    """Whether the rule has decided."""
     certified: bool
+    """Whether it has, and its guarantee holds."""
     offered: int
+    """Offers that were made."""
     open_offers: int
+    """Offers that have not ended."""
     paid: int
+    """Offers that were taken and paid."""
     refused: int
+    """Offers whose agent pulled another arm."""
     expired: int
+    """Offers whose agent did nothing until the deadline."""
     cancelled: int
+    """Offers that were taken back."""
     banned: int
+    """Agents who get no offers now because they refused some."""
     absent: int
+    """Agents who left, or are parked because they let offers expire."""
     awaited: list[str]
     """Agents without whom the rule cannot go on, or the round cannot close; at most ten of them."""
     spent: Money
+    """What was paid."""
     reserved: Money
+    """What open offers may still cost."""
     budget: Money | None
+    """The most that may be spent; None: no limit."""
     events: int
+    """How many events the log has."""
     at: datetime
+    """When the last of them happened."""
 
 
 @dataclass(frozen=True)
@@ -125,11 +181,17 @@ class LedgerEntry:
     """One payment."""
 
     entry: int
+    """Entries are counted from 1."""
     offer: int
+    """The offer that was taken."""
     agent: str
+    """Who was paid."""
     arm: str
+    """For which arm."""
     amount: Money
+    """How much."""
     at: datetime
+    """When."""
 
 
 @dataclass(frozen=True)
@@ -137,14 +199,23 @@ class OfferRow:
     """One offer, ended or not."""
 
     offer: int
+    """Offers are counted from 1."""
     agent: str
+    """To whom it was made."""
     arm: str
+    """For which arm."""
     step: int
+    """In which step it was made."""
     at: datetime
+    """When it was made."""
     expires: datetime
+    """Until when it stands."""
     recalled: bool
-    ending: str | None
+    """Whether it was taken back; a pull of the arm until the deadline is still paid."""
+    ending: Ending | None
+    """paid, refused, expired or cancelled; None while it is open."""
     ended: datetime | None
+    """When it ended."""
 
 
 @dataclass(frozen=True)
@@ -152,13 +223,17 @@ class BanRow:
     """One ban."""
 
     agent: str
+    """Who was banned."""
     offer: int
     """The offer that was refused."""
     step: int
+    """In which step."""
     until: int | None
     """The last step of the ban; None if it is for ever."""
     at: datetime
+    """When it began."""
     lifted: datetime | None
+    """When somebody ended it."""
 
 
 @dataclass(frozen=True)
@@ -166,7 +241,12 @@ class AuditEntry:
     """Something that somebody did, or that the campaign concluded."""
 
     event: int
+    """Its place in the log."""
     at: datetime
+    """When."""
     who: str
+    """Who did it; empty: the campaign itself."""
     action: str
+    """What was done, such as created, started, budget or step_ended."""
     detail: dict[str, Any]
+    """More about it; agents and arms are numbers here."""

@@ -37,13 +37,19 @@ class TokenRow:
     """A token as admins see it; its secret is known to nobody."""
 
     id: str
+    """By which it is revoked."""
     scope: str
+    """admin, read or gateway."""
     campaign: str
     """The only campaign it is for; empty: all."""
     label: str
+    """What it is for, in its maker's words."""
     made: datetime
+    """When it was made."""
     expires: datetime | None
+    """When it ends; None: never."""
     revoked: datetime | None
+    """When it was revoked."""
 
 
 @dataclass(frozen=True)
@@ -67,8 +73,8 @@ class _Claim(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
 class Access:
     """The tokens of one store."""
 
-    def __init__(self, url: str | Store) -> None:
-        self._url = url
+    def __init__(self, url: str | Store, new: bool = True) -> None:
+        self._url, self._new = url, new
         self._store = self._connect()
         self._lock = threading.Lock()
         self._tokens: dict[str, tuple[bytes, TokenRow]] = {}
@@ -79,7 +85,7 @@ class Access:
         self.refresh()
 
     def _connect(self) -> SqlStore:
-        store = connect(self._url, new=True)
+        store = connect(self._url, self._new)
         if not isinstance(store, SqlStore):
             raise InvalidInput("the service needs a store in SQLite or PostgreSQL.")
         return store
@@ -113,10 +119,11 @@ class Access:
 
     def new(self, scope: str, campaign: str = "", label: str = "", lasts: str | None = None) -> tuple[str, TokenRow]:
         """Make a token; it is returned here and nowhere else."""
-        checks.one_of("scope", scope, SCOPES)
-        who(label, "label")
+        length = check_new(scope, label, lasts)
+        if campaign and not self._store.query("SELECT 1 FROM campaigns WHERE name = ?", (campaign,)):
+            raise self._store.unknown(campaign)
         id, secret, now = secrets.token_hex(6), secrets.token_urlsafe(32), system_clock()
-        expires = None if lasts is None else now + lasting("lasts", lasts)
+        expires = None if length is None else now + length
         with self._store.transaction() as do:
             do.run(
                 "INSERT INTO tokens VALUES (?, ?, ?, ?, ?, ?, ?, NULL)",
@@ -211,6 +218,13 @@ class Access:
     def close(self) -> None:
         """Close the store."""
         self._store.close()
+
+
+def check_new(scope: str, label: str, lasts: str | None) -> int | None:
+    """Refuse a token that cannot be made; return how long it lasts."""
+    checks.one_of("scope", scope, SCOPES)
+    who(label, "label")
+    return None if lasts is None else lasting("lasts", lasts)
 
 
 def _digest(secret: str) -> bytes:

@@ -7,22 +7,23 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
-from litestar import Litestar, Request, Response, Router, get
+from litestar import Litestar, Request, Response, Router, get, route
 from litestar.datastructures import State
 from litestar.enums import MediaType
 from litestar.exceptions import HTTPException
 from litestar.openapi.config import OpenAPIConfig
 from litestar.openapi.plugins import JsonRenderPlugin
 from litestar.openapi.spec import Components, SecurityScheme
+from litestar.params import FromPath
 
 from freepull.errors import FreepullError
-from freepull.service import problems
+from freepull.service import describing, problems
 from freepull.service.gate import Gate
 from freepull.service.house import House
 from freepull.service.limits import Limits
 from freepull.service.metrics import Metrics
 from freepull.service.pages import PAGES
-from freepull.service.problems import described
+from freepull.service.problems import Refused, described
 from freepull.service.quick import Quick
 from freepull.service.rates import Rates
 from freepull.service.routes import agents, backup, campaigns, files, tables, tokens, watch
@@ -30,6 +31,11 @@ from freepull.version import __version__
 
 Asked = Request[Any, Any, Any]
 Log = Callable[..., None]
+HEALTH: dict[str, Any] = {"http_method": ["GET", "HEAD"], "tags": ["health"], "responses": described(500, 503)}
+ABOUT = """Live campaigns of incentivized exploration, see docs/service.md.
+
+Errors are application/problem+json, as the schema Problem has it; on a path or with a method that is not here, 404 or
+405. Amounts are whole minor units of a currency; times are RFC 3339."""
 
 
 def build(url: str, limits: Limits | None = None, log: Log = lambda *_, **__: None) -> Gate:
@@ -37,32 +43,43 @@ def build(url: str, limits: Limits | None = None, log: Log = lambda *_, **__: No
     limits, metrics = limits or Limits(), Metrics()
     rates = Rates(limits.agent_rate)
     house = House(url, log)
+    written: dict[str, Any] = {}
 
     @asynccontextmanager
     async def open_house(_: Litestar) -> AsyncIterator[None]:
         async with house:
             yield
 
-    @get("/healthz", media_type=MediaType.TEXT, tags=["health"])
+    @route("/healthz", media_type=MediaType.TEXT, **HEALTH)
     async def healthz() -> str:
         """Say that this process runs."""
         return "ok\n"
 
-    @get("/readyz", media_type=MediaType.TEXT, tags=["health"], responses=described(503))
+    @route("/readyz", media_type=MediaType.TEXT, **HEALTH)
     async def readyz() -> str:
         """Say whether this process can serve."""
         await house.ready()
         return "ready\n"
 
-    @get("/metrics", media_type=MediaType.TEXT, tags=["health"])
+    @get("/metrics", media_type=MediaType.TEXT, tags=["health"], responses=described(500, 503))
     async def counters() -> str:
         """Return counters for Prometheus."""
         return metrics.text(house, gate.waiting)
 
+    @get("/problems/{kind:str}", media_type=MediaType.TEXT, tags=["health"], responses=described(404, 500, 503))
+    async def explanation(kind: FromPath[str]) -> str:
+        """Say what a kind of problem is."""
+        found = problems.explained(kind)
+        if found is None:
+            raise Refused(404, "there is no problem of this kind.", "Take the type of a problem as it is.")
+        return found + "\n"
+
     @get("/v1/openapi.json", include_in_schema=False)
     async def document(request: Asked) -> dict[str, Any]:
         """Return the OpenAPI document."""
-        return request.app.openapi_schema.to_schema()
+        nonlocal written
+        written = written or describing.described(request.app.openapi_schema.to_schema())
+        return written
 
     def unexpected(request: Asked, error: Exception) -> Response[bytes]:
         """Say nothing of the inside, but log it."""
@@ -81,7 +98,7 @@ def build(url: str, limits: Limits | None = None, log: Log = lambda *_, **__: No
     app = Litestar(
         route_handlers=[
             Router("/v1", route_handlers=[it for group in handlers for it in group]),
-            *(healthz, readyz, counters, document, *PAGES),
+            *(healthz, readyz, counters, explanation, document, *PAGES),
         ],
         state=State({"house": house, "metrics": metrics, "rates": rates}),
         lifespan=[open_house],
@@ -89,6 +106,8 @@ def build(url: str, limits: Limits | None = None, log: Log = lambda *_, **__: No
         openapi_config=OpenAPIConfig(
             title="freepull",
             version=__version__,
+            description=ABOUT,
+            use_handler_docstrings=True,
             path="/v1/schema",
             render_plugins=[JsonRenderPlugin(path="/openapi.json")],
             components=Components(
@@ -106,10 +125,12 @@ def _http(request: Asked, error: HTTPException) -> Response[bytes]:
     """Say what Litestar found wrong."""
     extra = error.extra
     first = extra[0] if isinstance(extra, list) and extra else None
-    more = f" ({first.get('key')}: {first.get('message')})" if isinstance(first, dict) else ""
-    detail = f"{' '.join(str(error.detail).split())[:300].rstrip('.').lower()}{more}."
-    found = problems.make(error.status_code, detail, "See /v1/openapi.json for what there is.")
-    response = _problem(found, error)
+    detail = f"{' '.join(str(error.detail).split())[:300].rstrip('.').lower()}."
+    remedy = "See /v1/openapi.json for what there is."
+    if isinstance(first, dict):
+        name, words = first.get("key"), str(first.get("message")).rstrip(".")
+        detail, remedy = f"the parameter {name} is not as it must be: {words}.", f"Change {name}, or leave it out."
+    response = _problem(problems.make(error.status_code, detail, remedy), error)
     for name, value in (error.headers or {}).items():
         response.headers[name] = value
     return response

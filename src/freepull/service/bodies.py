@@ -1,23 +1,28 @@
-"""What is sent: strict msgspec structs. Unknown fields, fields given twice, and numbers in quotes are refused."""
+"""What is sent: msgspec structs, which `decoding` reads strictly."""
 
 from __future__ import annotations
 
-import json
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any
 
 import msgspec
-from litestar.dto import AbstractDTO
-from litestar.typing import FieldDefinition
 from msgspec import Meta
 
-from freepull.service.problems import Refused
+from freepull.live.replies import Mode, one_of
+from freepull.live.settings import LATE_JOINERS
+from freepull.principal.principal import LEAVERS
+from freepull.service.access import SCOPES
+from freepull.service.principals import EXAMPLE
 
-Sent = TypeVar("Sent")
 MOST_OBSERVATIONS = 1000
 Name = Annotated[str, Meta(min_length=1, max_length=200)]
-Reward = Annotated[float, Meta(ge=0, le=1)]
-Event = Annotated[str, Meta(min_length=1, max_length=200)] | Annotated[int, Meta(ge=1, lt=1 << 62)]
+Reward = Annotated[float, Meta(extra_json_schema={"minimum": 0, "maximum": 1})]
+Id = Annotated[str, Meta(extra_json_schema={"minLength": 1, "maxLength": 200})]
+Number = Annotated[int, Meta(extra_json_schema={"minimum": 1, "exclusiveMaximum": 1 << 62})]
+"""These limits are the campaign's, which says in its own words what is wrong; here they are described only."""
 Count = Annotated[int, Meta(ge=1, lt=1 << 32)]
+Lasting = Annotated[str, Meta(examples=["30 days", "90 seconds"])]
+ArmNames = Annotated[list[Name], Meta(extra_json_schema={"minItems": 2, "maxItems": 1 << 16, "uniqueItems": True})]
+AgentNames = Annotated[list[Name], Meta(extra_json_schema={"uniqueItems": True})]
 
 
 class Body(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
@@ -27,141 +32,113 @@ class Body(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
 class NewCampaign(Body, kw_only=True):
     """A campaign to be made; the fields are those of `freepull.Campaign.create`."""
 
-    name: Annotated[str, Meta(min_length=1, max_length=200, pattern=r"^[^/]+$")]
-    arms: list[Name] | Annotated[int, Meta(ge=2, le=1 << 16)]
+    name: Name
+    """By which it is known; printable."""
+    arms: ArmNames | Annotated[int, Meta(ge=2, le=1 << 16)]
+    """What can be pulled: names, or how many."""
     price: Annotated[str, Meta(examples=["0.50 EUR"])]
-    agents: list[Name] | Count = []
-    principal: dict[str, Any] | None = None
-    """A part has its name and its parameters: {"part": "Principal", "rule": {"part": "Certified", "delta": 0.05}}."""
+    """What one bonus costs."""
+    agents: AgentNames | Count = []
+    """Who takes part: names, or how many; more can be enrolled until the start."""
+    principal: Annotated[dict[str, Any], Meta(examples=[EXAMPLE])] | None = None
+    """By which rule, after how much observing, and whom to pay: parts with their parameters, see docs/service.md.
+
+    What is left out is as by default. bonus and budget are in units of reward here: a budget of 30 with a bonus of 1
+    pays for 30 bonuses, whatever the price; as money, it can be changed later.
+    """
     horizon: Annotated[int, Meta(ge=1, lt=1 << 53)] | None = None
-    ends: str | None = None
-    mode: str = "free"
+    """The last step; a step is a pull of everybody on average. Some parts can do without it."""
+    ends: Annotated[str, Meta(examples=["2030-01-31T12:00:00+00:00"])] | None = None
+    """When it stops by itself."""
+    mode: Mode = "free"
+    """free: everybody at their own pace; rounds: everybody once a round."""
     weights: list[float] | None = None
-    leavers: str = "wait"
-    offer_lasts: str = "1 day"
-    cool_down: str = "1 hour"
-    round_lasts: str | None = None
-    late_joiners: str = "observe"
+    """How much each agent counts; null: all the same."""
+    leavers: Annotated[str, one_of(*LEAVERS)] = "wait"
+    """What becomes of agents who leave; worst_case with the rule Pairwise only."""
+    offer_lasts: Lasting = "1 day"
+    """How long an offer stands."""
+    cool_down: Lasting = "1 hour"
+    """How long an agent gets no offer after it let one expire."""
+    round_lasts: Lasting | None = None
+    """After how long a round closes; only in the mode rounds."""
+    late_joiners: Annotated[str, one_of(*LATE_JOINERS)] = "observe"
+    """Whether those who join after the start count, or are only observed."""
     withdrawal: bool = False
-    remembers: str = "30 days"
+    """Whether arms may be withdrawn later; with the rule Pairwise only."""
+    remembers: Lasting = "30 days"
+    """How long the ids of events are remembered."""
 
 
 class NewAgents(Body, kw_only=True):
-    """Agents who join: their names, or how many without names."""
+    """Agents who join."""
 
-    agents: list[Name] | Count
+    agents: AgentNames | Count
+    """Their names, or how many without names."""
     weights: list[float] | None = None
+    """How much each of them counts; null: all the same."""
 
 
 class NewAgentTokens(Body, kw_only=True):
     """Agents who need a token."""
 
     agents: Annotated[list[Name | int], Meta(min_length=1, max_length=10_000)]
-    lasts: str = "30 days"
+    """Their names, or their numbers."""
+    lasts: Lasting = "30 days"
+    """For how long."""
 
 
 class NewToken(Body, kw_only=True):
     """A token to be made."""
 
-    scope: str
+    scope: Annotated[str, one_of(*SCOPES)]
+    """admin: everything; read: looks only; gateway: tells pulls for agents."""
     campaign: str = ""
+    """The only campaign it is for; empty: all."""
     label: Annotated[str, Meta(max_length=200)] = ""
-    lasts: str | None = None
+    """What it is for."""
+    lasts: Lasting | None = None
+    """For how long; null: until it is revoked."""
 
 
 class Stop(Body, kw_only=True):
-    """Why a campaign is stopped."""
+    """How a campaign is stopped."""
 
     why: Annotated[str, Meta(max_length=200)] = ""
+    """Why."""
 
 
 class Budget(Body, kw_only=True):
-    """The most that may be spent; null: no limit."""
+    """A new budget."""
 
-    budget: str | None
+    budget: Annotated[str, Meta(examples=["30 EUR"])] | None
+    """The most that may be spent, in money; null: no limit."""
 
 
 class Pull(Body, kw_only=True):
     """One pull by the agent who sends it."""
 
-    arm: Name
+    arm: str
+    """What was pulled."""
     reward: Reward
-    event: Event | None = None
+    """What came of it, from 0 to 1."""
+    event: Id | Number | None = None
     """An id, or the agent's own number of the event: telling again with it is safe."""
 
 
 class AgentPull(Pull, kw_only=True):
-    """One pull, sent by a gateway for an agent."""
+    """One pull, sent by a gateway for an agent; what is wrong with its values is in its own result."""
 
-    agent: Name
+    agent: str
+    """Who pulled."""
+    reward: float
+    """What came of it, from 0 to 1."""
+    event: str | int | None = None
+    """An id of 1 to 200 characters, or the agent's own number of the event: telling again with it is safe."""
 
 
 class Batch(Body, kw_only=True):
     """Pulls, sent by a gateway."""
 
     observations: Annotated[list[AgentPull], Meta(min_length=1, max_length=MOST_OBSERVATIONS)]
-
-
-class Strict(AbstractDTO[Sent]):
-    """Decodes bodies as they are meant, where Litestar alone would be lenient."""
-
-    def decode_bytes(self, value: bytes) -> Any:
-        """Decode a body."""
-        json_only(self.asgi_connection.headers.get("content-type", ""))
-        return decode(value, self.model_type)
-
-    def decode_builtins(self, value: Any) -> Any:
-        """Refuse forms."""
-        raise Refused(415, "the body must be application/json.", "Set the header Content-Type.")
-
-    @classmethod
-    def create_for_field_definition(cls, field_definition: Any, handler_id: str, backend_cls: Any = None) -> None:
-        """Need nothing of Litestar's own machinery."""
-
-    @classmethod
-    def create_openapi_schema(cls, field_definition: FieldDefinition, handler_id: str, schema_creator: Any) -> Any:
-        """Describe the body as the type it has."""
-        return schema_creator.for_field_definition(field_definition)
-
-
-def json_only(kind: str) -> None:
-    """Refuse another kind of body than JSON."""
-    if kind.partition(";")[0].strip().lower() != "application/json":
-        raise Refused(415, "the body must be application/json.", "Set the header Content-Type.")
-
-
-def decode(value: bytes, kind: Any) -> Any:
-    """Decode JSON into a type, or say in a sentence what is wrong."""
-    try:
-        found = msgspec.json.decode(value, type=kind)
-        if not _plain_to_see(value, found):
-            json.loads(value, object_pairs_hook=_once)
-    except msgspec.ValidationError as error:
-        raise Refused(422, f"the body is not as it must be: {_plain(error)}.", "See the schema.") from None
-    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
-        raise Refused(400, f"the body is no JSON: {_plain(error)}.", "Send JSON in UTF-8.") from None
-    return found
-
-
-def _plain_to_see(value: bytes, found: Any) -> bool:
-    """Say whether it is plain to see that no field of a pull is given twice, which is so for nearly all of them.
-
-    Every pull has its required fields, so as many names as pulls means one each; an event may be missing.
-    """
-    pulls = found.observations if isinstance(found, Batch) else [found] if isinstance(found, Pull) else []
-    if not pulls or b"\\" in value:
-        return False
-    events = value.count(b'"event"')
-    if events and (events != len(pulls) or any(it.event is None for it in pulls)):
-        return False
-    names = (b'"arm"', b'"reward"', *([b'"agent"'] if isinstance(found, Batch) else []))
-    return value.count(b'"observations"') <= 1 and all(value.count(name) == len(pulls) for name in names)
-
-
-def _once(pairs: list[tuple[str, Any]]) -> None:
-    if len({name for name, _ in pairs}) < len(pairs):
-        raise ValueError("a field is given twice")
-
-
-def _plain(error: Exception) -> str:
-    return " ".join(str(error).split())[:200].rstrip(".") or "it is nested too deeply"
+    """In the order in which they happened."""

@@ -13,6 +13,7 @@ import msgspec
 
 from freepull.errors import FreepullError
 from freepull.live import Observation, Offer, Status, Told, Verdict
+from freepull.live.batches import checked_reward
 from freepull.live.replies import AuditEntry, BanRow, LedgerEntry, OfferRow
 from freepull.live.settings import encode_part
 from freepull.principal import Principal
@@ -121,7 +122,7 @@ def agent_tokens(campaign: str, agents: Sequence[str | int], lasts: str) -> Call
 
 def import_file(campaign: str, path: Path) -> Call[dict[str, int]]:
     """Tell the observations of a file."""
-    kind, name = KINDS.get(path.suffix, "application/octet-stream"), re.sub("[^A-Za-z0-9_-]", "-", path.stem)[:100]
+    kind, name = KINDS.get(path.suffix, "application/octet-stream"), re.sub(r"[/\\\x00-\x1f]", "-", path.stem)[:60]
     query = (("name", name),)
     return Call("POST", place(campaign, "imports"), dict[str, int], path.read_bytes(), kind, query, keyed=True)
 
@@ -163,7 +164,7 @@ def my_offer(campaign: str) -> Call[dict[str, Offer | None]]:
 
 def my_pull(campaign: str, arm: str, reward: float, event: str | int) -> Call[dict[str, Any]]:
     """Tell a pull."""
-    body = {"arm": arm, "reward": float(reward), "event": event}
+    body = {"arm": arm, "reward": checked_reward(reward), "event": event}
     return Call("POST", place(campaign, "me", "observations"), dict[str, Any], body)
 
 

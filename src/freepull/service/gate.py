@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-import re
 import time
 import uuid
 from collections.abc import Callable
@@ -16,12 +15,12 @@ from freepull.service.answered import Answered
 from freepull.service.house import House
 from freepull.service.limits import Limits
 from freepull.service.metrics import Metrics
+from freepull.service.paths import plain_path
 from freepull.service.problems import Refused
 from freepull.service.quick import Quick
 from freepull.service.wire import Caught, Sending, again
 
 WAITING = ("POST", "PATCH", "DELETE", "PUT")
-SLASHES = re.compile("/{2,}")
 
 
 class Gate:
@@ -41,7 +40,7 @@ class Gate:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        scope["path"] = SLASHES.sub("/", scope["path"]).rstrip("/") or "/"  # as the framework reads it
+        scope["path"] = plain_path(scope)
         sending = Sending(send, f"{self._prefix}{next(self._numbers):x}")
         begun = time.perf_counter()
         self.waiting += 1

@@ -8,6 +8,7 @@ from typing import Any
 from litestar import Request
 
 from freepull.service.access import Visitor
+from freepull.service.paths import name_in
 from freepull.service.problems import Refused
 from freepull.service.rates import Rates
 
@@ -19,21 +20,24 @@ def needs(*scopes: str, lists: bool = False) -> Callable[[Request[Any, Any, Any]
     """
 
     async def guard(request: Request[Any, Any, Any]) -> None:
-        check(visitor_of(request), request.path_params.get("campaign", ""), scopes, lists, request.app.state.rates)
+        params = {name: name_in(part) for name, part in request.path_params.items()}
+        request.scope["path_params"] = params
+        check(visitor_of(request), params.get("campaign", ""), scopes, lists, request.app.state.rates)
 
     return guard
 
 
 def check(visitor: Visitor, campaign: str, scopes: tuple[str, ...], lists: bool, rates: Rates) -> None:
     """Refuse whoever may not do this here."""
+    if visitor.scope not in scopes:
+        own = scopes == ("agent",)
+        remedy = "Use the agent's own token." if own else f"Use a token of scope {' or '.join(reversed(scopes))}."
+        who = "an agent's token" if visitor.agent is not None else f"a token of scope {visitor.scope}"
+        raise Refused(403, f"{who} cannot do this.", remedy)
     if visitor.agent is not None:
-        if "agent" not in scopes:
-            raise Refused(403, "an agent's token cannot do this.", "Use a token of an admin.")
         if campaign != visitor.campaign:
             raise Refused(401, "the token is for another campaign.", "Use the token for this one.")
         rates.take(visitor.id)
-    elif visitor.scope not in scopes:
-        raise Refused(403, f"a token of scope {visitor.scope} cannot do this.", f"It takes {' or '.join(scopes)}.")
     elif visitor.campaign and visitor.campaign != campaign and not lists:
         raise Refused(403, "the token is for one campaign only.", "Use one that is for this, or for all.")
 

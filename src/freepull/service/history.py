@@ -27,16 +27,23 @@ class Point(msgspec.Struct):
     """How things stood at one time."""
 
     events: int
+    """How many events the log had."""
     at: str
+    """When the last of them happened."""
     step: int
+    """Steps that had ended."""
     observations: int
+    """Pulls that count."""
     paid: int
     """Pulls that were paid for."""
     spent: int
     """In minor units."""
     means: list[float | None]
+    """The global mean of every arm."""
     bounds: list[float | None]
+    """What stops the trial, for every arm; null: none, or without limit."""
     active: list[bool]
+    """Whether an arm was still in."""
 
 
 def point(status: Status) -> Point:

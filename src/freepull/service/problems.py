@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import Any
 
 import msgspec
@@ -16,12 +17,15 @@ class Problem(msgspec.Struct, omit_defaults=True):
     """One error, as RFC 9457 has it."""
 
     title: str
+    """What kind of error this is, in short."""
     status: int
+    """The status of the answer."""
     detail: str
     """What was wrong, in a sentence."""
     remedy: str
     """What to do."""
-    type: str = "about:blank"
+    type: str
+    """Where this kind of error is explained: the name of an exception of the SDK, or the status."""
     expected: int | None = None
     """The number that an agent's next event must have."""
     owner: str | None = None
@@ -37,7 +41,7 @@ class Refused(FreepullError):
 
 
 TITLES = {
-    400: "Not understood",
+    400: "Cannot be read",
     401: "No valid token",
     403: "Not with this token",
     404: "Not found",
@@ -67,8 +71,8 @@ _KINDS: tuple[tuple[type[FreepullError], int, str], ...] = (
     (errors.Corrupt, 500, "Restore the campaign from a backup."),
     (errors.MissingExtra, 500, "Install freepull[live] on the server."),
     (errors.StoreError, 503, "Try again after the time in Retry-After, with the same event id."),
-    (errors.InvalidInput, 422, "Change what the sentence names."),
-    (FreepullError, 422, "Change what the sentence names."),
+    (errors.InvalidReward, 422, "Send a reward from 0 to 1."),
+    (FreepullError, 422, ""),
 )
 _OUTSIDE: tuple[tuple[type[FreepullError], str], ...] = (
     (errors.UnknownCampaign, "there is no campaign of this name."),
@@ -88,8 +92,7 @@ def problem(error: FreepullError) -> Problem:
         return make(error.status, str(error), error.remedy)
     status, remedy = next((status, remedy) for kind, status, remedy in _KINDS if isinstance(error, kind))
     detail = next((words for kind, words in _OUTSIDE if isinstance(error, kind)), str(error))
-    found = make(status, detail, remedy)
-    found.type = f"/problems/{type(error).__name__}"
+    found = make(status, detail, remedy or _changed(detail), type(error).__name__)
     if isinstance(error, errors.EventGap):
         found.expected = error.expected
     if isinstance(error, errors.CampaignBusy):
@@ -97,9 +100,23 @@ def problem(error: FreepullError) -> Problem:
     return found
 
 
-def make(status: int, detail: str, remedy: str) -> Problem:
+def _changed(detail: str) -> str:
+    """Return what to do about a value that must not be: sentences begin with its name."""
+    name, must, _ = detail.partition(" must ")
+    return f"Change {name}, and send the request again." if must else "Send a request that this sentence allows."
+
+
+def make(status: int, detail: str, remedy: str, kind: str = "") -> Problem:
     """Return a problem."""
-    return Problem(TITLES.get(status, "Refused"), status, detail, remedy)
+    return Problem(TITLES.get(status, "Refused"), status, detail, remedy, f"/problems/{kind or status}")
+
+
+def explained(kind: str) -> str | None:
+    """Say what a kind of problem is, None if there is none of this name."""
+    if kind.isascii() and kind.isdigit():
+        return TITLES.get(int(kind[:3]))
+    found = getattr(errors, kind, None)
+    return inspect.getdoc(found) if isinstance(found, type) and issubclass(found, FreepullError) else None
 
 
 def headers(found: Problem, error: Exception) -> dict[str, str]:

@@ -12,16 +12,18 @@ import msgspec
 
 from freepull.errors import FreepullError
 from freepull.service.access import Visitor
-from freepull.service.bodies import Batch, Pull, decode, json_only
+from freepull.service.bodies import Batch, Pull
+from freepull.service.decoding import decode, json_only
 from freepull.service.guards import check
 from freepull.service.house import House
 from freepull.service.metrics import Metrics
+from freepull.service.paths import name_in
 from freepull.service.rates import Rates
 from freepull.service.replies import BatchReply, OfferReply, ToldReply, told_reply
 
 PATH = re.compile("/v1/campaigns/([^/]+)/(me/offer|me/observations|observations:batch)")
 TEMPLATE = "/v1/campaigns/{campaign}/"
-TELLERS = ("gateway", "admin")
+TELLERS = ("admin", "gateway")
 
 
 class Quick:
@@ -35,7 +37,7 @@ class Quick:
         found = PATH.fullmatch(scope["path"])
         if found is None:
             return None
-        campaign, what = found.groups()
+        campaign, what = name_in(found[1]), found[2]
         scope["path_template"] = TEMPLATE + what
         check(visitor, campaign, TELLERS if what == "observations:batch" else ("agent",), False, self._rates)
         if what == "me/offer":

@@ -9,6 +9,7 @@ import sys
 from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
+from urllib.parse import urlsplit
 
 import msgspec
 
@@ -20,6 +21,7 @@ try:
     import uvicorn
     from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+    from freepull.service.access import Access
     from freepull.service.app import build
 except ImportError as error:  # pragma: no cover - a test runs this in a process of its own
     if isinstance(error, MissingExtra):
@@ -31,6 +33,7 @@ IDLE_SECONDS = 10
 SWITCH = 0.0005
 """Seconds after which the writers' threads get their turn; with Python's 5 ms every reply would wait for several."""
 ENDING_SECONDS = 10
+EVERYWHERE = ("0.0.0.0", "::", "")
 
 
 class Connection(HttpToolsProtocol):
@@ -132,23 +135,56 @@ def listen(host: str, port: int) -> socket.socket:
 
 
 def address_of(host: str, port: int, tls: bool) -> str:
-    """Return how a process that listens here is reached.
+    """Return how a process that listens here is reached; one that listens everywhere, by the machine's name.
 
     >>> address_of("::1", 8000, tls=True)
     'https://[::1]:8000'
     """
+    host = socket.gethostname() if host in EVERYWHERE else host
     return f"http{'s' if tls else ''}://{f'[{host}]' if ':' in host else host}:{port}"
 
 
-def run(url: str, host: str, port: int, address: str | None, limits: Limits, **more: Any) -> int:
+def check_address(address: str) -> None:
+    """Refuse an address that no client could use."""
+    try:
+        parts = urlsplit(address)
+        good = parts.scheme in ("http", "https") and bool(parts.hostname) and address.isprintable()
+        good = good and " " not in address and (parts.port or 1) > 0
+    except ValueError:
+        good = False
+    if not good:
+        raise InvalidInput(f"--address must begin with http:// or https:// and name a host, got {address!r}.")
+
+
+def welcome(access: Access, first_token: bool) -> None:
+    """See to it that somebody can come in: print the first token if that is wanted, or say how to make one."""
+    if access.rows():
+        return
+    if first_token:
+        token, _ = access.new("admin", label="first token")
+        print(f"The first token, of scope admin; it is not shown again: {token}", flush=True)
+    else:
+        write_log(
+            "no token",
+            remedy="nobody can log in yet: stop, and make a token with freepull token new --scope admin --store … "
+            "or start with --first-token",
+        )
+
+
+def run(
+    url: str, host: str, port: int, address: str | None, limits: Limits, first_token: bool = False, **more: Any
+) -> int:
     """Serve until a signal comes; return the exit code."""
+    if address is not None:
+        check_address(address)
     listening = listen(host, port)
     port = listening.getsockname()[1]
     here = address_of(host, port, tls=more.get("ssl_certfile") is not None)
-    core.known_as(address or here)
+    core.known_as((address or here).rstrip("/"))
     server = Server(url, host, port, limits, **more)
     sys.setswitchinterval(SWITCH)
     write_log("serving", address=here)
+    welcome(server.gate.house.access, first_token)
     for number in (signal.SIGINT, signal.SIGTERM):  # uvicorn raises them again once it has ended well
         signal.signal(number, lambda *_: None)
     server.run(sockets=[listening])

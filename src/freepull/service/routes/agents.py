@@ -10,7 +10,8 @@ from litestar.params import Body as In
 from freepull.live.desk import Desk
 from freepull.live.waking import awaited
 from freepull.service import quick
-from freepull.service.bodies import Batch, Pull, Strict
+from freepull.service.bodies import Batch, Pull
+from freepull.service.decoding import Strict
 from freepull.service.guards import needs, visitor_of
 from freepull.service.problems import described
 from freepull.service.replies import BatchReply, Me, OfferReply, ToldReply

@@ -10,7 +10,8 @@ from litestar import delete, get, patch, post
 from litestar.params import Body as In
 
 from freepull.live.replies import Status
-from freepull.service.bodies import Budget, NewAgents, NewCampaign, Stop, Strict
+from freepull.service.bodies import Budget, NewAgents, NewCampaign, Stop
+from freepull.service.decoding import Strict
 from freepull.service.guards import needs, visitor_of
 from freepull.service.operations import Keyed
 from freepull.service.principals import read_principal

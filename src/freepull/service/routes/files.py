@@ -24,8 +24,8 @@ FILE = ResponseSpec(bytes, generate_examples=False, media_type="application/octe
 FileName = Annotated[
     str,
     QueryParameter(
-        pattern=r"^[A-Za-z0-9_-]{1,100}$",
-        description="How messages call the file; the same file is told once, whatever its name.",
+        pattern=r"^[^/\\\x00-\x1f]{1,60}$",
+        description="How messages call the file, such as day1.csv; the same file is told once, whatever its name.",
     ),
 ]
 
@@ -46,7 +46,7 @@ async def import_file(request: Asked, campaign: InPath, name: FileName = "import
         raise Refused(415, f"the body must be {' or '.join(KINDS)}.", "Set the header Content-Type.")
     found, body = await find(request, campaign), await request.body()
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / (name + KINDS[kind])
+        path = Path(folder) / (name.removesuffix(KINDS[kind]) + KINDS[kind])
         await asyncio.to_thread(path.write_bytes, body)
         return Imported(await found.campaign.import_observations(path, by(request)))
 
@@ -71,7 +71,7 @@ async def export_file(request: Asked, campaign: InPath, file: InPath) -> Respons
     except BaseException:
         folder.cleanup()
         raise
-    media = "text/csv; charset=utf-8" if kind == "csv" else "application/vnd.apache.parquet"
+    media = "text/csv" if kind == "csv" else "application/vnd.apache.parquet"
     return File(path, filename=file, media_type=media, background=BackgroundTask(folder.cleanup))
 
 

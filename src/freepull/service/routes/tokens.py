@@ -10,7 +10,8 @@ from litestar.params import Body as In
 
 from freepull.errors import UnknownName
 from freepull.service.access import SCOPES, TokenRow
-from freepull.service.bodies import NewAgentTokens, NewToken, Strict
+from freepull.service.bodies import NewAgentTokens, NewToken
+from freepull.service.decoding import Strict
 from freepull.service.guards import needs, visitor_of
 from freepull.service.problems import Refused
 from freepull.service.replies import AgentToken, AgentTokens, MadeToken, Mine

@@ -12,6 +12,7 @@ from litestar.openapi.datastructures import ResponseSpec
 from litestar.response import Stream
 
 from freepull.live.desk import Desk
+from freepull.live.replies import AuditEntry, Status
 from freepull.live.waking import awaited
 from freepull.principal.rules.pairwise.state import PairwiseState
 from freepull.service import viewers
@@ -22,7 +23,12 @@ from freepull.service.problems import Refused
 from freepull.service.routes.common import BEARER, READ, READER, After, Asked, InPath, find, house_of
 
 LOOK: dict[str, Any] = {"before_request": needs(*READER), "responses": READ, "security": BEARER, "tags": ["watch"]}
-EVENTS = ResponseSpec(str, generate_examples=False, media_type="text/event-stream", description="Server-sent events")
+EVENTS = ResponseSpec(
+    Status | AuditEntry,
+    generate_examples=False,
+    media_type="text/event-stream",
+    description="Server-sent events: the data of `status` is a Status, that of `audit` an AuditEntry.",
+)
 SHOWN = 500
 SAMPLE = 10_000
 QUANTILES = (0.0, 0.1, 0.25, 0.5, 0.75, 0.9, 1.0)
@@ -32,11 +38,13 @@ class Pulls(msgspec.Struct):
     """Who pulls what: quantiles of pulls over agents, and a sample of agents."""
 
     agents: int
+    """How many agents count."""
     quantiles: list[list[float]]
     """For all arms together, then arm by arm: minimum, 10 %, 25 %, median, 75 %, 90 %, maximum."""
     sampled: bool
     """Whether only a sample was looked at."""
     names: list[str]
+    """Some agents: all of them up to 500."""
     pulls: list[list[int]]
     """For each of the agents named, its pulls by arm."""
 
@@ -45,6 +53,7 @@ class Margins(msgspec.Struct):
     """By how much the leader is better than each arm, at least."""
 
     leader: str | None
+    """The arm that is ahead; null before the start."""
     lower: list[float] | None
     """Lower confidence bounds, by arm; an arm goes above 0. Null where the rule has no such bounds."""
 

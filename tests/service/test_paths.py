@@ -1,0 +1,57 @@
+"""Names with slashes and other odd characters, in paths."""
+
+from __future__ import annotations
+
+import pytest
+from running import Service
+
+import freepull as fp
+
+NAMES = ["a/b", "/", "//a//", "a%2Fb", "a b?c#d", "ж/ж", ".hidden/..", "name"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_whoever_can_be_enrolled_can_be_managed(service: Service, name: str) -> None:
+    with fp.Client(service.at, service.admin, retries=0) as client:
+        principal = fp.Principal(fp.rules.Pairwise(0.05), observe=fp.observe.Steps(0), offers="each")
+        arms, agents = [name, "B", "C"], [name, "bob"]
+        client.create(name=name, arms=arms, agents=agents, price="1 EUR", principal=principal, withdrawal=True)
+        assert client.start(name).name == name
+        with fp.AgentClient(service.at, name, client.agent_tokens(name, [name])[name]) as me:
+            assert me.ask() is not None
+            assert me.tell(name, 0.5).event is not None
+        with pytest.raises(fp.errors.WrongMoment, match="not banned"):
+            client.unban(name, name)
+        client.revoke_agent(name, name)
+        assert client.withdraw(name, name).arms[0].active is False
+        assert client.leave(name, name).absent == 1
+        client.erase_name(name, name)
+        assert [row["name"] for row in client.agents(name)] == ["#0", "bob"]
+
+
+@pytest.mark.parametrize("slash", ["%2F", "%2f"])
+def test_an_encoded_slash_is_none_between_parts(service: Service, slash: str) -> None:
+    path = service.create()
+    for method, where in (
+        ("GET", f"/v1{slash}campaigns"),
+        ("GET", f"/{slash}v1/campaigns"),
+        ("POST", f"/v1/campaigns/onboarding{slash}tokens"),
+        ("POST", f"/v1{path}/tokens{slash}"),
+        ("POST", f"/v1{path}/agents/ann{slash}revoke"),
+        ("GET", f"/v1{path}/exports/ledger.csv{slash}"),
+    ):
+        for token in ("none", service.admin):
+            headers = {"authorization": f"Bearer {token}", "idempotency-key": "k"}
+            body = {"agents": ["ann"]} if method == "POST" else None
+            found = service.http.request(method, service.at + where, headers=headers, json=body)
+            assert found.status_code in (401, 404, 405), (where, found.text)
+            assert found.json()["remedy"]
+    assert "fpa_" not in str(service.server.gate.house.access.store.query("SELECT body FROM answered", ()))
+
+
+def test_slashes_of_names_keep_campaigns_of_tokens_apart(service: Service) -> None:
+    service.create(name="a")
+    service.create(name="a/b", start=False)
+    only = service.send("POST", "/tokens", {"scope": "admin", "campaign": "a"}).json()["token"]
+    assert service.send("GET", "/campaigns/a", token=only).status_code == 200
+    assert service.send("GET", "/campaigns/a%2Fb", token=only).status_code == 403
