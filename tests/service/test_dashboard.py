@@ -84,7 +84,7 @@ def test_what_stops_the_trial_follows_the_rule(page: Page, service: Service, rul
         assert words.startswith("Mean ± bound: A:")
         drawn = page.evaluate("document.querySelector('#chart-stops').data.map((it) => it.error_y.array[0])")
         assert drawn == [arm["bound"] for arm in told["arms"]]
-        assert "nothing is certified" in page.inner_text("#verdict-why")
+        assert "its verdict is not certified" in page.inner_text("#verdict-why")
     shoot(page, rule.lower(), LOOKS[:1])
 
 

@@ -66,7 +66,7 @@ export function ground(verdict) {
   }
   const { why, decided, certified, rests_on: { rule, delta, target, leavers, assumptions } } = verdict;
   const proven = delta !== null && rule.includes("(proven)"), at = `Confidence ${figure(100 * (1 - delta))} %`;
-  const none = why.includes("certified") ? "" : " This rule is not proven here, so its verdict is not certified.";
+  const none = why.endsWith("nothing is certified") ? "" : " This rule is not proven here, so its verdict is not certified.";
   const sure = !proven ? none : certified ? ` ${at}.` : decided ? "" : ` ${at} once it is certified.`;
   $("verdict-why").textContent = `${why.charAt(0).toUpperCase()}${why.slice(1).replace(/\.$/, "")}.${sure}`;
   const rows = [["Rule", rule], ["Target", target], ["Agents who leave", leavers], ...assumptions.map((it) => ["Assumes", it])];
