@@ -6,7 +6,7 @@ from asyncio import to_thread
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self, cast
+from typing import Any, Self
 
 from freepull import checks
 from freepull.errors import FreepullError
@@ -51,8 +51,7 @@ class AsyncCampaign:
 
     async def tell(self, agent: str | int, arm: str | int, reward: float, event: str | int | None = None) -> Told:
         """See `Campaign.tell`."""
-        (told,) = await awaited(self._core.tell([(agent, arm, reward, event)], strict=True))
-        return cast(Told, told)
+        return await awaited(self._core.tell_one(agent, arm, reward, event))
 
     async def tell_many(
         self, observations: Iterable[Any], *, errors: str = "raise", by: str = ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from hashlib import blake2b
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,9 +20,22 @@ LONGEST_NUMBER = 11
 """Characters of an agent's number, with its "#"; there are fewer than 2³² agents."""
 
 
+class Pull(NamedTuple):
+    """One pull, checked as far as that is possible without looking at the campaign."""
+
+    agent: int = 0
+    arm: int = 0
+    value: int = 0
+    """The reward in units of 2⁻³⁰."""
+    id: bytes | None = None
+    """What its event id is remembered by."""
+    number: int | None = None
+    """The agent's own number of it."""
+
+
 @dataclass
 class Batch:
-    """Some pulls, checked as far as that is possible without looking at the campaign."""
+    """Some pulls, in columns."""
 
     agents: NDArray[np.int64]
     arms: NDArray[np.int64]
@@ -36,17 +49,11 @@ class Batch:
     """What is wrong, by position."""
 
     @classmethod
-    def joined(cls, singles: list[Batch]) -> Batch:
-        """Join batches of one pull each, which have no errors."""
-        ids = [it.ids[0] if it.ids else None for it in singles]
-        numbers = [it.numbers[0] if it.numbers else None for it in singles]
-        return cls(
-            np.concatenate([it.agents for it in singles]),
-            np.concatenate([it.arms for it in singles]),
-            np.concatenate([it.values for it in singles]),
-            ids if any(ids) else [],
-            numbers if any(numbers) else [],
-        )
+    def of(cls, pulls: list[Pull], errors: dict[int, FreepullError] | None = None) -> Batch:
+        """Put pulls into columns; those with errors are only place holders."""
+        agents, arms, values = np.array([pull[:3] for pull in pulls], np.int64).reshape(-1, 3).T
+        ids, numbers = [pull.id for pull in pulls], [pull.number for pull in pulls]
+        return cls(agents, arms, values, ids if any(ids) else [], numbers if any(numbers) else [], errors or {})
 
     def __len__(self) -> int:
         return len(self.agents)
@@ -124,40 +131,30 @@ class Register:
         usual = self._usual(observations)
         if usual is not None:
             return usual
-        agents, arms, rewards, keys, numbers = [], [], [], list[bytes | None](), list[int | None]()
-        errors: dict[int, FreepullError] = {}
+        pulls, errors = list[Pull](), dict[int, FreepullError]()
         for i, given in enumerate(observations):
-            agent, arm, reward, key, number = 0, 0, 0.0, None, None
             try:
-                agent_name, arm_name, reward, event = given if len(given) == 4 else Observation(*given)
-                known = self.numbers.get(agent_name) if type(agent_name) is str else None
-                agent = self.agent(agent_name) if known is None else known
-                arm = self.arm(arm_name)
-                if not (type(reward) is float and 0.0 <= reward <= 1.0):
-                    reward = checked_reward(reward)
-                if event is not None:
-                    key, number = _identity(agent, event)
+                pulls.append(self.pull(*(given if len(given) == 4 else Observation(*given))))
             except FreepullError as error:
-                errors[i], reward = error, 0.0
+                errors[i] = error
             except TypeError:
-                reward = 0.0
                 errors[i] = InvalidInput(
                     f"an observation must be (agent, arm, reward), or that and an event, got {checks.shown(given)}."
                 )
-            agents.append(agent)
-            arms.append(arm)
-            rewards.append(reward)
-            keys.append(key)
-            numbers.append(number)
-        values = np.rint(np.array(rewards, float) * UNITS).astype(np.int64)
-        return Batch(
-            np.array(agents, np.int64),
-            np.array(arms, np.int64),
-            values,
-            keys if any(keys) else [],
-            numbers if any(numbers) else [],
-            errors,
-        )
+            if i in errors:
+                pulls.append(Pull())
+        return Batch.of(pulls, errors)
+
+    def pull(self, agent: Any, arm: Any, reward: Any, event: Any) -> Pull:
+        """Check one observation."""
+        number = self.numbers.get(agent) if type(agent) is str else None
+        if number is None:
+            number = self.agent(agent)
+        arm = self.arm(arm)
+        if not (type(reward) is float and 0.0 <= reward <= 1.0):
+            reward = checked_reward(reward)
+        identity = (None, None) if event is None else _identity(number, event)
+        return Pull(number, arm, round(reward * UNITS), *identity)
 
     def _usual(self, observations: list[Any]) -> Batch | None:
         """Turn observations into a batch column by column, if there is nothing unusual about any of them."""

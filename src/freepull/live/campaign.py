@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Literal, Self, cast, overload
+from typing import Any, Literal, Self, overload
 
 from freepull import checks
 from freepull.errors import FreepullError
@@ -179,8 +179,7 @@ class Campaign:
 
     def tell(self, agent: str | int, arm: str | int, reward: float, event: str | int | None = None) -> Told:
         """Tell one pull. With an ``event``, an id or the agent's own number, it is safe to repeat."""
-        (told,) = self.core.tell([(agent, arm, reward, event)], strict=True).result()
-        return cast(Told, told)
+        return self.core.tell_one(agent, arm, reward, event).result()
 
     @overload
     def tell_many(

@@ -182,7 +182,11 @@ class Core:
                 self._desk.note(at, author, {"told": new})
             return replies
 
-        return self.writer.submit(Job(run, batch, alone=strict and len(batch) == 1 and not author))
+        return self.writer.submit(Job(run, batch))
+
+    def tell_one(self, agent: Any, arm: Any, reward: Any, event: Any) -> Future[Told]:
+        """Tell one pull."""
+        return self.writer.submit(Job(None, pull=self.register.pull(agent, arm, reward, event)))
 
     def known(self, batch: Batch) -> Known:
         """Return the event ids of a batch that were used before."""

@@ -16,7 +16,7 @@ from itertools import groupby
 from typing import Any
 
 from freepull.errors import Fenced, FreepullError, Overloaded, StoreError, WriterEnded
-from freepull.live.batches import Batch
+from freepull.live.batches import Batch, Pull
 from freepull.live.desk import Desk
 from freepull.live.stores import Lease, Store
 from freepull.live.stores.base import steady
@@ -30,16 +30,23 @@ FORGETTING, FORGOTTEN = 10 * 10**6, 20_000
 """How often old event ids are forgotten, in microseconds, and how many at a time."""
 
 
-@dataclass
+@dataclass(slots=True)
 class Job:
     """Something to do, and whom to tell."""
 
-    run: Callable[[int, Known], Any]
+    run: Callable[[int, Known], Any] | None
     """Takes the time and the event ids that were used before; raises only before anything has changed."""
     batch: Batch | None = None
-    alone: bool = False
-    """Whether it tells one pull and nothing else, so that it can be told together with others."""
+    """What it tells, if it tells anything."""
+    pull: Pull | None = None
+    """Or it tells one pull and does nothing else, so that many are told together."""
     reply: Future[Any] = field(default_factory=Future)
+
+    def known(self) -> list[bytes]:
+        """Return the event ids that may have been used before."""
+        if self.pull is not None:
+            return [] if self.pull.id is None else [self.pull.id]
+        return [] if self.batch is None else self.batch.known()
 
 
 class Writer:
@@ -123,12 +130,12 @@ class Writer:
         state = self.desk.state
         at = max(self.clock(), state.at)
         self.desk.tick(at)
-        ids = [key for job in group if job.batch is not None for key in job.batch.known()]
+        ids = [key for job in group for key in job.known()]
         known = self.store.find_events(self.lease, ids) if ids else {}
         answers: list[tuple[Any, FreepullError | None]] = []
-        for alone, jobs in groupby(group, lambda job: job.alone):
-            if alone:
-                answers += self._tell(list(jobs), at, known)
+        for single, jobs in groupby(group, lambda job: job.pull is not None):
+            if single:
+                answers += self._tell([job.pull for job in jobs if job.pull is not None], at, known)
             else:
                 answers += [self._do(job, at, known) for job in jobs]
         self._commit(at)
@@ -143,12 +150,13 @@ class Writer:
             else:
                 job.reply.set_exception(error)
 
-    def _tell(self, jobs: list[Job], at: int, known: Known) -> Iterator[tuple[Any, FreepullError | None]]:
-        """Tell the pulls of many jobs at once; each has its own reply or error."""
-        for told in tell(self.desk, Batch.joined([job.batch for job in jobs if job.batch]), at, known, strict=False):
-            yield (None, told) if isinstance(told, FreepullError) else ([told], None)
+    def _tell(self, pulls: list[Pull], at: int, known: Known) -> Iterator[tuple[Any, FreepullError | None]]:
+        """Tell single pulls all at once; each has its own reply or error."""
+        for told in tell(self.desk, Batch.of(pulls), at, known, strict=False):
+            yield (None, told) if isinstance(told, FreepullError) else (told, None)
 
     def _do(self, job: Job, at: int, known: Known) -> tuple[Any, FreepullError | None]:
+        assert job.run is not None
         try:
             return job.run(at, known), None
         except StoreError:

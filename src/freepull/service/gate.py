@@ -48,7 +48,8 @@ class Gate:
         try:
             if self.waiting > self.limits.waiting and self.waiting - self.house_viewers() > self.limits.waiting:
                 raise Refused(503, "too many requests are waiting.", "Try again after the time in Retry-After.")
-            async with asyncio.timeout(None if streaming or exporting else self.limits.answer) as clock:
+            seconds = self.limits.seconds if scope["method"] in WAITING else self.limits.answer
+            async with asyncio.timeout(None if streaming or exporting else seconds) as clock:
                 await self._serve(scope, receive, sending, clock)
         except FreepullError as error:
             await sending.problem(error)
@@ -80,10 +81,8 @@ class Gate:
         admin = visitor if visitor is not None and visitor.scope == "admin" else None
         large = admin is not None and scope["path"].endswith(("/imports", "/agents", "/campaigns"))
         most = self.limits.upload if large else self.limits.body
-        begun = asyncio.get_running_loop().time()
-        clock.reschedule(begun + self.limits.seconds)
         body = await self._body(headers, receive, sending, most)
-        clock.reschedule(begun + self.limits.answer)
+        clock.reschedule(asyncio.get_running_loop().time() + self.limits.answer)
         key = headers.get(b"idempotency-key")
         if method == "POST" and admin is not None and key is not None and not scope["path"].endswith("/tokens"):
             await self._once(scope, key.decode("latin-1"), admin.id, body, sending)

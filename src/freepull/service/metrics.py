@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import Counter
+from itertools import accumulate
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -16,7 +18,7 @@ class Metrics:
 
     def __init__(self) -> None:
         self._requests: Counter[tuple[str, str, int]] = Counter()
-        self._buckets: Counter[float] = Counter()
+        self._buckets = [0] * (len(BUCKETS) + 1)
         self._seconds = 0.0
         self._observations = 0
 
@@ -24,9 +26,7 @@ class Metrics:
         """Count a request."""
         self._requests[route, method, status] += 1
         self._seconds += seconds
-        for bucket in BUCKETS:
-            if seconds <= bucket:
-                self._buckets[bucket] += 1
+        self._buckets[bisect_left(BUCKETS, seconds)] += 1
 
     def observations(self, count: int) -> None:
         """Count pulls that were told."""
@@ -40,7 +40,8 @@ class Metrics:
             lines.append(f"freepull_requests_total{{{labels}}} {count}")
         total = sum(self._requests.values())
         lines.append("# TYPE freepull_request_seconds histogram")
-        lines += [f'freepull_request_seconds_bucket{{le="{it}"}} {self._buckets[it]}' for it in BUCKETS]
+        upto = accumulate(self._buckets)
+        lines += [f'freepull_request_seconds_bucket{{le="{it}"}} {next(upto)}' for it in BUCKETS]
         lines.append(f'freepull_request_seconds_bucket{{le="+Inf"}} {total}')
         lines += [f"freepull_request_seconds_sum {self._seconds:.6f}", f"freepull_request_seconds_count {total}"]
         here = house.here().values()
