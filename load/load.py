@@ -24,8 +24,8 @@ PAGE = Path(__file__).parents[1] / "docs" / "load.md"
 PARTS = ("small", "large", "security", "takeover")
 HEAD = """# The service under load
 
-Written by `make load` on {machine}, {when}. The server, the traffic and PostgreSQL shared these cores. An fsync of a
-small file took {fsync} here; other load averages when it began: {others}.
+Written by `make load` on {machine}, {when}. The server, the traffic and PostgreSQL
+shared these cores. An fsync of a small file took {fsync} here; the load average was {others} when it began.
 
 | store | what | bar | measured | |
 |---|---|---|---|---|
