@@ -6,6 +6,8 @@ import json
 import socket
 import subprocess
 import sys
+import tempfile
+import time
 from pathlib import Path
 
 import httpx
@@ -20,19 +22,19 @@ from freepull.service.server import address_of
 def begin(store: str, *options: str) -> tuple[list[str], str]:
     """Start a service, wait until it can be used, end it; return its log and what it printed."""
     command = [sys.executable, "-m", "freepull", "serve", "--store", store, "--port", "0", *options]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    assert process.stderr is not None
-    lines = [process.stderr.readline()]
-    address = json.loads(lines[0])["address"]
-    for _ in range(300):
-        try:
-            if httpx.get(f"{address}/readyz", trust_env=False).status_code == 200:
+    with tempfile.TemporaryFile("w+") as log:
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True)
+        for _ in range(600):
+            time.sleep(0.1)
+            log.seek(0)
+            if lines := log.read().splitlines():
                 break
-        except httpx.TransportError:
-            pass
-    process.terminate()
-    printed, told = process.communicate(timeout=60)
-    return lines + told.splitlines(), printed
+        address = json.loads(lines[0])["address"]
+        assert httpx.get(f"{address}/readyz", trust_env=False, timeout=60).status_code == 200
+        process.terminate()
+        printed, _ = process.communicate(timeout=60)
+        log.seek(0)
+        return log.read().splitlines(), printed
 
 
 def test_a_new_store_says_how_to_come_in(tmp_path: Path) -> None:
