@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 import freepull as fp
 from freepull.live import Told
-from freepull.live.core import owned
 from freepull.live.events import ENDINGS, OUTCOME
+from freepull.live.ownership import owned
 from freepull.live.recovery import segments
 from freepull.live.stores import Store
 from freepull.live.verification import verify

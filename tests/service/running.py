@@ -10,7 +10,7 @@ from typing import Any
 
 import httpx
 
-from freepull.live import core
+from freepull.live import ownership
 from freepull.service.access import Access
 from freepull.service.limits import Limits
 from freepull.service.server import Server, listen
@@ -40,7 +40,7 @@ class Service:
         listening = listen("127.0.0.1", self.port)
         self.port = listening.getsockname()[1]
         self.at = f"http://127.0.0.1:{self.port}"
-        core.known_as(self.at)
+        ownership.known_as(self.at)
         self.server = Server(self.url, "127.0.0.1", self.port, self.limits)
         self.server.gate.log = lambda *_, **__: None
         self.thread = threading.Thread(target=lambda: asyncio.run(self.server.serve(sockets=[listening])))

@@ -6,7 +6,7 @@ from contextlib import closing
 from itertools import zip_longest
 
 from freepull.errors import CampaignExists, Corrupt
-from freepull.live.core import owned, owner
+from freepull.live.ownership import owned, owner
 from freepull.live.rows import TABLES
 from freepull.live.stores import Store, connect
 

@@ -5,20 +5,15 @@
 
 from __future__ import annotations
 
-import os
-import socket
-import threading
-import time
-import uuid
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any, TypeVar
 
 from freepull import checks
-from freepull.errors import CampaignBusy, FreepullError, InvalidInput
+from freepull.errors import FreepullError, InvalidInput
 from freepull.live.batches import Batch, Register
 from freepull.live.creation import checked_weights, rehearse
 from freepull.live.desk import Desk
@@ -26,6 +21,7 @@ from freepull.live.events import Kind
 from freepull.live.log import Log
 from freepull.live.money import Money
 from freepull.live.offers import Standing
+from freepull.live.ownership import Here, claim, forget, owner
 from freepull.live.recovery import check_ledger, recover, segments
 from freepull.live.replies import Offer, Status, Told, Verdict
 from freepull.live.rows import put
@@ -49,12 +45,6 @@ class Limits:
     """Events between two snapshots, about."""
     queue: int = MOST_QUEUED
     """Requests that may wait."""
-
-
-_TOKEN = uuid.uuid4().hex[:8]
-_ADDRESS = socket.gethostname()
-_HERE: set[tuple[str, str]] = set()
-_GUARD = threading.Lock()
 
 
 class Core:
@@ -103,7 +93,7 @@ class Core:
         rows["names"] = [] if isinstance(names, int) else list(enumerate(names))
         rows["segments"] = [log.seal()]
         store = connect(url, new=True)
-        with _Here(store, settings.name) as here:
+        with Here(store, settings.name) as here:
             return here.keep(cls(store, store.create(settings.name, owner(), rows), state, log, clock, limits))
 
     @classmethod
@@ -112,8 +102,8 @@ class Core:
     ) -> Core:
         """Read a campaign back and own it; wait so many seconds for another owner to let go."""
         store = connect(url)
-        with _Here(store, name) as here:
-            lease = _claim(store, name, wait)
+        with Here(store, name) as here:
+            lease = claim(store, name, wait)
             try:
                 state, log = recover(store, name, snapshot=newest(store, name) if snapshots else None)
                 check_ledger(store, name, state)
@@ -130,7 +120,7 @@ class Core:
             return
         self._closed = True
         self._snapshots.close()
-        self._forget()
+        forget(self.store.url, self.name)
         self.store.release(self._lease)
         self.store.close()
 
@@ -141,11 +131,7 @@ class Core:
     def _ended(self) -> None:
         """Let go of everything, when the writer has ended on its own."""
         self._snapshots.give_up()
-        self._forget()
-
-    def _forget(self) -> None:
-        with _GUARD:
-            _HERE.discard((self.store.url, self.name))
+        forget(self.store.url, self.name)
 
     def do(self, run: Callable[[Desk, int], Reply]) -> Future[Reply]:
         """Let the writer do something."""
@@ -282,69 +268,6 @@ class Core:
     def verdict(self) -> Future[Verdict]:
         """Say which arm, and what that rests on."""
         return self.do(lambda desk, at: verdict_of(desk.state, self.register))
-
-
-def known_as(address: str) -> None:
-    """Be known to stores by an address, so that whoever finds a campaign taken learns where to ask."""
-    global _ADDRESS
-    _ADDRESS = address
-
-
-def owner() -> str:
-    """Return how this process is known to stores: where it is, and something that no other process has."""
-    return f"{_ADDRESS} {_TOKEN}:{os.getpid()}"
-
-
-class _Here:
-    """Sees to it that a campaign is open once in this process, and that a store is closed if it cannot be opened."""
-
-    def __init__(self, store: Store, name: str) -> None:
-        self.store, self.entry, self.kept = store, (store.url, name), False
-
-    def __enter__(self) -> _Here:
-        with _GUARD:
-            if self.entry in _HERE:
-                self.store.close()
-                raise CampaignBusy(
-                    f"campaign {self.entry[1]!r} is open in this process already; use that one, or close it."
-                )
-            _HERE.add(self.entry)
-        return self
-
-    def keep(self, core: Core) -> Core:
-        """Leave the campaign open."""
-        self.kept = True
-        return core
-
-    def __exit__(self, *_: object) -> None:
-        if not self.kept:
-            with _GUARD:
-                _HERE.discard(self.entry)
-            self.store.close()
-
-
-@contextmanager
-def owned(url: str | Store, name: str, wait: float = 0.0) -> Iterator[tuple[Store, Lease]]:
-    """Own a campaign for a while without running it."""
-    store = connect(url)
-    with _Here(store, name):
-        lease = _claim(store, name, wait)
-        try:
-            yield store, lease
-        finally:
-            with suppress(FreepullError):
-                store.release(lease)
-
-
-def _claim(store: Store, name: str, wait: float) -> Lease:
-    limit = time.monotonic() + wait
-    while True:
-        try:
-            return store.claim(name, owner())
-        except CampaignBusy:
-            if time.monotonic() >= limit:
-                raise
-        time.sleep(0.05)
 
 
 def who(by: Any, name: str = "by") -> str:

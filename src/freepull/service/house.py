@@ -9,7 +9,7 @@ from typing import Any
 
 from freepull.errors import CampaignBusy, CampaignExists, Corrupt, Fenced, FreepullError, NewerVersion, StoreError
 from freepull.live import AsyncCampaign
-from freepull.live.core import owner
+from freepull.live.ownership import owner
 from freepull.service.access import Access
 from freepull.service.history import History
 from freepull.service.problems import Refused

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from freepull.errors import InvalidInput, MissingExtra
-from freepull.live import core
+from freepull.live import ownership
 from freepull.service.limits import Limits
 
 try:
@@ -180,7 +180,7 @@ def run(
     listening = listen(host, port)
     port = listening.getsockname()[1]
     here = address_of(host, port, tls=more.get("ssl_certfile") is not None)
-    core.known_as((address or here).rstrip("/"))
+    ownership.known_as((address or here).rstrip("/"))
     server = Server(url, host, port, limits, **more)
     sys.setswitchinterval(SWITCH)
     write_log("serving", address=here)
