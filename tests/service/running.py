@@ -9,7 +9,9 @@ from types import TracebackType
 from typing import Any
 
 import httpx
+from typer.testing import CliRunner, Result
 
+from freepull.cli.token import app as token_app
 from freepull.live import ownership
 from freepull.service.access import Access
 from freepull.service.limits import Limits
@@ -89,3 +91,19 @@ class Service:
         made = self.send("POST", f"{path}/tokens", {"agents": list(agents)})
         assert made.status_code == 201, made.text
         return {it["agent"]: it["token"] for it in made.json()["tokens"]}
+
+
+def is_problem(found: Any) -> bool:
+    """Say whether an answer is a problem with a sentence and a remedy."""
+    told = found.json()
+    return bool(
+        found.headers["content-type"] == "application/problem+json"
+        and told["status"] == found.status_code
+        and told["detail"].endswith((".", "?"))
+        and told["remedy"]
+    )
+
+
+def token_command(*words: str, **environment: str) -> Result:
+    """Run `freepull token …` here, which is faster than a process of its own."""
+    return CliRunner().invoke(token_app, words, env=environment, catch_exceptions=False)

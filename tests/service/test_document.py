@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from every_route import ADMIN_ROUTES, AGENT_ROUTES
 from running import NEW, Service
-from test_refusals import ADMIN_ROUTES, AGENT_ROUTES
 
 from freepull import errors
 

@@ -5,25 +5,25 @@ from __future__ import annotations
 import json
 import socket
 import subprocess
-import sys
 import tempfile
 import time
 from pathlib import Path
 
 import httpx
 import pytest
-from running import Service
-from test_service_commands import run, serve
+from running import Service, token_command
 from traffic import Process
 
 from freepull.service.server import address_of
+from program import command, freepull
 
 
 def begin(store: str, *options: str) -> tuple[list[str], str]:
     """Start a service, wait until it can be used, end it; return its log and what it printed."""
-    command = [sys.executable, "-m", "freepull", "serve", "--store", store, "--port", "0", *options]
     with tempfile.TemporaryFile("w+") as log:
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True)
+        process = subprocess.Popen(
+            command("serve", "--store", store, "--port", 0, *options), stdout=subprocess.PIPE, stderr=log, text=True
+        )
         for _ in range(600):
             time.sleep(0.1)
             log.seek(0)
@@ -53,7 +53,7 @@ def test_a_new_store_says_how_to_come_in(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("address", ["foo", "ftp://a.example", "http://", "//a.example", "https://a b", "http://a:x"])
 def test_an_address_must_be_one(address: str, tmp_path: Path) -> None:
-    done = serve("--store", f"sqlite:///{tmp_path}/trial.db", "--port", "0", "--address", address)
+    done = freepull("serve", "--store", f"sqlite:///{tmp_path}/trial.db", "--port", "0", "--address", address)
     assert (done.returncode, done.stderr.count("\n"), "--address must" in done.stderr) == (2, 1, True), done.stderr
     assert list(tmp_path.iterdir()) == []
 
@@ -69,7 +69,7 @@ def test_a_bad_certificate_is_refused_before_serving(tmp_path: Path) -> None:
     for file in files:
         file.write_text("-----BEGIN CERTIFICATE-----\nbm90aGluZw==\n-----END CERTIFICATE-----\n")
     tls = ["--certificate", str(files[0]), "--key", str(files[1])]
-    done = serve("--store", f"sqlite:///{tmp_path}/trial.db", "--port", "0", *tls)
+    done = freepull("serve", "--store", f"sqlite:///{tmp_path}/trial.db", "--port", "0", *tls)
     assert (done.returncode, done.stderr.count("\n"), "in PEM and not encrypted" in done.stderr) == (2, 1, True)
     assert not (tmp_path / "trial.db").exists()
 
@@ -99,14 +99,14 @@ def test_a_token_that_cannot_be_made_leaves_nothing(tmp_path: Path) -> None:
         ["list"],
         ["revoke", "none"],
     ):
-        done = run("token", *words, "--store", store)
+        done = token_command(*words, "--store", store)
         assert (done.exit_code, done.stderr.count("\n")) == (2, 1), (words, done.stderr)
         assert list(tmp_path.iterdir()) == [], words
 
 
 def test_a_token_is_for_a_campaign_that_there_is(service: Service, tmp_path: Path) -> None:
-    assert run("token", "new", "--store", f"sqlite:///{tmp_path}/own.db").exit_code == 0
-    done = run("token", "new", "--store", f"sqlite:///{tmp_path}/own.db", "--campaign", "typo")
+    assert token_command("new", "--store", f"sqlite:///{tmp_path}/own.db").exit_code == 0
+    done = token_command("new", "--store", f"sqlite:///{tmp_path}/own.db", "--campaign", "typo")
     assert (done.exit_code, "has no campaign 'typo'" in done.stderr) == (2, True)
     service.create(name="there")
     for name, status in (("typo", 404), ("there", 201)):
@@ -118,7 +118,7 @@ def test_a_store_that_a_service_holds_is_asked_through_it(tmp_path: Path) -> Non
     process = Process(store)
     try:
         for words in (["new"], ["list"], ["revoke", "x"]):
-            done = run("token", *words, "--store", store)
+            done = token_command(*words, "--store", store)
             assert (done.exit_code, done.stderr.count("\n")) == (2, 1)
             assert "as --server instead of --store" in done.stderr
             assert "or stop it first" in done.stderr

@@ -3,67 +3,52 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
-from running import Service
+from running import Service, token_command
 from traffic import Process
-from typer.testing import CliRunner, Result
+from typer.testing import CliRunner
 
 from freepull.cli.campaign_data import app
-from freepull.cli.token import app as token_app
 from freepull.service.server import ENDING_SECONDS
-
-SRC = Path(__file__).parents[2] / "src"
-
-
-def run(*words: str, **more: str) -> Result:
-    """Run `freepull token …` here, which is faster than a process of its own."""
-    assert words[0] == "token"
-    return CliRunner().invoke(token_app, words[1:], env=more, catch_exceptions=False)
-
-
-def serve(*words: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "freepull", "serve", *words]
-    environment = os.environ | {"PYTHONPATH": str(SRC)}
-    return subprocess.run(command, capture_output=True, text=True, check=False, env=environment, timeout=60)
+from program import freepull
 
 
 def test_tokens_are_made_listed_and_revoked_in_a_store(tmp_path: Path) -> None:
     store = f"sqlite:///{tmp_path}/trial.db"
-    made = json.loads(run("token", "new", "--store", store, "--scope", "admin", "--label", "me", "--json").stdout)
+    made = json.loads(token_command("new", "--store", store, "--scope", "admin", "--label", "me", "--json").stdout)
     assert made["token"].startswith(f"fp_{made['id']}_")
-    listed = run("token", "list", "--store", store, "--json").stdout
+    listed = token_command("list", "--store", store, "--json").stdout
     assert json.loads(listed)["label"] == "me"
     assert made["token"].rpartition("_")[2] not in listed
-    assert run("token", "revoke", made["id"], "--store", store).exit_code == 0
-    assert json.loads(run("token", "list", "--store", store, "--json").stdout)["revoked"] is not None
-    bad = run("token", "revoke", "none", "--store", store)
+    assert token_command("revoke", made["id"], "--store", store).exit_code == 0
+    assert json.loads(token_command("list", "--store", store, "--json").stdout)["revoked"] is not None
+    bad = token_command("revoke", "none", "--store", store)
     assert (bad.exit_code, bad.stderr.count("\n")) == (2, 1)
-    assert run("token", "new").exit_code == 2
+    assert token_command("new").exit_code == 2
 
 
 def test_a_running_service_makes_tokens_over_http_and_ends_gracefully(tmp_path: Path) -> None:
     store = f"sqlite:///{tmp_path}/trial.db"
-    admin = json.loads(run("token", "new", "--store", store, "--scope", "admin", "--json").stdout)["token"]
+    admin = json.loads(token_command("new", "--store", store, "--scope", "admin", "--json").stdout)["token"]
     process = Process(store)
     try:
-        busy = run("token", "list", "--store", store)
+        busy = token_command("list", "--store", store)
         assert (busy.exit_code, "open in another process" in busy.stderr) == (2, True)
         body = {"name": "c", "arms": 2, "agents": ["ann"], "price": "1 EUR", "horizon": 9}
         process.ask(admin, "POST", "/campaigns", body)
         where = ["--server", process.address]
-        token = run("token", "new", *where, "--campaign", "c", "--agent", "ann", FREEPULL_TOKEN=admin).stdout.strip()
+        token = token_command("new", *where, "--campaign", "c", "--agent", "ann", FREEPULL_TOKEN=admin).stdout.strip()
         assert process.ask(token, "GET", "/campaigns/c/me")["agent"] == "ann"
-        token = run("token", "new", *where, "--campaign", "c", "--agent", "#0", FREEPULL_TOKEN=admin).stdout.strip()
+        token = token_command("new", *where, "--campaign", "c", "--agent", "#0", FREEPULL_TOKEN=admin).stdout.strip()
         assert process.ask(token, "GET", "/campaigns/c/me")["agent"] == "ann"
-        other = serve("--store", store, "--port", "0")
+        other = freepull("serve", "--store", store, "--port", "0")
         assert (other.returncode, other.stderr.count("error:")) == (2, 1)
-        taken = serve("--store", f"sqlite:///{tmp_path}/b.db", "--port", str(process.port))
+        taken = freepull("serve", "--store", f"sqlite:///{tmp_path}/b.db", "--port", str(process.port))
         assert (taken.returncode, "cannot listen" in taken.stderr) == (2, True)
     finally:
         assert process.end() == 0
@@ -132,7 +117,6 @@ def test_streams_end_when_the_service_is_told_to_end(service: Service) -> None:
 def test_without_the_extra_one_sentence_says_what_to_install(missing: str, tmp_path: Path) -> None:
     code = f"import sys; sys.modules[{missing!r}] = None; from freepull.cli import main; main()"
     command = [sys.executable, "-c", code, "serve", "--store", f"sqlite:///{tmp_path}/trial.db"]
-    environment = os.environ | {"PYTHONPATH": str(SRC)}
-    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment, timeout=60)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
     assert "pip install 'freepull[live]'" in done.stderr
