@@ -107,7 +107,7 @@ def test_acting_twice_in_one_step_is_not_certified() -> None:
     assert decided(1).certified
     assert decided(2).decided
     assert not decided(2).certified
-    assert "acted twice in one step" in decided(2).why
+    assert "did not act once in each step" in decided(2).why
 
 
 def test_an_open_offer_can_be_withdrawn() -> None:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from freepull import checks
 from freepull.errors import FreepullError, InvalidInput, InvalidReward, UnknownAgent, UnknownArm
 from freepull.live.replies import Observation
-from freepull.principal.record import UNITS
+from freepull.principal.record import many_units, units
 
 LONGEST_ID = 200
 LONGEST_NUMBER = 11
@@ -154,7 +154,7 @@ class Register:
         if not (type(reward) is float and 0.0 <= reward <= 1.0):
             reward = checked_reward(reward)
         identity = (None, None) if event is None else _identity(number, event)
-        return Pull(number, arm, round(reward * UNITS), *identity)
+        return Pull(number, arm, units(reward), *identity)
 
     def _usual(self, observations: list[Any]) -> Batch | None:
         """Turn observations into a batch column by column, if there is nothing unusual about any of them."""
@@ -172,7 +172,7 @@ class Register:
         return Batch(
             np.array(agents, np.int64),
             np.array(arms, np.int64),
-            np.rint(values * UNITS).astype(np.int64),
+            many_units(values),
             ids if any(ids) else [],
             numbers if any(numbers) else [],
         )

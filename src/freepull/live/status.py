@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from itertools import islice
 
 import numpy as np
@@ -14,6 +13,7 @@ from freepull.live.state import State
 from freepull.live.times import shown
 from freepull.live.trials import grounds_of
 from freepull.principal import Grounds, Trial
+from freepull.principal.trial import IRREGULAR
 from freepull.principal.work import finish
 
 NAMED = 10
@@ -81,10 +81,8 @@ def verdict_of(state: State, register: Register) -> Verdict:
     if missing:
         why += f"; awaited: {', '.join(register.shown(agent) for agent in missing)}"
     grounds = grounds_of(trial, state.settings, state.panels)
-    if trial.rule.proven and trial.rule.stepwise and state.settings.mode == "free":
-        title, here = trial.rule.title, trial.rule.title.replace("(proven)", "(proven, but not in free mode)")
-        grounds = replace(grounds, rule=grounds.rule.replace(title, here))
-        why = f"{why.replace(title, here)}; nothing is certified"
+    if trial.rule.proven and not trial.certifiable:
+        why += f"; {IRREGULAR}"
     return Verdict(None if leader is None else register.arms[leader], False, False, why, None, spent, grounds)
 
 

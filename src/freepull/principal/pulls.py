@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from freepull import checks
 from freepull.errors import InvalidInput
-from freepull.principal.record import UNITS, Words
+from freepull.principal.record import Words, many_units
 
 
 def packed(agents: Any, arms: Any, rewards: Any, size: tuple[int, int]) -> tuple[Words, Words]:
@@ -21,7 +21,7 @@ def packed(agents: Any, arms: Any, rewards: Any, size: tuple[int, int]) -> tuple
         counts = f"{len(m)}, {len(k)} and {len(x)}"
         raise InvalidInput(f"agents, arms and rewards must be equally many, got {counts}; give each pull all three.")
     streams = m.astype(np.int64) * K + k
-    return streams.astype(np.uint32), np.rint(x * UNITS).astype(np.uint32)
+    return streams.astype(np.uint32), many_units(x).astype(np.uint32)
 
 
 def _indices(name: str, values: Any, size: int) -> NDArray[Any]:

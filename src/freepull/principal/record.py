@@ -26,6 +26,11 @@ def units(reward: float) -> int:
     return round(reward * UNITS)
 
 
+def many_units(rewards: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Round rewards as `units` does."""
+    return np.rint(rewards * UNITS).astype(np.int64)
+
+
 class Record:
     """N_km and S_km, and per arm Σ_m ⌊2⁴⁰/N_km⌋ and Σ_m ⌊2⁴⁰·S_km/N_km⌋ as integers.
 

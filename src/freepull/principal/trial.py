@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from freepull.principal.principal import Principal
 
 ENDS = {PAID: "paid", REFUSED: "refused"}
+IRREGULAR = "not certified, because agents did not act once in each step, as its proof demands"
 
 
 class Trial:
@@ -100,6 +101,11 @@ class Trial:
     def over(self) -> bool:
         """Whether the horizon is reached."""
         return self.setting.horizon is not None and self.steps >= self.setting.horizon
+
+    @property
+    def certifiable(self) -> bool:
+        """Whether what the rule claims is proven for a trial that went as this one did."""
+        return self.rule.proven and (self.regular or not self.rule.stepwise)
 
     @property
     def closing(self) -> bool:
@@ -306,15 +312,14 @@ class Trial:
         """Say which arm, whether that is decided and certified, why, when, and what it cost."""
         decided = self.decided_at is not None
         why = self.rule.claim() if decided else f"{self.rule.standing()}; this one has the largest global sample mean"
-        certified = decided and self.rule.proven and (self.regular or not self.rule.stepwise)
-        if decided and self.rule.proven and not certified:
-            why += "; not certified, because an agent acted twice in one step, which its proof does not allow"
+        if decided and self.rule.proven and not self.certifiable:
+            why += f"; {IRREGULAR}"
         if awaited := self.awaited:
             why += f"; awaited: {listed(awaited)}"
         return Verdict(
             arm=self.rule.leader(),
             decided=decided,
-            certified=certified,
+            certified=decided and self.certifiable,
             why=why,
             at=self.decided_at,
             spent=self.spent,

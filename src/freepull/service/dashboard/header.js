@@ -65,9 +65,9 @@ export function ground(verdict) {
     return;
   }
   const { why, decided, certified, rests_on: { rule, delta, target, leavers, assumptions } } = verdict;
-  const proven = delta !== null && rule.includes("(proven)"), at = `Confidence ${figure(100 * (1 - delta))} %`;
-  const none = why.endsWith("nothing is certified") ? "" : " This rule is not proven here, so its verdict is not certified.";
-  const sure = !proven ? none : certified ? ` ${at}.` : decided ? "" : ` ${at} once it is certified.`;
+  const at = `Confidence ${figure(100 * (1 - delta))} %`, said = why.includes("not certified");
+  const none = said ? "" : " This rule is not proven here, so its verdict is not certified.";
+  const sure = said || delta === null || !rule.includes("(proven)") ? none : certified ? ` ${at}.` : decided ? "" : ` ${at} once it is certified.`;
   $("verdict-why").textContent = `${why.charAt(0).toUpperCase()}${why.slice(1).replace(/\.$/, "")}.${sure}`;
   const rows = [["Rule", rule], ["Target", target], ["Agents who leave", leavers], ...assumptions.map((it) => ["Assumes", it])];
   const all = element("dl", null, "rests");
