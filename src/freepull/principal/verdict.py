@@ -27,11 +27,13 @@ class Grounds:
     rule: str
     """The rule in words, with "proven" or "heuristic"."""
     delta: float | None
+    """δ, the error probability; None where the rule claims nothing."""
     target: str
     """Whom the verdict speaks of: the panel or the population, with which weights, up to which ε."""
     leavers: str
     """What becomes of agents who leave."""
     assumptions: tuple[str, ...]
+    """What has to hold for it."""
 
     def __str__(self) -> str:
         lines = [f"rule: {self.rule}", f"target: {self.target}", f"agents who leave: {self.leavers}"]

@@ -26,7 +26,7 @@ from freepull.service.pages import PAGES
 from freepull.service.problems import Refused, described
 from freepull.service.quick import Quick
 from freepull.service.rates import Rates
-from freepull.service.routes import agents, backup, campaigns, files, tables, tokens, watch
+from freepull.service.routes import agents, campaigns, files, tables, tokens, watch
 from freepull.version import __version__
 
 Asked = Request[Any, Any, Any]
@@ -94,7 +94,7 @@ def build(url: str, limits: Limits | None = None, log: Log = lambda *_, **__: No
             log("error", error=str(error))
         return _problem(found, error)
 
-    handlers = [module.HANDLERS for module in (campaigns, agents, tables, files, backup, tokens, watch)]
+    handlers = [module.HANDLERS for module in (campaigns, agents, tables, files, tokens, watch)]
     app = Litestar(
         route_handlers=[
             Router("/v1", route_handlers=[it for group in handlers for it in group]),

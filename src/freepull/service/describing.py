@@ -16,12 +16,6 @@ from freepull.service.routes import watch
 
 MODULES = (bodies, replies, live, history, watch, access, problems)
 PLACE = "#/components/schemas/{name}"
-MORE = {
-    "delta": "δ, the error probability; null where the rule claims nothing.",
-    "assumptions": "What has to hold for it.",
-}
-"""What is said of fields without a docstring."""
-
 IN_PATHS: dict[str, dict[str, Any]] = {
     "campaign": {"description": "The campaign's name; a slash in it is written %2F."},
     "agent": {"description": "The agent's name, or # (written %23) and its number."},
@@ -38,7 +32,7 @@ def described(document: dict[str, Any]) -> dict[str, Any]:
     kinds = [known[name] for name in document["components"]["schemas"]]
     _, schemas = msgspec.json.schema_components(kinds, ref_template=PLACE)
     for name, schema in schemas.items():
-        words = MORE | docstrings(known[name])
+        words = docstrings(known[name])
         for field, found in schema.get("properties", {}).items():
             if field in words:
                 found["description"] = words[field]

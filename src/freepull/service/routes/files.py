@@ -1,9 +1,10 @@
-"""Whole files: observations that are told from one, observations and the ledger to take away."""
+"""Whole files: observations that are told from one; observations, the ledger, or all of the store to take away."""
 
 from __future__ import annotations
 
 import asyncio
 import tempfile
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -18,7 +19,19 @@ from freepull.service.guards import needs
 from freepull.service.operations import KINDS, Upload
 from freepull.service.problems import Refused
 from freepull.service.replies import Imported
-from freepull.service.routes.common import ADMIN, BEARER, READ, READER, WRITE, Asked, InPath, by, find
+from freepull.service.routes.common import (
+    ADMIN,
+    BEARER,
+    READ,
+    READ_OR_NOT_NOW,
+    READER,
+    WRITE,
+    Asked,
+    InPath,
+    by,
+    find,
+    house_of,
+)
 
 FILE = ResponseSpec(bytes, generate_examples=False, media_type="application/octet-stream", description="The file")
 FileName = Annotated[
@@ -64,15 +77,36 @@ async def export_file(request: Asked, campaign: InPath, file: InPath) -> Respons
     if what not in exports.WHAT or f".{kind}" not in exports.FORMS:
         raise Refused(404, "exports are observations and ledger, .parquet and .csv.", "Ask for one of these.")
     found = await find(request, campaign)
+    media = "text/csv" if kind == "csv" else "application/vnd.apache.parquet"
+    return await _download(file, media, lambda path: found.campaign.export(path, what))
+
+
+@get(
+    "/exports/backup.db",
+    before_request=needs(*ADMIN),
+    responses=READ_OR_NOT_NOW | {200: FILE},
+    security=BEARER,
+    tags=["files"],
+)
+async def backup(request: Asked) -> Response[Any]:
+    """Download a copy of the SQLite file: all campaigns, names, and the key that signs agents' tokens."""
+    house = house_of(request)
+    if not house.url.startswith("sqlite"):
+        raise Refused(409, "the database has backups of its own.", "Use its tools, for example pg_dump.")
+    copy = house.access.store.backup
+    return await _download("backup.db", "application/octet-stream", lambda path: asyncio.to_thread(copy, path))
+
+
+async def _download(name: str, media: str, write: Callable[[Path], Awaitable[Any]]) -> Response[Any]:
+    """Answer with a file that is made for this, and removed afterwards."""
     folder = await asyncio.to_thread(tempfile.TemporaryDirectory)
-    path = Path(folder.name) / file
     try:
-        await found.campaign.export(path, what)
+        await write(Path(folder.name) / name)
     except BaseException:
         folder.cleanup()
         raise
-    media = "text/csv" if kind == "csv" else "application/vnd.apache.parquet"
-    return File(path, filename=file, media_type=media, background=BackgroundTask(folder.cleanup))
+    background = BackgroundTask(folder.cleanup)
+    return File(Path(folder.name) / name, filename=name, media_type=media, background=background)
 
 
-HANDLERS = [import_file, export_file]
+HANDLERS = [import_file, export_file, backup]
