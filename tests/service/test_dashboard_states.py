@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import time
 from concurrent.futures import ThreadPoolExecutor
+from threading import Event
 
 import pytest
 from browsing import TWELVE, log_in, play, shoot
@@ -15,6 +17,7 @@ from freepull.service import viewers
 
 SAID = """() => { const it = document.querySelector('#live'); window.said = [];
     new MutationObserver(() => window.said.push(it.dataset.state)).observe(it, {attributes: true}); }"""
+MOMENTS = 4
 STATE = "() => document.querySelector('#live').dataset.state === '{}'"
 
 
@@ -88,25 +91,43 @@ def test_another_process_is_named_with_a_link_and_gets_no_token(page: Page, post
 def test_all_parts_tell_of_the_same_moment_while_much_happens(page: Page, service: Service) -> None:
     path = service.create(agents=TWELVE)
     play(service, path, 1)
+
+    def late(route: Route) -> None:
+        page.wait_for_timeout(300)
+        route.continue_()
+
+    page.route("**/history", late)  # so that much happens between the parts of one round
     log_in(page, service, service.reader)
     numbers = """() => [document.querySelector('#observations').textContent.split(' ')[0],
         document.querySelector('#chart-spend-text').textContent.match(/in ([0-9,]+) obs/)[1],
         [...document.querySelectorAll('#table-arms tbody tr')].reduce((sum, it) => sum + +it.cells[4].textContent, 0),
-        document.querySelector('#chart-evidence').data[0].x.at(-1)].map((it) => Number(String(it).replace(',', '')))"""
-    seen = set()
+        Math.max(...document.querySelector('#chart-evidence').data[0].x)]
+        .map((it) => Number(String(it).replace(',', '')))"""
+    seen: set[int] = set()
+    enough = Event()
+
+    def go_on() -> None:
+        while not enough.is_set():
+            play(service, path, 3)
+
     with ThreadPoolExecutor(1) as pool:
-        playing = pool.submit(play, service, path, 40)
-        while not playing.done():
-            found = page.evaluate(numbers)
-            assert len(set(found)) == 1, found
-            seen.add(found[0])
-            page.wait_for_timeout(50)
+        playing = pool.submit(go_on)
+        try:
+            last = time.monotonic() + 60
+            while len(seen) < MOMENTS and time.monotonic() < last:
+                found = page.evaluate(numbers)
+                assert len(set(found)) == 1, found
+                seen.add(found[0])
+                page.wait_for_timeout(50)
+        finally:
+            enough.set()
         playing.result()
-    assert len(seen) > 1
-    page.wait_for_function(f"() => ({numbers})()[0] === {12 * 41}")
+    assert len(seen) == MOMENTS
+    status = service.send("GET", path).json()
+    page.wait_for_function(f"() => ({numbers})()[0] === {status['observations']}")
     page.wait_for_timeout(1500)
     rows = page.locator("#table-ledger tbody tr").count()
-    assert rows == min(200, service.send("GET", path).json()["paid"])
+    assert rows == min(200, status["paid"])
 
 
 def test_a_chart_or_a_part_that_fails_stops_no_other_and_is_not_asked_for_again_and_again(

@@ -24,7 +24,7 @@ const faint = (hex) => `rgba(${[1, 3, 5].map((i) => parseInt(hex.slice(i, i + 2)
 // The history ends with how things stand now.
 export function upToNow({ history, status: { phase, observations, spent, arms } }) {
   if (phase === null) return history;
-  return [...history, { observations, spent: spent.minor, means: arms.map((it) => it.mean), bounds: arms.map((it) => it.bound), active: arms.map((it) => it.active) }];
+  return [...history.filter((it) => it.observations < observations), { observations, spent: spent.minor, means: arms.map((it) => it.mean), bounds: arms.map((it) => it.bound), active: arms.map((it) => it.active) }];
 }
 
 function means({ status }) {
