@@ -99,11 +99,11 @@ def test_one_arm_must_stay() -> None:
     trial.withdraw(1)
     with pytest.raises(InvalidInput) as problem:
         trial.withdraw(1)
-    assert assert_sentence(problem) == "arm 1 is withdrawn already; withdraw another one, or none."
+    assert assert_sentence(problem) == "this arm is withdrawn already; withdraw another one, or none."
     trial.withdraw(0)
     with pytest.raises(InvalidInput) as problem:
         trial.withdraw(2)
-    assert assert_sentence(problem).startswith("arm 2 cannot be withdrawn, because at least one arm must stay")
+    assert assert_sentence(problem).startswith("the last arm cannot be withdrawn, because at least one must stay")
     trial.end_step()
     assert trial.verdict().arm == 2
 

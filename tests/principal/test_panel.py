@@ -178,7 +178,7 @@ def test_the_last_agent_with_a_weight_cannot_leave(weights: Any) -> None:
         trial.leave(m)
     with pytest.raises(InvalidInput) as problem:
         trial.leave(2)
-    assert assert_sentence(problem) == "agent 2 cannot leave, because nobody with a weight would be left."
+    assert assert_sentence(problem) == "the last agent with a weight cannot leave; end the trial."
     assert trial.panel.left == [True, True, False, True]
     trial.end_step()
     feed(trial, [(2, 0)])

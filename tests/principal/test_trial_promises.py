@@ -28,7 +28,7 @@ def test_an_offer_for_a_withdrawn_arm_is_paid_if_taken_and_no_refusal_if_not() -
 def test_the_grounds_name_the_arms_that_were_withdrawn() -> None:
     trial = PAIRWISE.start(arms=3, agents=2, withdrawal=True)
     trial.withdraw(0)
-    assert "not withdrawn (arm 0 were)" in trial.verdict().rests_on.target
+    assert "not withdrawn (withdrawn: arm 0)" in trial.verdict().rests_on.target
     assert "withdrawn" not in PAIRWISE.start(arms=3, agents=2).verdict().rests_on.target
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from array import array
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -85,7 +86,7 @@ class Panel:
         decided = decided or self.state.finished
         if not decided and self.setting.leavers == "independent" and self.setting.weights[agent] > 0:
             if self._staying == 1:
-                raise InvalidInput(f"agent {agent} cannot leave, because nobody with a weight would be left.")
+                raise InvalidInput("the last agent with a weight cannot leave; end the trial.")
             self._rule_of(self.number + 1)
             self._leaving.append(agent)
             self._staying -= 1
@@ -115,13 +116,15 @@ class Panel:
         state.record = self.record
         self.state = state
 
-    def grounds(self) -> Grounds:
-        """Say what a verdict rests on: rule, δ, target, policy, assumptions."""
-        who = listed(np.flatnonzero(self.absent).tolist())
+    def grounds(
+        self, agent: Callable[[int], str] = "agent {}".format, arm: Callable[[int], str] = "arm {}".format
+    ) -> Grounds:
+        """Say what a verdict rests on: rule, δ, target, policy, assumptions; ``agent`` and ``arm`` name one."""
+        who = listed(np.flatnonzero(self.absent).tolist(), agent)
         policy = f"{self.setting.leavers.replace('_', ' ')}; {who or 'nobody'} left"
         target = self.state.target
         if self.withdrawn:
-            target += f"; among the arms that were not withdrawn ({', '.join(f'arm {k}' for k in self.withdrawn)} were)"
+            target += f"; among the arms that were not withdrawn (withdrawn: {', '.join(map(arm, self.withdrawn))})"
         assumptions = self.state.assumptions
         if self.setting.leavers == "independent":
             policy += f"; panel {self.number}, tested at δ/{self.number * (self.number + 1)}"

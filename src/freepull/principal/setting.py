@@ -38,7 +38,7 @@ class Setting:
         rest = self.weights.copy()
         rest[list(agents)] = 0.0
         if not rest.sum() > 0:
-            raise InvalidInput(f"agent {agents[-1]} cannot leave, because nobody with a weight would be left.")
+            raise InvalidInput("the last agent with a weight cannot leave; end the trial.")
         return replace(self, weights=rest / rest.sum(), weighted=True)
 
     def horizon_for(self, who: str) -> int:

@@ -276,7 +276,7 @@ class Trial:
         self._check_arm(arm)
         self.work()
         if self.decided_at is not None:
-            raise InvalidInput(f"arm {arm} cannot be withdrawn, because the trial is decided.")
+            raise InvalidInput("no arm can be withdrawn any more, because the trial is decided.")
         self.panel.withdraw(int(arm))
         self.offers.release(int(arm))
 

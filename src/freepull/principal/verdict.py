@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,10 +14,10 @@ SHOWN = 10
 """So many agents are named, the others counted."""
 
 
-def listed(agents: Sequence[int]) -> str:
+def listed(agents: Sequence[int], name: Callable[[int], str] = "agent {}".format) -> str:
     """Name agents, the first ten at most."""
     others = f" and {len(agents) - SHOWN} others" if len(agents) > SHOWN else ""
-    return ", ".join(f"agent {m}" for m in agents[:SHOWN]) + others
+    return ", ".join(map(name, agents[:SHOWN])) + others
 
 
 @dataclass(frozen=True)

@@ -110,7 +110,8 @@ class RuleState(ABC):
 
     def standing(self) -> str:
         """Say in words how things stand while the trial is undecided."""
-        return f"{sum(self.active)} arms are still in under {self.title}"
+        count = sum(self.active)
+        return f"{count} {'arms are' if count > 1 else 'arm is'} still in under {self.title}"
 
     def awaits(self, agent: int) -> bool:
         """Say whether the rule cannot go on without a pull of this agent."""

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import warnings
+from contextlib import suppress
 from typing import Annotated, Any
 
 import msgspec
 from litestar import delete, get, patch, post
 from litestar.params import Body as In
 
+from freepull.errors import FreepullError
 from freepull.live.replies import Status
 from freepull.service.bodies import Budget, NewAgents, NewCampaign, Stop
 from freepull.service.decoding import Strict
@@ -43,9 +45,11 @@ async def campaigns(request: Asked) -> list[CampaignRow]:
     rows = []
     for name, owner in await house.names():
         if only in ("", name):
-            status = await here[name].campaign.status() if name in here else None
+            status = None
+            with suppress(FreepullError):  # its writer may end at this moment; the others are listed all the same
+                status = await here[name].campaign.status() if name in here else None
             told = (None, None) if status is None else (status.status, status.decided)
-            rows.append(CampaignRow(name, owner, name in here, *told))
+            rows.append(CampaignRow(name, owner, status is not None, *told))
     return rows
 
 

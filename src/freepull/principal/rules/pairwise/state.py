@@ -85,9 +85,9 @@ class PairwiseState(OwingState):
         """Take an arm out; arms that only withdrawn ones had enough against return."""
         books, arms = self.books, range(self.setting.arms)
         if books.withdrawn[arm]:
-            raise InvalidInput(f"arm {arm} is withdrawn already; withdraw another one, or none.")
+            raise InvalidInput("this arm is withdrawn already; withdraw another one, or none.")
         if sum(books.withdrawn) == self.setting.arms - 1:
-            raise InvalidInput(f"arm {arm} cannot be withdrawn, because at least one arm must stay; end the trial.")
+            raise InvalidInput("the last arm cannot be withdrawn, because at least one must stay; end the trial.")
         books.withdrawn[arm], books.active[arm] = 1, 0
         stay = [k for k in arms if not books.withdrawn[k]]
         for k in stay:
