@@ -108,7 +108,7 @@ class Fenced(StoreError):
 
 
 class WriterEnded(StoreError):
-    """A commit failed, so the campaign was closed; whether it counts is known when the log is read again."""
+    """The campaign was closed, because it could not go on; what counts is known when its log is read again."""
 
 
 class NewerVersion(StoreError):

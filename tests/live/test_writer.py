@@ -52,7 +52,7 @@ def test_a_commit_that_fails_is_not_tried_again_and_ends_the_writer(sqlite: str,
 
     campaign.core.store.write = fail  # type: ignore[method-assign]
     for act in (lambda: campaign.tell("ann", "A", 0.5), campaign.status, lambda: campaign.ask("ann"), campaign.start):
-        with pytest.raises(errors.WriterEnded, match=r"a commit failed .*the disk is on fire.*; open it again"):
+        with pytest.raises(errors.WriterEnded, match=r"it could not go on .*the disk is on fire.*; open it again"):
             act()
     assert len(tries) == 1
     assert verify(sqlite, "onboarding").observations == 0

@@ -180,7 +180,7 @@ class Writer:
     def _end(self, group: list[Job], error: BaseException) -> None:
         """Answer nothing but that this is the end."""
         ended: StoreError = WriterEnded(
-            f"campaign {self.desk.name} was closed, because a commit failed ({_line(error)}); open it again, and "
+            f"campaign {self.desk.name} was closed, because it could not go on ({_line(error)}); open it again, and "
             "repeat what was not answered with the same event ids."
         )
         if isinstance(error, Fenced):
