@@ -45,7 +45,13 @@ class Service:
         ownership.known_as(self.at)
         self.server = Server(self.url, "127.0.0.1", self.port, self.limits)
         self.server.gate.log = lambda *_, **__: None
-        self.thread = threading.Thread(target=lambda: asyncio.run(self.server.serve(sockets=[listening])))
+
+        def serve() -> None:
+            with asyncio.Runner(loop_factory=self.server.config.get_loop_factory()) as runner:
+                self.loop = runner.get_loop()
+                runner.run(self.server.serve(sockets=[listening]))
+
+        self.thread = threading.Thread(target=serve)
         self.thread.start()
         self.http = httpx.Client(base_url=self.at, trust_env=False, timeout=120)
         for _ in range(600):

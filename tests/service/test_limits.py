@@ -45,7 +45,7 @@ def test_only_admins_send_much_and_only_where_it_belongs(service: Service) -> No
 
 def test_more_than_may_wait_is_refused_and_viewers_do_not_count(tmp_path: Path) -> None:
     with Service(f"sqlite:///{tmp_path}/trial.db", waiting=3) as service:
-        path = service.create()
+        path, logged = service.create(), list[str]()
         head = f"HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {service.admin}\r\n"
         lines = [socket.create_connection(("127.0.0.1", service.port)) for _ in range(6)]
         for line in lines[:3]:
@@ -53,15 +53,46 @@ def test_more_than_may_wait_is_refused_and_viewers_do_not_count(tmp_path: Path) 
             line.settimeout(10)
             assert line.recv(100).startswith(b"HTTP/1.1 200")
         time.sleep(0.5)
-        assert service.http.get("/healthz").status_code == 200
+        usual = service.http.get("/readyz")
+        assert usual.status_code == 200
+        service.server.gate.log = lambda what, **_: logged.append(what)
         for line in lines[3:]:
             line.sendall(f"POST /v1{path}/pause {head}content-length: 9\r\n\r\n".encode())
         limit = time.monotonic() + 20
-        while (found := service.http.get("/healthz")).status_code == 200 and time.monotonic() < limit:
+        while (found := service.http.get("/readyz")).status_code == 200 and time.monotonic() < limit:
             time.sleep(0.02)
         assert (found.status_code, found.headers["retry-after"], is_problem(found)) == (503, "1", True)
+        begun = time.monotonic()
+        assert {service.http.get("/readyz").status_code for _ in range(100)} == {503}
+        assert 1 <= logged.count("overloaded") <= 2 + time.monotonic() - begun
+        assert set(usual.headers) - set(found.headers) == {"x-request-id"}
+        assert service.http.get("/healthz").status_code == 200
+        counted = 'freepull_requests_total{route="none",method="GET",status="503"} 101'
+        assert counted in service.http.get("/metrics").text
         for line in lines:
             line.close()
+
+
+def test_new_connections_are_taken_while_the_turns_of_the_loop_are_long(service: Service) -> None:
+    turns, count = 0, 200
+
+    def turn() -> None:
+        nonlocal turns
+        turns += 1
+        time.sleep(0.005)
+        if turns < 10_000:
+            service.loop.call_soon(turn)
+
+    lines = [socket.socket() for _ in range(count)]
+    service.loop.call_soon_threadsafe(turn)
+    for line in lines:
+        line.connect(("127.0.0.1", service.port))
+        line.sendall(b"GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n")
+    for line in lines:
+        assert line.recv(100).startswith(b"HTTP/1.1 200")
+        line.close()
+    needed, turns = turns, 10_000
+    assert needed < count / 2
 
 
 def test_an_agent_that_asks_too_often_gets_429(tmp_path: Path) -> None:
@@ -105,12 +136,13 @@ def test_slow_and_half_open_connections_are_closed(tmp_path: Path, monkeypatch: 
             sockets.append(socket.create_connection(("127.0.0.1", service.port)))
             sockets[-1].sendall(beginnings[i % len(beginnings)])
         assert service.http.get("/healthz").status_code == 200
-        slow = socket.create_connection(("127.0.0.1", service.port))
-        head = f"POST /v1/campaigns HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {service.admin}\r\n"
-        slow.sendall(f"{head}content-type: application/json\r\ncontent-length: 100\r\n\r\n{{".encode())
-        slow.settimeout(5)
-        assert slow.recv(100).startswith(b"HTTP/1.1 408")
-        slow.close()
+        for path in ("/campaigns", "/campaigns/x/stream", "/campaigns/exports/pause"):
+            slow = socket.create_connection(("127.0.0.1", service.port))
+            head = f"POST /v1{path} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {service.admin}\r\n"
+            slow.sendall(f"{head}content-type: application/json\r\ncontent-length: 100\r\n\r\n{{".encode())
+            slow.settimeout(5)
+            assert slow.recv(100).startswith(b"HTTP/1.1 408")
+            slow.close()
         begun = time.monotonic()
         for it in sockets:
             it.settimeout(5)

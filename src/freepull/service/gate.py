@@ -18,9 +18,13 @@ from freepull.service.metrics import Metrics
 from freepull.service.paths import plain_path
 from freepull.service.problems import Refused
 from freepull.service.quick import Quick
-from freepull.service.wire import Caught, Sending, again
+from freepull.service.wire import Caught, Sending, again, whole
 
 WAITING = ("POST", "PATCH", "DELETE", "PUT")
+ALWAYS = ("/healthz", "/metrics")
+"""Answered however much is waiting: who is overloaded lives, and is looked at just then."""
+BUSY, BUSY_BODY = whole(Refused(503, "too many requests are waiting.", "Try again after the time in Retry-After."))
+"""The answer to those who come while too much is waiting: made once, so that it costs little."""
 
 
 class Gate:
@@ -33,6 +37,8 @@ class Gate:
         self.app, self.house, self.limits, self.metrics, self.log = app, house, limits, metrics, log
         self.answered = Answered(house.access)
         self.waiting = 0
+        """Requests at this moment, streams excepted, which wait for nothing."""
+        self._told = 0.0
         self._prefix, self._numbers = uuid.uuid4().hex[:8], itertools.count()
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
@@ -40,14 +46,16 @@ class Gate:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        scope["path"] = plain_path(scope)
+        path = scope["path"] = plain_path(scope)
+        if self.waiting >= self.limits.waiting and path not in ALWAYS:
+            await self._refuse(scope["method"], send)
+            return
         sending = Sending(send, f"{self._prefix}{next(self._numbers):x}")
         begun = time.perf_counter()
-        self.waiting += 1
-        streaming, exporting = scope["path"].endswith("/stream"), "/exports/" in scope["path"]
+        reading = scope["method"] == "GET"  # what has a body has to arrive in time, wherever it goes
+        streaming, exporting = reading and path.endswith("/stream"), reading and "/exports/" in path
+        self.waiting += not streaming
         try:
-            if self.waiting > self.limits.waiting and self.waiting - self.house_viewers() > self.limits.waiting:
-                raise Refused(503, "too many requests are waiting.", "Try again after the time in Retry-After.")
             seconds = self.limits.seconds if scope["method"] in WAITING else self.limits.answer
             async with asyncio.timeout(None if streaming or exporting else seconds) as clock:
                 await self._serve(scope, receive, sending, clock)
@@ -62,12 +70,18 @@ class Gate:
             self.log("error", error=f"{type(error).__name__}: {error}"[:500])
             await sending.problem(Refused(500, "something went wrong inside.", "Tell whoever runs the service."))
         finally:
-            self.waiting -= 1
+            self.waiting -= not streaming
             self._note(scope, sending, time.perf_counter() - begun, streaming)
 
-    def house_viewers(self) -> int:
-        """Return how many of the requests are streams, which wait for nothing."""
-        return sum(found.viewers.count for found in self.house.here().values())
+    async def _refuse(self, method: str, send: Any) -> None:
+        """Refuse what comes while too much is waiting. There may be much of it: it is logged once a second at most."""
+        await send(BUSY)
+        await send(BUSY_BODY)
+        self.metrics.request("none", method, BUSY["status"], 0.0)
+        now = time.monotonic()
+        if now >= self._told + 1.0:
+            self._told = now
+            self.log("overloaded", waiting=self.waiting)
 
     async def _serve(self, scope: Any, receive: Any, sending: Sending, clock: asyncio.Timeout) -> None:
         headers, method = dict(scope["headers"]), scope["method"]

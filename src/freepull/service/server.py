@@ -33,6 +33,8 @@ IDLE_SECONDS = 10
 SWITCH = 0.0005
 """Seconds after which the writers' threads get their turn; with Python's 5 ms every reply would wait for several."""
 ENDING_SECONDS = 10
+ACCEPTING = 16
+"""Copies of the listening socket. Each yields one new connection a turn of the loop, and turns are long under load."""
 EVERYWHERE = ("0.0.0.0", "::", "")
 
 
@@ -94,6 +96,10 @@ class Server(uvicorn.Server):
             **more,
         )
         super().__init__(config)
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Listen."""
+        await super().startup([it.dup() for it in sockets or [] for _ in range(ACCEPTING)])
 
     async def main_loop(self) -> None:
         """Serve until a signal comes, or the store has failed."""

@@ -22,6 +22,8 @@ HEADERS = [
     (b"cross-origin-opener-policy", b"same-origin"),
     (b"cross-origin-resource-policy", b"same-origin"),
 ]
+NO_STORE = (b"cache-control", b"no-store")
+Headers = list[tuple[bytes, bytes]]
 
 
 class Sending:
@@ -43,23 +45,38 @@ class Sending:
                 more.append((b"connection", b"close"))
             known = {name for name, _ in message["headers"]}
             if b"cache-control" not in known:
-                more.append((b"cache-control", b"no-store"))
+                more.append(NO_STORE)
             message = message | {"headers": [*message["headers"], *more]}
         await self._send(message)
 
     async def problem(self, error: FreepullError) -> None:
         """Send an error, unless an answer has begun."""
-        if self.status:
-            return
-        found = problems.problem(error)
-        more = [(name.encode(), value.encode()) for name, value in problems.headers(found, error).items()]
-        await self.all(found.status, problems.MEDIA_TYPE, problems.encode(found), more)
+        if not self.status:
+            await self.all(*_told(error))
 
-    async def all(self, status: int, kind: str, body: bytes, more: list[tuple[bytes, bytes]]) -> None:
+    async def all(self, status: int, kind: str, body: bytes, more: Headers) -> None:
         """Send a whole answer."""
-        headers = [(b"content-type", kind.encode()), (b"content-length", str(len(body)).encode()), *more]
-        await self({"type": "http.response.start", "status": status, "headers": headers})
-        await self({"type": "http.response.body", "body": body})
+        for message in _messages(status, kind, body, more):
+            await self(message)
+
+
+def _told(error: FreepullError) -> tuple[int, str, bytes, Headers]:
+    """Return an error as an answer: status, kind, body, headers."""
+    found = problems.problem(error)
+    more = [(name.encode(), value.encode()) for name, value in problems.headers(found, error).items()]
+    return found.status, problems.MEDIA_TYPE, problems.encode(found), more
+
+
+def _messages(status: int, kind: str, body: bytes, more: Headers) -> tuple[Any, Any]:
+    headers = [(b"content-type", kind.encode()), (b"content-length", str(len(body)).encode()), *more]
+    start = {"type": "http.response.start", "status": status, "headers": headers}
+    return start, {"type": "http.response.body", "body": body}
+
+
+def whole(error: FreepullError) -> tuple[Any, Any]:
+    """Return the messages of an error, for one that is sent often: all but the request's id."""
+    start, body = _messages(*_told(error))
+    return start | {"headers": [*start["headers"], *HEADERS, NO_STORE]}, body
 
 
 class Caught:
