@@ -241,6 +241,12 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"arms": ["A"]}, "arms must be from 2"),
     ({"arms": ["A", "A"]}, "arms must be different names, got 'A' twice"),
     ({"arms": 1}, "arms must be a whole number from 2"),
+    ({"arms": 501}, "arms must be at most 500 with rules.Certified"),
+    (
+        {"arms": 5001, "principal": fp.Principal(fp.rules.Pairwise(0.1), offers="each")},
+        "arms must be at most 5,000 with rules.Pairwise",
+    ),
+    ({"agents": 33_333_334}, "agents must be at most 33,333,333 in all with 3 arms"),
     ({"agents": ["ann", "ann"]}, "agents must be different names"),
     ({"agents": ["#1"]}, "agents must not have names that begin with '#'"),
     ({"agents": "ann"}, "agents must be a list of names, or how many"),

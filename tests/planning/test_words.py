@@ -52,6 +52,7 @@ def test_numbers_of_agents_are_rounded_up_to_two_digits(value: float, up: int) -
 def test_prices_are_exact() -> None:
     price = words.Price.read("0.10 EUR")
     assert price.of(3) == "0.30 EUR"
+    assert words.Price.read("50 JPY").of(1234.5) == "61,725 JPY"
     assert words.spend(1234.5, price, " bonuses") == "1,234 bonuses (123.45 EUR)"
     assert words.spend(math.inf, price) == "∞"
     assert words.pulls([1, 2, 3, 4, 5, 6, 7]) == "1 / 2 / 3 / 4 / 5 / 6 / …"

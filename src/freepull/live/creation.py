@@ -10,7 +10,7 @@ from freepull import checks
 from freepull.errors import InvalidInput
 from freepull.game import normalised
 from freepull.live.money import Money
-from freepull.live.settings import LATE_JOINERS, LONGEST_NAME, MODES, Settings, arm_names, encode_part
+from freepull.live.settings import LATE_JOINERS, LONGEST_NAME, MODES, MOST_ARMS, Settings, arm_names, encode_part
 from freepull.live.times import lasting, moment
 from freepull.live.trials import start
 from freepull.principal import Principal
@@ -18,6 +18,8 @@ from freepull.principal.rules import Certified, Pairwise
 
 FEW = 1_000_000
 """Streams up to which a trial is started on trial, to see that it can be."""
+WITH_RULE: dict[type, int] = {Certified: 500, Pairwise: 5_000}
+"""The most arms with rules that compare every two of them: so that this takes a gigabyte or so."""
 
 
 def agree(
@@ -72,6 +74,13 @@ def agree(
     if late_joiners == "count" and (leavers != "wait" or not isinstance(principal.rule, (Certified, Pairwise))):
         raise InvalidInput(
             "late_joiners must be 'observe', unless leavers is 'wait' and the rule is Certified or Pairwise."
+        )
+    most = WITH_RULE.get(type(principal.rule), MOST_ARMS)
+    if len(settings.arms) > most:
+        rule = type(principal.rule).__name__
+        raise InvalidInput(
+            f"arms must be at most {most:,} with rules.{rule}, which compares every two of them, "
+            f"got {len(settings.arms):,}; leave some out."
         )
     settings = replace(settings, budget=settings.first_budget())
     rehearse(settings, 1, None)

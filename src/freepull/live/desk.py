@@ -49,8 +49,7 @@ class Desk:
         state, first = self.state, self.state.people.enrolled
         if state.status == "stopped":
             raise WrongMoment(f"campaign {self.name} has stopped, so nobody can join it.")
-        if first + count >= 1 << 32:
-            raise InvalidInput(f"agents must be fewer than {1 << 32:,} in all.")
+        state.settings.check_agents(first + count)
         counts = state.started is None or self._widens
         if weights is not None and not counts:
             raise InvalidInput("weights must be left out after the start, because late joiners do not count.")

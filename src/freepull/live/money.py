@@ -7,35 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from freepull import checks
+from freepull.currencies import digits
 from freepull.errors import InvalidInput
 
-DIGITS = {
-    **dict.fromkeys(
-        [
-            "BIF",
-            "CLP",
-            "DJF",
-            "GNF",
-            "ISK",
-            "JPY",
-            "KMF",
-            "KRW",
-            "PYG",
-            "RWF",
-            "UGX",
-            "UYI",
-            "VND",
-            "VUV",
-            "XAF",
-            "XOF",
-            "XPF",
-        ],
-        0,
-    ),
-    **dict.fromkeys(["BHD", "IQD", "JOD", "KWD", "LYD", "OMR", "TND"], 3),
-    **dict.fromkeys(["CLF", "UYW"], 4),
-}
-"""Decimal places by ISO 4217; every other currency has 2."""
 MOST = 10**15
 _FORM = re.compile(r"(\d{1,16})(?:\.(\d{1,4}))? ?([A-Z]{3})", re.ASCII)
 
@@ -62,17 +36,17 @@ class Money:
         if found is None:
             raise InvalidInput(f"{name} must be an amount and a currency such as '0.50 EUR', got {checks.shown(text)}.")
         whole, fraction, currency = found[1], found[2] or "", found[3]
-        digits = DIGITS.get(currency, 2)
-        if len(fraction.rstrip("0")) > digits:
-            raise InvalidInput(f"{name} must have at most {digits} decimals in {currency}, got {checks.shown(text)}.")
-        minor = int(whole + fraction[:digits].ljust(digits, "0"))
+        decimals = digits(currency)
+        if len(fraction.rstrip("0")) > decimals:
+            raise InvalidInput(f"{name} must have at most {decimals} decimals in {currency}, got {checks.shown(text)}.")
+        minor = int(whole + fraction[:decimals].ljust(decimals, "0"))
         if minor > MOST:
             raise InvalidInput(f"{name} must be at most {cls(MOST, currency)}, got {checks.shown(text)}.")
         return cls(minor, currency)
 
     def __str__(self) -> str:
-        digits = DIGITS.get(self.currency, 2)
-        if digits == 0:
+        decimals = digits(self.currency)
+        if decimals == 0:
             return f"{self.minor} {self.currency}"
         sign, minor = "-" * (self.minor < 0), abs(self.minor)
-        return f"{sign}{minor // 10**digits}.{minor % 10**digits:0{digits}d} {self.currency}"
+        return f"{sign}{minor // 10**decimals}.{minor % 10**decimals:0{decimals}d} {self.currency}"

@@ -21,6 +21,8 @@ PARKED_AFTER = 3
 """So many offers in a row that expire, and the agent is parked."""
 LONGEST_NAME = 200
 MOST_ARMS = 1 << 16
+MOST_STREAMS = 100_000_000
+"""Pairs of an agent and an arm; each takes fifty bytes of memory or more."""
 PARTS = {
     part.__name__: part
     for part in (
@@ -73,6 +75,14 @@ class Settings:
         return cls(
             **plain | {"price": price, "arms": tuple(plain["arms"]), "principal": decode_part(plain["principal"])}
         )
+
+    def check_agents(self, count: int) -> None:
+        """Refuse more agents in all than there is room for."""
+        most = MOST_STREAMS // len(self.arms)
+        if count > most:
+            raise InvalidInput(
+                f"agents must be at most {most:,} in all with {len(self.arms)} arms, got {count:,}; take fewer."
+            )
 
     def affordable(self, budget: int | None) -> int | None:
         """Return how many bonuses a budget pays for."""

@@ -10,6 +10,7 @@ from decimal import Decimal
 from typing import Any
 
 from freepull import checks
+from freepull.currencies import digits
 from freepull.errors import InvalidInput
 
 
@@ -32,7 +33,7 @@ class Price:
 
     def of(self, bonuses: float) -> str:
         """Return the price of so many bonuses."""
-        return f"{self.amount * Decimal(str(round(bonuses, 2))):,.2f} {self.currency}"
+        return f"{self.amount * Decimal(str(round(bonuses, 2))):,.{digits(self.currency)}f} {self.currency}"
 
 
 def count(value: float) -> str:

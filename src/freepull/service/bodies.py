@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Meta
 
 from freepull.live.replies import Mode, one_of
-from freepull.live.settings import LATE_JOINERS
+from freepull.live.settings import LATE_JOINERS, MOST_STREAMS
 from freepull.principal.principal import LEAVERS
 from freepull.service.access import SCOPES
 from freepull.service.principals import EXAMPLE
@@ -19,7 +19,7 @@ Reward = Annotated[float, Meta(extra_json_schema={"minimum": 0, "maximum": 1})]
 Id = Annotated[str, Meta(extra_json_schema={"minLength": 1, "maxLength": 200})]
 Number = Annotated[int, Meta(extra_json_schema={"minimum": 1, "exclusiveMaximum": 1 << 62})]
 """These limits are the campaign's, which says in its own words what is wrong; here they are described only."""
-Count = Annotated[int, Meta(ge=1, lt=1 << 32)]
+Count = Annotated[int, Meta(ge=1, le=MOST_STREAMS // 2)]
 Lasting = Annotated[str, Meta(examples=["30 days", "90 seconds"])]
 ArmNames = Annotated[list[Name], Meta(extra_json_schema={"minItems": 2, "maxItems": 1 << 16, "uniqueItems": True})]
 AgentNames = Annotated[list[Name], Meta(extra_json_schema={"uniqueItems": True})]
