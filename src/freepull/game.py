@@ -121,7 +121,7 @@ class Game:
 
 
 def normalised(weights: Any, agents: int) -> Array:
-    """Return p_m: the weights divided by their sum, or 1/M each."""
+    """Return p_m: the weights divided by their sum, or 1/M each; what sums to 1 already is left alone, to the bit."""
     if weights is None:
         return np.full(agents, 1.0 / agents)
     p = checks.numbers("weights", weights)
@@ -129,7 +129,8 @@ def normalised(weights: Any, agents: int) -> Array:
         raise InvalidInput(
             f"weights must be {agents} numbers of at least 0, one an agent and not all 0, got {checks.shown(weights)}."
         )
-    return np.asarray(p / p.sum())
+    total = p.sum()
+    return np.array(p) if abs(total - 1.0) <= TIE else np.asarray(p / total)
 
 
 def _means(means: Any, law: Law) -> Array:

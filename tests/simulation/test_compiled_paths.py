@@ -174,7 +174,9 @@ def cases(draw: st.DrawFn) -> tuple[dict[str, Any], int, int]:
     replies = st.sampled_from([a for a in OPTIONS["answers"] if not isinstance(a, list)])
     case = {name: draw(st.sampled_from(values)) for name, values in OPTIONS.items() if name != "trace"}
     case["trace"] = None
-    case["game"] = fp.Game(means)
+    plain = isinstance(case["rule"], (fp.rules.Paper, fp.rules.Population))  # which are for plain averages
+    weights = None if plain else draw(st.none() | st.lists(st.integers(1, 99), min_size=agents, max_size=agents))
+    case["game"] = fp.Game(means, weights=weights)
     case["agents"] = draw(st.one_of(strategies, st.lists(strategies, min_size=agents, max_size=agents)))
     case["answers"] = draw(st.one_of(replies, st.lists(replies, min_size=agents, max_size=agents)))
     return case, draw(st.integers(arms, 60)), draw(st.integers(0, 2**64 - 1))
@@ -209,6 +211,18 @@ def test_a_long_run_with_many_agents_gives_the_same_path() -> None:
     case["rule"] = fp.rules.Paper(0.05, "simplified", 0.1)
     found = compare(experiment(case, horizon=1500, runs=[0, 1], seed=4))
     assert all(o.paid.sum() > 0 or o.decided for o in found)
+
+
+@pytest.mark.parametrize("rule", [fp.rules.Certified(0.3), fp.rules.Pairwise(0.3), fp.rules.Passive()])
+@pytest.mark.parametrize("offers", ["one", "each"])
+def test_weights_that_floats_cannot_add_to_one_give_the_same_path(rule: fp.rules.Rule, offers: str) -> None:
+    tied = [0, 0, 1, 0, 0, 0, 1]  # of weight ½ each
+    for game in (
+        fp.Game([[a, 1 - a] for a in tied], weights=[2, 1, 10, 5, 1, 6, 5]),
+        fp.Game([[0.3, 0.6, 0.2], [0.5, 0.4, 0.9], [0.2, 0.8, 0.1]], weights=[0.31, 0.17, 0.83]),
+    ):
+        case = {name: values[0] for name, values in OPTIONS.items()} | {"game": game, "trace": [5, 50, 200]}
+        compare(experiment(case | {"rule": rule, "offers": offers}, horizon=200, runs=3, seed=0))
 
 
 def test_weights_are_used_by_the_passive_principal() -> None:
