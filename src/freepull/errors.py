@@ -6,6 +6,9 @@ from __future__ import annotations
 class FreepullError(Exception):
     """The parent of every exception that freepull raises on purpose."""
 
+    place: int | None = None
+    """Which one of many pulls it is about, where many were told at once."""
+
 
 class InvalidInput(FreepullError, ValueError):
     """A parameter has a value that it must not have."""

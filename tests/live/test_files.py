@@ -71,7 +71,7 @@ def test_an_import_is_told_once_however_often_it_is_repeated(url: str, clock: Cl
     campaign.tell("ann", "A", 0.5, "e1")
     before = contents(campaign)
     file.write_text("agent,arm,reward,event\n" + "bob,A,0.6,\n" * 9_000 + "ann,A,0.6,e1\n")
-    with pytest.raises(errors.EventConflict):
+    with pytest.raises(errors.EventConflict, match=r"row 9001 of day.csv is wrong: agent #0 has used this event id"):
         campaign.import_observations(file)
     assert contents(campaign) == before
     campaign.export(tmp_path / "all.parquet")
@@ -92,6 +92,10 @@ def test_a_file_with_a_wrong_row_is_refused_as_a_whole(sqlite: str, clock: Clock
         ),
         ("agent,arm,reward\nann,A,1.5\n", "row 1 of day.csv is wrong: reward must be"),
         ("agent,arm,reward\nann,A,high\n", "row 1 of day.csv is wrong: reward must be"),
+        ("agent,arm,reward\nann,A,0.5\nbob,A,N/A\n", r"row 2 of day.csv is wrong: reward must be .*, got 'N/A'"),
+        ("agent,arm,reward\nann,A,1\nbob,A,nan\n", r"row 2 of day.csv is wrong: reward must be .*, got nan"),
+        ("agent,arm,reward\nann,A,1\nbob,A,\n", r"row 2 of day.csv is wrong: reward must be .*, got None"),
+        ("agent;arm;reward\nann;A;0,5\n", r"day.csv cannot be read as .csv: [^\n]*[^.]\.$"),
         ("agent,arm\nann,A\n", "day.csv has no reward"),
         ("", "day.csv cannot be read as .csv"),
     ):
@@ -122,6 +126,16 @@ def test_a_csv_is_read_with_names_as_they_are(sqlite: str, clock: Clock, tmp_pat
     assert campaign.import_observations(tmp_path / "o.csv") == 2
     pulls = observations(campaign.core.store, campaign.core.register).select("agent", "arm").rows()
     assert pulls == [("007", "01"), ("1e3", "1.0")]
+    campaign.close()
+
+
+def test_event_ids_of_a_csv_stay_what_they_are_when_the_file_grows(sqlite: str, clock: Clock, tmp_path: Path) -> None:
+    campaign, file = create(sqlite, clock), tmp_path / "o.csv"
+    file.write_text("agent,arm,reward,event\nann,A,0.5,4711\nbob,A, 1 ,007\n")
+    assert campaign.import_observations(file) == 2
+    file.write_text(file.read_text() + "cy,A,0.5,v1\nann,B,0.5,7\n")
+    assert campaign.import_observations(file) == 2
+    assert campaign.status().observations == 4
     campaign.close()
 
 

@@ -194,7 +194,7 @@ def test_the_verdict_is_final_logged_and_takes_all_offers_back(url: str, clock: 
     assert picture(campaign) == before
     assert campaign.verdict() == verdict
     assert campaign.ask("ann") is None
-    assert [entry.detail["decided"]["arm"] for entry in campaign.audit() if "decided" in entry.detail] == [0]
+    assert [entry.detail["decided"]["arm"] for entry in campaign.audit() if "decided" in entry.detail] == ["A"]
     campaign.close()
 
 

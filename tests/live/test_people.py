@@ -159,3 +159,29 @@ def test_weights_are_for_all_agents_or_none(sqlite: str, clock: Clock) -> None:
     with pytest.raises(errors.InvalidInput, match="weights must be left out after the start"):
         campaign.add_agents(["eve"], weights=[1])
     campaign.close()
+
+
+def test_the_audit_is_read_in_names_and_money_and_kept_in_numbers(url: str, clock: Clock) -> None:
+    campaign = create(url, clock, principal=PAIRWISE, withdrawal=True, leavers="wait")
+    offer = campaign.ask("ann")
+    assert offer is not None
+    other = next(arm for arm in "ABC" if arm != offer.arm)
+    campaign.tell("ann", other, 0.5)
+    campaign.tell("bob", "A", 0.5)
+    campaign.tell("cy", "A", 0.5)
+    campaign.budget("5.25 EUR")
+    campaign.budget(None)
+    campaign.leave("bob")
+    campaign.unban("ann")
+    campaign.withdraw("B")
+    found = {entry.action: entry.detail for entry in campaign.audit()}
+    assert found["step_ended"]["bans"] == [{"agent": "ann", "offer": offer.id, "until": None}]
+    assert [entry.detail for entry in campaign.audit() if entry.action == "budget"] == [
+        {"budget": "5.25 EUR"},
+        {"budget": None},
+    ]
+    assert (found["left"], found["unbanned"], found["withdrawn"]) == ({"agent": "bob"}, {"agent": "ann"}, {"arm": "B"})
+    campaign.erase_names(["bob"])
+    assert next(entry.detail for entry in campaign.audit() if entry.action == "left") == {"agent": "#1"}
+    assert not any('"ann"' in str(row) for row in contents(campaign)["audit"])
+    campaign.close()

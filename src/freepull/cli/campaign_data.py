@@ -12,6 +12,7 @@ from freepull.cli.campaign import app as app
 from freepull.cli.campaign_screen import (
     AsJson,
     By,
+    FileUrl,
     Name,
     StoreUrl,
     Url,
@@ -155,8 +156,9 @@ def export(
 
 @app.command(
     "import",
-    help="Tell the observations of a file, all or none: agent, arm, reward, perhaps event. The same file counts once."
-    "\n\nExample: freepull campaign import sqlite:///trial.db onboarding yesterday.csv",
+    help="Tell the observations of a file, all or none: agent, arm, reward, perhaps event. They are told now: open "
+    "offers are taken or refused by them. The same file counts once."
+    "\n\nExample: freepull campaign import sqlite:///trial.db onboarding pulls.csv",
 )
 @sentence_errors
 def import_file(
@@ -230,7 +232,7 @@ def names(url: Url, as_json: AsJson = False) -> None:
 )
 @sentence_errors
 def backup(
-    url: Url, path: Annotated[Path, typer.Argument(help="A file that does not exist yet.")], as_json: AsJson = False
+    url: FileUrl, path: Annotated[Path, typer.Argument(help="A file that does not exist yet.")], as_json: AsJson = False
 ) -> None:
     """See the help."""
     from contextlib import closing
@@ -254,7 +256,7 @@ def backup(
 )
 @sentence_errors
 def play(
-    url: Url,
+    url: StoreUrl,
     name: Name,
     game: Annotated[str, typer.Option(help="toy, or a CSV file of means, a row an agent.")] = "toy",
     rewards: Annotated[str, typer.Option(help=f"Reward law: {choices('rewards')}.")] = "bernoulli",

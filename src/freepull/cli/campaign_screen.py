@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import msgspec
 import typer
+from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
@@ -20,11 +21,18 @@ from freepull.errors import InvalidInput
 if TYPE_CHECKING:
     from freepull.live import Campaign, Status, Verdict
 
+WIDE = 1000
+"""Columns of a table that no terminal shows, but another program."""
+LONGEST = 160
+"""Characters of a detail in a table; --json has all of it."""
 Url = Annotated[
     str, typer.Argument(help="sqlite:///file.db, postgresql://…, or a running service, http://…, with FREEPULL_TOKEN.")
 ]
 StoreUrl = Annotated[
     str, typer.Argument(help="sqlite:///file.db or postgresql://…; of a running service, a backup of its file.")
+]
+FileUrl = Annotated[
+    str, typer.Argument(help="sqlite:///file.db, or a running service on one, http://…, with FREEPULL_TOKEN.")
 ]
 Name = Annotated[str, typer.Argument(help="The campaign's name.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")]
@@ -116,15 +124,21 @@ def show_rows(rows: Iterable[Any], kind: type, as_json: bool) -> None:
             typer.echo(msgspec.json.encode(plain(row)).decode())
         return
     names = [field.name for field in fields(kind)]
-    table = Table(*names)
+    table = Table()
+    for name in names:
+        table.add_column(name, overflow="fold", no_wrap=name == "id")  # an id is copied
     for row in rows:
-        table.add_row(*(escape(_cell(plain(getattr(row, name)))) for name in names))
-    console.print(table)
+        table.add_row(*(escape(_cell(getattr(row, name))) for name in names))
+    (console if console.is_terminal else Console(width=WIDE)).print(table)
 
 
-def _cell(value: Any) -> str:
+def _cell(given: Any) -> str:
+    if isinstance(given, datetime):
+        return f"{given:%Y-%m-%d %H:%M:%SZ}"
+    value = plain(given)
     if isinstance(value, dict):
-        return msgspec.json.encode(value).decode()[:80]
+        text = msgspec.json.encode(value).decode()
+        return text if len(text) <= LONGEST else f"{text[:LONGEST]}…"
     return "–" if value is None else str(value)
 
 

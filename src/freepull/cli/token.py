@@ -97,7 +97,8 @@ def _agent_token(store: str | None, server: str | None, campaign: str, agent: st
     from freepull.live.recovery import settings_of
 
     with _access(store) as access:
-        register = Register(campaign, settings_of(access.store, campaign).arms)
+        settings = settings_of(access.store, campaign)
+        register = Register(campaign, settings.arms, settings.price.currency)
         register.enrolled = 1 << 32
         for number, name in access.store.read(campaign, "names"):
             register.add(number, name)

@@ -1,4 +1,4 @@
-"""The audit: who did what when, and what the campaign concluded. It names agents by number, never by name."""
+"""The audit as it is kept: who did what when, and what the campaign concluded; agents by number, never by name."""
 
 from __future__ import annotations
 

@@ -64,10 +64,10 @@ class Batch:
 
 
 class Register:
-    """Who and what can be named: agents by name or number, arms by name or number."""
+    """Who and what can be named: agents by name or number, arms by name or number, and the currency of amounts."""
 
-    def __init__(self, campaign: str, arms: Iterable[str]) -> None:
-        self.campaign = campaign
+    def __init__(self, campaign: str, arms: Iterable[str], currency: str) -> None:
+        self.campaign, self.currency = campaign, currency
         self.arms = list(arms)
         self._arm_numbers = {name: k for k, name in enumerate(self.arms)}
         self.enrolled = 0

@@ -53,7 +53,7 @@ class Core:
     def __init__(self, store: Store, lease: Lease, state: State, log: Log, clock: Clock, limits: Limits) -> None:
         self.store, self.name = store, lease.name
         self.settings = state.settings
-        self.register = Register(self.name, self.settings.arms)
+        self.register = Register(self.name, self.settings.arms, self.settings.price.currency)
         self.register.enrolled = state.people.enrolled
         for agent, name in store.read(self.name, "names"):
             self.register.add(agent, name)

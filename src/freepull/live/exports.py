@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from freepull import checks
-from freepull.errors import InvalidInput
+from freepull.errors import FreepullError, InvalidInput
 from freepull.live import tables
 from freepull.live.batches import Register
 from freepull.live.core import Core
@@ -23,8 +23,6 @@ from freepull.principal.record import UNITS
 WHAT = ("observations", "ledger")
 FORMS = (".parquet", ".csv")
 TIME = pl.Datetime("us", "UTC")
-NAMES = {"agent": pl.String, "arm": pl.String}
-"""Read from a CSV as they are: 007 is not 7."""
 FORMULAS = ("=", "+", "-", "@", "\t", "\r")
 """How a cell begins that a spreadsheet takes for a formula."""
 
@@ -99,25 +97,29 @@ def harmless(text: str) -> str:
 def read(path: str | Path) -> tuple[list[Observation], list[str]]:
     """Read observations: columns agent, arm, reward, and event if pulls have ids of their own.
 
+    Cells of a CSV are texts, whatever else its columns hold: 007 is not 7, and an event is an id, never a number.
     Without that column also return, for every row, what the file is known by up to it.
     """
     source = Path(path)
     if source.suffix not in FORMS or not source.is_file():
         raise InvalidInput(f"path must be a .parquet or .csv file that exists, got {str(path)!r}.")
     try:
-        if source.suffix == ".parquet":
-            frame = pl.read_parquet(source)
-        else:
-            frame = pl.read_csv(source, infer_schema_length=None, schema_overrides=NAMES)
+        frame = pl.read_parquet(source) if source.suffix == ".parquet" else pl.read_csv(source, infer_schema=False)
     except Exception as error:
-        why = " ".join(str(error).split(".")[0].split())[:200]
+        why = str(error).strip().partition("\n")[0].rstrip(".")[:200]
         raise InvalidInput(f"{source.name} cannot be read as {source.suffix}: {why}.") from None
     missing = [name for name in ("agent", "arm", "reward") if name not in frame.columns]
     if missing:
         raise InvalidInput(f"path must have the columns agent, arm and reward, but {source.name} has no {missing[0]}.")
+    if source.suffix == ".csv":
+        numbers = frame["reward"].str.strip_chars().cast(pl.Float64, strict=False).to_list()
+        rewards = [text if number is None else number for text, number in zip(frame["reward"], numbers, strict=True)]
+    else:
+        rewards = frame["reward"].to_list()
     own = "event" in frame.columns
     rows, marks, so_far = list[Observation](), list[str](), blake2b(digest_size=12)
-    for agent, arm, reward, *event in frame.select("agent", "arm", "reward", *["event"] * own).iter_rows():
+    cells = frame.select("agent", "arm", *["event"] * own).iter_rows()
+    for (agent, arm, *event), reward in zip(cells, rewards, strict=True):
         who, what = (_name(cell, source.suffix == ".csv") for cell in (agent, arm))
         rows.append(Observation(who, what, reward, event[0] if own else None))
         if not own:
@@ -151,7 +153,12 @@ def tell_file(core: Core, path: str | Path, by: str) -> int:
             )
         rows = [row._replace(event=_id(marks[-1], i)) for i, row in enumerate(rows)]
     before = core.status().result().events
-    told = core.tell(rows, strict=True, by=by).result()
+    try:
+        told = core.tell(rows, strict=True, by=by).result()
+    except FreepullError as error:
+        if error.place is not None:
+            error.args = (f"row {error.place + 1} of {Path(path).name} is wrong: {error}",)
+        raise
     return sum(isinstance(reply, Told) and reply.event is not None and reply.event >= before for reply in told)
 
 

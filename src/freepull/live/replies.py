@@ -249,4 +249,4 @@ class AuditEntry:
     action: str
     """What was done, such as created, started, budget or step_ended."""
     detail: dict[str, Any]
-    """More about it; agents and arms are numbers here."""
+    """More about it; agents and arms by name, money with its currency."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import msgspec
 
@@ -46,11 +47,33 @@ def offer_row(register: Register, row: Row) -> OfferRow:
 def bans(store: Store, register: Register, after: int = -1) -> Iterator[BanRow]:
     """Return all bans, from behind one on."""
     for _, agent, offer, step, until, at, lifted in store.read(register.campaign, "bans", (after,)):
-        end = None if until >= FOREVER else until
-        yield BanRow(register.shown(agent), offer, step, end, shown(at), None if lifted is None else shown(lifted))
+        end = None if lifted is None else shown(lifted)
+        yield BanRow(register.shown(agent), offer, step, _until(until), shown(at), end)
 
 
 def audit(store: Store, register: Register, after: int = -1) -> Iterator[AuditEntry]:
     """Return who did what, from behind an event on."""
     for event, at, author, action, detail in store.read(register.campaign, "audit", (after,)):
-        yield AuditEntry(event, shown(at), author, action, msgspec.json.decode(detail))
+        yield AuditEntry(event, shown(at), author, action, _named(register, msgspec.json.decode(detail)))
+
+
+def _named(register: Register, detail: dict[str, Any]) -> dict[str, Any]:
+    """Return a detail of the audit, which the log has in numbers, as people read it."""
+    arms = register.arms
+    read: dict[str, Callable[[Any], Any]] = {
+        "agent": register.shown,
+        "arm": lambda arm: arms[arm],
+        "eliminated": lambda out: [arms[arm] for arm in out],
+        "returned": lambda back: [arms[arm] for arm in back],
+        "bans": lambda rows: [
+            {"agent": register.shown(agent), "offer": offer, "until": _until(until)} for agent, offer, until in rows
+        ],
+        "decided": lambda told: told | {"arm": arms[told["arm"]]},
+        "budget": lambda minor: None if minor is None else str(Money(minor, register.currency)),
+    }
+    return {name: read[name](value) if name in read else value for name, value in detail.items()}
+
+
+def _until(step: int) -> int | None:
+    """Return the step that a ban ends with, None if it is for ever."""
+    return None if step >= FOREVER else step

@@ -26,7 +26,9 @@ def tell(desk: Desk, batch: Batch, at: int, known: Known, strict: bool) -> list[
     """Tell a batch; return a reply or an error for each pull. If ``strict``, the first error is raised instead."""
     looked = _Look(desk, batch, known)
     if strict and looked.errors:
-        raise looked.errors[min(looked.errors)]
+        first = min(looked.errors)
+        looked.errors[first].place = first
+        raise looked.errors[first]
     told = _write(desk, batch, looked.fresh, at, known)
     if len(looked.fresh) == len(batch):
         return [told[i] for i in range(len(batch))]

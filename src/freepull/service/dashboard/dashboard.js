@@ -120,7 +120,7 @@ function draw(data) {
   tables.fill("offers", data.offers);
   tables.fill("ledger", data.ledger.toReversed());
   tables.fill("bans", data.bans.toReversed());
-  tables.fill("audit", tables.auditLines(data.audit, data.status.arms));
+  tables.fill("audit", tables.auditLines(data.audit));
 }
 
 async function act(what, body) {

@@ -63,16 +63,15 @@ function cellOf(text, kind) {
 }
 
 // What the end of a step brought, in words.
-function ended({ step, eliminated = [], returned = [], bans = [], decided }, arms) {
-  const names = (numbers) => numbers.map((k) => arms[k]?.name ?? `arm ${k}`).join(", ");
-  const parts = [`step ${step}`, eliminated.length && `out: ${names(eliminated)}`, returned.length && `in again: ${names(returned)}`,
-    bans.length && `banned: ${bans.map(([agent, offer]) => `agent #${agent} (offer ${offer})`).join(", ")}`,
-    decided && `decided: ${names([decided.arm])}, ${decided.certified ? "certified" : "not certified"}`];
+function ended({ step, eliminated = [], returned = [], bans = [], decided }) {
+  const parts = [`step ${step}`, eliminated.length && `out: ${eliminated.join(", ")}`, returned.length && `in again: ${returned.join(", ")}`,
+    bans.length && `banned: ${bans.map(({ agent, offer }) => `${agent} (offer ${offer})`).join(", ")}`,
+    decided && `decided: ${decided.arm}, ${decided.certified ? "certified" : "not certified"}`];
   return parts.filter(Boolean).join("; ");
 }
 
 // What gateways tell, batch after batch, is one line; the newest come first.
-export function auditLines(entries, arms) {
+export function auditLines(entries) {
   const lines = [];
   for (const entry of entries.toReversed()) {
     const last = lines.at(-1), told = entry.action === "noted" ? entry.detail.told : undefined;
@@ -80,7 +79,8 @@ export function auditLines(entries, arms) {
       last.told += told;
       last.batches += 1;
       last.words = `${many(last.told, "pull")} in ${many(last.batches, "batch", "batches")}`;
-    } else if (["step_ended", "step_closed"].includes(entry.action)) lines.push({ ...entry, action: "step ended", words: ended(entry.detail, arms) });
+    } else if (["step_ended", "step_closed"].includes(entry.action)) lines.push({ ...entry, action: "step ended", words: ended(entry.detail) });
+    else if (entry.action === "budget") lines.push({ ...entry, words: entry.detail.budget ?? "none: no limit" });
     else lines.push({ ...entry, told, batches: 1, ...(told === undefined ? {} : { action: "told", words: many(told, "pull") }) });
   }
   return lines;
