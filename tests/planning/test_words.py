@@ -6,6 +6,7 @@ import math
 
 import pytest
 
+from freepull.errors import InvalidInput
 from freepull.planning import words
 
 
@@ -52,6 +53,9 @@ def test_numbers_of_agents_are_rounded_up_to_two_digits(value: float, up: int) -
 def test_prices_are_exact() -> None:
     price = words.Price.read("0.10 EUR")
     assert price.of(3) == "0.30 EUR"
+    with pytest.raises(InvalidInput, match=r"^price must have at most 0 decimals in JPY, got '0.5 JPY'\.$"):
+        words.Price.read("0.5 JPY")
+    assert words.Price.read("0.005 points").of(1000) == "5.00 points"
     assert words.Price.read("50 JPY").of(1234.5) == "61,725 JPY"
     assert words.spend(1234.5, price, " bonuses") == "1,234 bonuses (123.45 EUR)"
     assert words.spend(math.inf, price) == "∞"

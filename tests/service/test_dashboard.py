@@ -184,6 +184,26 @@ def test_nothing_of_one_campaign_stays_when_another_is_chosen(page: Page, servic
     assert service.send("GET", second).json()["status"] == "enrolling"
 
 
+def test_withdrawn_arms_are_called_so_and_the_last_one_waits_for_the_step(page: Page, service: Service) -> None:
+    principal = {"rule": {"part": "Pairwise", "delta": 0.1}, "observe": {"part": "Steps", "n": 3}, "offers": "each"}
+    path = service.create(principal=principal, withdrawal=True)
+    pull = {"observations": [{"agent": "ann", "arm": "A", "reward": 0.5}]}
+    service.send("POST", f"{path}/observations:batch", pull)
+    for arm in "BC":
+        assert service.send("POST", f"{path}/arms/{arm}/withdraw").status_code == 200
+    service.send("PATCH", f"{path}/budget", {"budget": "0.60 EUR"})
+    log_in(page, service, service.reader)
+    assert page.locator("#table-arms tbody td:nth-child(2)").all_inner_texts() == ["in", "withdrawn", "withdrawn"]
+    assert page.inner_text("#missing") == "Nothing: it is decided when the step ends."
+    assert "withdrawn: B, C" in (page.text_content("#rests") or "")
+    lines = page.locator("#table-audit tbody tr").all_inner_texts()
+    assert [line.split("\t")[2:] for line in lines[:3]] == [
+        ["budget", "0.60 EUR"],
+        ["withdrawn", "arm: C"],
+        ["withdrawn", "arm: B"],
+    ]
+
+
 def test_the_end_of_a_long_step_is_told_in_words(page: Page, service: Service) -> None:
     page.goto(service.at)
     entry = "{action: 'step_closed', detail: {step: 4, eliminated: ['B']}}"

@@ -31,6 +31,13 @@ def test_a_remedy_says_what_to_do_with_a_body(service: Service, body: bytes, sta
     assert found.json()["title"] == {400: "Cannot be read", 422: "Not allowed"}[status]
 
 
+def test_a_missing_body_is_called_so(service: Service) -> None:
+    path = service.create()
+    for method, where in (("POST", "/campaigns"), ("POST", f"{path}/agents"), ("PATCH", f"{path}/budget")):
+        found = service.send(method, where, content=b"", headers=JSON)
+        assert (found.status_code, found.json()["detail"]) == (400, "the request has no body.")
+
+
 @pytest.mark.parametrize("query", ["ledger?limit=abc", "ledger?limit=99999", "offers?open_only=7", "stream?after=x"])
 def test_a_wrong_parameter_is_named(service: Service, query: str) -> None:
     found = service.send("GET", f"{service.create()}/{query}").json()

@@ -10,7 +10,7 @@ from running import Service
 
 import freepull as fp
 from freepull import errors
-from freepull.live import Money, Observation
+from freepull.live import Money, Observation, Told
 from freepull.service import calls
 from freepull.service.sending import Attempt
 
@@ -29,8 +29,14 @@ def test_an_admin_runs_a_campaign(service: Service, tmp_path: Path) -> None:
         told = client.tell_many("c", [("ann", "A", 0.5), Observation("bob", "B", 1, "e"), ("nobody", "A", 0.5)])
         assert [getattr(it, "event", None) for it in told[:2]] == [4, 5]
         assert isinstance(told[2], errors.UnknownAgent)
+        told = client.tell_many("c", [("ann", "A", float("nan")), ("ann", "A", 0.5, "f"), ("bob", "A", "x")])
+        assert [type(it) for it in told] == [errors.InvalidReward, Told, errors.InvalidReward]
+        assert [type(it) for it in client.tell_many("c", [("ann", "A", 2)])] == [errors.InvalidReward]
+        for unknown, ask in ((errors.UnknownAgent, client.unban), (errors.UnknownArm, client.withdraw)):
+            with pytest.raises(unknown):
+                ask("c", "nobody")
         status = client.status("c")
-        assert (status.observations, status.spent, status.horizon) == (2, Money(0, "EUR"), 90)
+        assert (status.observations, status.spent, status.horizon) == (3, Money(0, "EUR"), 90)
         assert client.pause("c").status == "paused"
         assert client.resume("c").status == "running"
         assert client.budget("c", "7 EUR").budget == Money(700, "EUR")
@@ -40,7 +46,7 @@ def test_an_admin_runs_a_campaign(service: Service, tmp_path: Path) -> None:
         assert (client.ledger("c"), client.offers("c"), client.bans("c")) == ([], [], [])
         assert client.audit("c")[0].action == "created"
         client.export("c", tmp_path / "all.csv")
-        assert (tmp_path / "all.csv").read_text().count("\n") == 3
+        assert (tmp_path / "all.csv").read_text().count("\n") == 4
         (tmp_path / "one more.csv").write_text("agent,arm,reward\nann,A,1\n")
         assert client.import_file("c", tmp_path / "one more.csv") == 1
         made = client.new_token("read", label="wall")

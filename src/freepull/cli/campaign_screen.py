@@ -161,7 +161,7 @@ def show_status(status: Status) -> None:
     for arm in status.arms:
         mean, bound = (float("nan") if it is None else it for it in (arm.mean, arm.bound))
         cells = number(mean), number(bound) if bound < 1e300 else "∞", f"{arm.pulls:,}", f"{arm.paid:,}"
-        table.add_row(escape(arm.name), "yes" if arm.active else "out", *cells)
+        table.add_row(escape(arm.name), "yes" if arm.active else "withdrawn" if arm.withdrawn else "out", *cells)
     console.print(table)
     if status.threshold is not None:
         console.print(f"an arm goes when its bound, the evidence against it, reaches {number(status.threshold)}")

@@ -11,7 +11,7 @@ from freepull.currencies import digits
 from freepull.errors import InvalidInput
 
 MOST = 10**15
-_FORM = re.compile(r"(\d{1,16})(?:\.(\d{1,4}))? ?([A-Z]{3})", re.ASCII)
+_FORM = re.compile(r"(\d{1,40})(?:\.(\d{1,40}))? ?([A-Z]{3})", re.ASCII)
 
 
 @dataclass(frozen=True)

@@ -104,6 +104,8 @@ class Arm:
     """How often it was pulled."""
     paid: int
     """For how many of these pulls a bonus was paid."""
+    withdrawn: bool = False
+    """Whether it was taken out by somebody, not by the rule."""
 
 
 @dataclass(frozen=True)
@@ -164,6 +166,8 @@ class Status:
     """Agents who left, or are parked because they let offers expire."""
     awaited: list[str]
     """Agents without whom the rule cannot go on, or the round cannot close; at most ten of them."""
+    price: Money
+    """What one bonus costs."""
     spent: Money
     """What was paid."""
     reserved: Money

@@ -56,6 +56,7 @@ def status_of(state: State, register: Register) -> Status:
         banned=0 if trial is None else sum(bool(trial.bans.until[m] > trial.steps) for m in state.people.banned),
         absent=state.people.absent,
         awaited=[register.shown(agent) for agent in awaited(state)],
+        price=offers.price,
         spent=Money(offers.spent, currency),
         reserved=Money(offers.reserved, currency),
         budget=None if offers.budget is None else Money(offers.budget, currency),
@@ -74,9 +75,10 @@ def verdict_of(state: State, register: Register) -> Verdict:
         return Verdict(arm, True, bool(decision["certified"]), decision["why"], step, spent, grounds)
     trial = state.trial
     leader = _leader(trial)
-    why = (
-        f"{trial.rule.standing()}; {'nobody has pulled any yet' if leader is None else 'this one has the largest mean'}"
-    )
+    reason = "nobody has pulled any yet" if leader is None else "this one has the largest mean"
+    if sum(trial.rule.active) == 1:
+        reason = "it is decided when the step ends"
+    why = f"{trial.rule.standing()}; {reason}"
     missing = awaited(state)
     if missing:
         why += f"; awaited: {', '.join(register.shown(agent) for agent in missing)}"
@@ -105,9 +107,9 @@ def _arms(state: State, register: Register) -> list[Arm]:
     trial = state.started
     if trial is None:
         return [Arm(name, True, None, None, 0, 0) for name in register.arms]
-    bounds, means = trial.rule.bounds(), _means(trial)
+    bounds, means, out = trial.rule.bounds(), _means(trial), trial.panel.withdrawn
     return [
-        Arm(name, trial.rule.active[k], means[k], float(bounds[k]), int(state.pulls[k]), state.paid[k])
+        Arm(name, trial.rule.active[k], means[k], float(bounds[k]), int(state.pulls[k]), state.paid[k], k in out)
         for k, name in enumerate(register.arms)
     ]
 

@@ -29,6 +29,9 @@ class Price:
             raise InvalidInput(
                 f"price must be an amount above 0 and a currency, as in '0.50 EUR', got {checks.shown(text)}."
             )
+        most = digits(found[2])
+        if re.fullmatch("[A-Z]{3}", found[2]) and len(found[1].partition(".")[2].rstrip("0")) > most:
+            raise InvalidInput(f"price must have at most {most} decimals in {found[2]}, got {checks.shown(text)}.")
         return cls(Decimal(found[1]), found[2])
 
     def of(self, bonuses: float) -> str:

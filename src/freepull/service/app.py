@@ -130,6 +130,8 @@ def _http(request: Asked, error: HTTPException) -> Response[bytes]:
     if isinstance(first, dict):
         name, words = first.get("key"), str(first.get("message")).rstrip(".")
         detail, remedy = f"the parameter {name} is not as it must be: {words}.", f"Change {name}, or leave it out."
+        if name == "data":  # how the framework calls the body
+            detail, remedy = "the request has no body.", "Send what /v1/openapi.json describes."
     response = _problem(problems.make(error.status_code, detail, remedy), error)
     for name, value in (error.headers or {}).items():
         response.headers[name] = value

@@ -122,7 +122,8 @@ class AsyncClient:
 
     async def tell_many(self, campaign: str, observations: Iterable[Any]) -> list[Told | FreepullError]:
         """Tell up to a thousand pulls, each an `Observation` or (agent, arm, reward, event); an error has its place."""
-        return calls.told_many(await self.send(calls.tell_many(campaign, observations)))
+        call, wrong = calls.tell_many(campaign, observations)
+        return calls.told_many(None if call is None else await self.send(call), wrong)
 
     async def new_token(
         self, scope: str, *, campaign: str = "", label: str = "", lasts: str | None = None

@@ -11,7 +11,7 @@ from urllib.parse import quote as quote
 
 import msgspec
 
-from freepull.errors import FreepullError
+from freepull.errors import FreepullError, InvalidReward
 from freepull.live import Observation, Offer, Status, Told, Verdict
 from freepull.live.batches import checked_reward
 from freepull.live.replies import AuditEntry, BanRow, LedgerEntry, OfferRow
@@ -21,6 +21,8 @@ from freepull.service import sending
 
 Reply = TypeVar("Reply")
 BACKUP = "/v1/exports/backup.db"
+Wrong = dict[int, FreepullError]
+"""What is wrong with some of many pulls, by place."""
 KINDS = {".csv": "text/csv", ".parquet": "application/vnd.apache.parquet"}
 
 
@@ -137,19 +139,32 @@ def nothing(method: str, path: str) -> Call[None]:
     return Call(method, path, None)
 
 
-def tell_many(campaign: str, observations: Iterable[Any]) -> Call[Any]:
-    """Tell pulls of many agents; those without an event get an id, so that repeating is safe."""
-    told = [Observation(*it) for it in observations]
-    body = [
-        {"agent": it.agent, "arm": it.arm, "reward": float(it.reward), "event": sending.event_id(it.event)}
-        for it in told
-    ]
-    return Call("POST", place(campaign, "observations:batch"), dict[str, Any], {"observations": body})
+def tell_many(campaign: str, observations: Iterable[Any]) -> tuple[Call[Any] | None, Wrong]:
+    """Tell pulls of many agents; those without an event get an id, so that repeating is safe.
+
+    What is no reward is not sent, because JSON cannot say all of it; its errors are returned too, by their places. If
+    nothing else is left, there is no call.
+    """
+    body, wrong = list[dict[str, Any]](), Wrong()
+    for i, it in enumerate(Observation(*given) for given in observations):
+        try:
+            reward = checked_reward(it.reward)
+        except InvalidReward as error:
+            wrong[i] = error
+        else:
+            body.append({"agent": it.agent, "arm": it.arm, "reward": reward, "event": sending.event_id(it.event)})
+    if wrong and not body:
+        return None, wrong
+    return Call("POST", place(campaign, "observations:batch"), dict[str, Any], {"observations": body}), wrong
 
 
-def told_many(reply: dict[str, Any]) -> list[Told | FreepullError]:
-    """Read the reply to many pulls."""
-    return [sending.error_of(it["error"]) if it["error"] else told(it) for it in reply["results"]]
+def told_many(reply: dict[str, Any] | None, wrong: Wrong) -> list[Told | FreepullError]:
+    """Read the reply to many pulls, and put what was not sent in its place."""
+    results = [] if reply is None else reply["results"]
+    found = [sending.error_of(it["error"]) if it["error"] else told(it) for it in results]
+    for i in sorted(wrong):
+        found.insert(i, wrong[i])
+    return found
 
 
 def told(reply: dict[str, Any]) -> Told:

@@ -128,7 +128,8 @@ class Client:
 
     def tell_many(self, campaign: str, observations: Iterable[Any]) -> list[Told | FreepullError]:
         """Tell up to a thousand pulls, each an `Observation` or (agent, arm, reward, event); an error has its place."""
-        return calls.told_many(self.send(calls.tell_many(campaign, observations)))
+        call, wrong = calls.tell_many(campaign, observations)
+        return calls.told_many(None if call is None else self.send(call), wrong)
 
     def new_token(self, scope: str, *, campaign: str = "", label: str = "", lasts: str | None = None) -> dict[str, Any]:
         """Make a token; it is shown here and never again."""

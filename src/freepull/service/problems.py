@@ -35,9 +35,11 @@ class Problem(msgspec.Struct, omit_defaults=True):
 class Refused(FreepullError):
     """A request that HTTP itself, or a token, does not allow."""
 
-    def __init__(self, status: int, detail: str, remedy: str, headers: dict[str, str] | None = None) -> None:
+    def __init__(
+        self, status: int, detail: str, remedy: str, headers: dict[str, str] | None = None, kind: str = ""
+    ) -> None:
         super().__init__(detail)
-        self.status, self.remedy, self.headers = status, remedy, headers or {}
+        self.status, self.remedy, self.headers, self.kind = status, remedy, headers or {}, kind
 
 
 TITLES = {
@@ -89,7 +91,7 @@ _OUTSIDE: tuple[tuple[type[FreepullError], str], ...] = (
 def problem(error: FreepullError) -> Problem:
     """Return an error as HTTP says it."""
     if isinstance(error, Refused):
-        return make(error.status, str(error), error.remedy)
+        return make(error.status, str(error), error.remedy, error.kind)
     status, remedy = next((status, remedy) for kind, status, remedy in _KINDS if isinstance(error, kind))
     detail = next((words for kind, words in _OUTSIDE if isinstance(error, kind)), str(error))
     found = make(status, detail, remedy or _changed(detail), type(error).__name__)

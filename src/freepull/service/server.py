@@ -165,6 +165,8 @@ def check_address(address: str) -> None:
 def welcome(access: Access, first_token: bool) -> None:
     """See to it that somebody can come in: print the first token if that is wanted, or say how to make one."""
     if access.rows():
+        if first_token:
+            write_log("no first token", remedy="the store has tokens already; make another with freepull token new")
         return
     if first_token:
         token, _ = access.new("admin", label="first token")

@@ -7,7 +7,7 @@ const MODES = { free: "everybody at their own pace", rounds: "everybody acts onc
 const ABSENT = { banned: "banned: must pull unpaid, or be unbanned", parked: "parked, because offers lapsed: must pull again", left: "has left: must pull again",
   active: "has not acted in this round" };
 
-export function header({ status: it, verdict, ledger, people }, admin) {
+export function header({ status: it, verdict, people }, admin) {
   $("title").textContent = it.name;
   document.title = `${it.name} · freepull`;
   $("status").textContent = it.status + (it.why ? `: ${it.why}` : "");
@@ -21,7 +21,7 @@ export function header({ status: it, verdict, ledger, people }, admin) {
   $("spent").textContent = money(it.spent);
   bar("budget-bar", it.budget?.minor ? it.spent.minor / it.budget.minor : null);
   $("budget").textContent = `${it.budget ? `of ${money(it.budget)}` : "no limit"}, ${money(it.reserved)} reserved, ${many(it.paid, "bonus", "bonuses")} paid`;
-  $("used-up").hidden = it.decided || it.status === "stopped" || !it.budget || it.budget.minor - it.spent.minor - it.reserved.minor >= (ledger.at(-1)?.amount.minor ?? 1);
+  $("used-up").hidden = it.decided || it.status === "stopped" || !it.budget || it.budget.minor - it.spent.minor - it.reserved.minor >= it.price.minor;
   $("verdict").textContent = it.decided ? it.leader : it.leader !== null ? `${it.leader} leads` : it.phase === null ? "not started" : "no pulls yet";
   $("standing").textContent = it.certified ? "certified" : it.decided ? "decided, not certified" : "undecided";
   $("standing").dataset.standing = it.certified ? "certified" : it.decided ? "decided" : "undecided";
@@ -47,7 +47,9 @@ function missing(it, verdict, admin) {
   if (it.phase === null) return `${many(it.agents, "agent has", "agents have")} enrolled; it has not started.`;
   if (it.phase === "over") return "It was not decided up to the horizon.";
   if (verdict?.rests_on.delta === null) return "This rule only watches: no arm goes, and nothing is ever decided.";
-  const rest = it.arms.filter((arm) => arm.active), go = `${many(rest.length - 1, "more arm")} must go`;
+  const rest = it.arms.filter((arm) => arm.active);
+  if (rest.length === 1) return "Nothing: it is decided when the step ends.";
+  const go = `${many(rest.length - 1, "more arm")} must go`;
   if (it.threshold === null) return `${go}.`;
   const next = rest.filter((arm) => arm.name !== it.leader).sort((a, b) => (b.bound ?? 0) - (a.bound ?? 0))[0];
   return `${go}, each at evidence ${edge(it.threshold, verdict)}.${it.leader === null ? "" : ` Next is ${next.name}, at ${figure(next.bound)}.`}`;

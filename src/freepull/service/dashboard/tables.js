@@ -4,7 +4,7 @@ import { count, detail, element, figure, left, many, money, time } from "./words
 const LONG = 90;
 const TABLES = {
   arms: { title: "Arms", empty: "There is no arm.", out: (r) => !r.active, columns: [
-    ["Arm", (r) => r.name, "name"], ["Standing", (r) => r.active ? "in" : "out"], ["Mean", (r) => figure(r.mean), "number"],
+    ["Arm", (r) => r.name, "name"], ["Standing", (r) => r.active ? "in" : r.withdrawn ? "withdrawn" : "out"], ["Mean", (r) => figure(r.mean), "number"],
     [({ phase, threshold }) => phase === null ? "Evidence or bound" : threshold === null ? "Bound (±)" : `Evidence (out at ${figure(threshold)})`, (r) => figure(r.bound), "number"], ["Pulls", (r) => count(r.pulls), "number"],
     ["Free", (r) => count(r.pulls - r.paid), "number"], ["Paid", (r) => count(r.paid), "number"]] },
   offers: { title: "Open offers", empty: "No offer is open.", columns: [

@@ -45,12 +45,15 @@ def by(request: Asked) -> str:
     return f"token {visitor_of(request).id}"
 
 
+AGENTS, ARMS = (f"Look at GET /v1/campaigns/{{campaign}}/{what}." for what in ("agents", "arms"))
+
+
 def agent_number(found: Open, agent: str) -> int:
     """Return the number of an agent that a path names."""
     try:
         return found.campaign.blocking.core.register.agent(agent)
     except UnknownAgent as error:
-        raise Refused(404, str(error), "Look at GET /v1/campaigns/{campaign}/agents.") from None
+        raise Refused(404, str(error), AGENTS, kind="UnknownAgent") from None
 
 
 def arm_number(found: Open, arm: str) -> int:
@@ -58,4 +61,4 @@ def arm_number(found: Open, arm: str) -> int:
     try:
         return found.campaign.blocking.core.register.arm(arm)
     except UnknownArm as error:
-        raise Refused(404, str(error), "Look at GET /v1/campaigns/{campaign}/arms.") from None
+        raise Refused(404, str(error), ARMS, kind="UnknownArm") from None
