@@ -26,6 +26,8 @@ STACKS = (
     "no shock is common to many agents",
 )
 """What the rules assume that are proven for any adaptive sampling."""
+SMALLEST = 1e-100
+"""The smallest δ: nothing that is computed from it can then overflow."""
 
 
 class Want(NamedTuple):
@@ -67,7 +69,7 @@ class RuleState(ABC):
     title: str
     """How the rule is named in verdicts, with "heuristic" where it is one."""
     assumptions: tuple[str, ...] = ()
-    """What a decision assumes, in words."""
+    """What a decision assumes, in words; nothing where nothing is proven."""
 
     def __init__(self, setting: Setting, record: Record) -> None:
         self.setting, self.record = setting, record

@@ -17,7 +17,7 @@ from freepull.errors import InvalidInput
 from freepull.game import TIE
 from freepull.numerics import jit, zeros
 from freepull.principal.record import BATCH, Record, Words, enter
-from freepull.principal.rules.base import STACKS, Floats, Rule
+from freepull.principal.rules.base import SMALLEST, STACKS, Floats, Rule
 from freepull.principal.rules.owing import Ints, OwingState
 from freepull.principal.setting import Setting
 from freepull.principal.work import STREAMS, Work, finish, pieces
@@ -26,7 +26,6 @@ BETS = np.array([0.99, 0.8, 0.5, 0.25, 0.12])
 """λ_i."""
 SHARES = np.array([0.4, 0.2, 0.15, 0.15, 0.1])
 """π_i."""
-SMALLEST = 1e-100
 MOST = 1 << 30
 """No sum of first rewards, in units of 2⁻³⁰, can then overflow."""
 

@@ -11,14 +11,12 @@ import numpy as np
 from freepull import checks
 from freepull.errors import InvalidInput
 from freepull.principal.record import Record
-from freepull.principal.rules.base import Rule
+from freepull.principal.rules.base import SMALLEST, Rule
 from freepull.principal.rules.certified.books import Constants, Floats
 from freepull.principal.rules.certified.designs import Design, auto
 from freepull.principal.rules.certified.gaps import candidate_gaps
 from freepull.principal.rules.certified.state import CertifiedState
 from freepull.principal.setting import Setting
-
-SMALLEST = 1e-100
 
 
 @dataclass(frozen=True)

@@ -11,14 +11,13 @@ import numpy as np
 from freepull import checks
 from freepull.errors import InvalidInput
 from freepull.principal.record import Record
-from freepull.principal.rules.base import Rule
+from freepull.principal.rules.base import SMALLEST, Rule
 from freepull.principal.rules.pairwise.blocks import Blocks, auto
 from freepull.principal.rules.pairwise.books import Constants, Floats
 from freepull.principal.rules.pairwise.state import PairwiseState
 from freepull.principal.setting import Setting
 
 LARGEST, RATIO, BETS = 0.6, 1.5, 20
-SMALLEST = 1e-100
 TYPICAL = 0.48
 """The spread of rewards for which a planned gap is turned into a bet."""
 
