@@ -72,7 +72,7 @@ class Experiment:
             "target": self.grounds.target,
             "assumptions": list(self.grounds.assumptions),
             "horizon": self.horizon,
-            "runs": _ranges(self.runs),
+            "runs": ranges(self.runs),
             "seed": self.seed,
             "until": self.until,
         }
@@ -184,6 +184,6 @@ def _short(items: tuple[Any, ...]) -> Any:
     return texts[0] if len(set(texts)) == 1 else texts
 
 
-def _ranges(runs: tuple[int, ...]) -> Any:
+def ranges(runs: tuple[int, ...]) -> Any:
     """Return the number of runs where they are 0…n−1, otherwise their list."""
     return len(runs) if runs == tuple(range(len(runs))) else list(runs)
