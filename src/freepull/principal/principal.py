@@ -61,9 +61,9 @@ class Principal:
             )
         checks.instance("protocol", self.protocol, BanProtocol, "a protocol such as TakeOrBan()")
         checks.one_of("offers", self.offers, OFFERS)
-        checks.real("bonus", self.bonus, 0.0, open_low=True)
+        checks.keep_real(self, "bonus", 0.0, open_low=True)
         if self.budget is not None:
-            checks.real("budget", self.budget, 0.0)
+            checks.keep_real(self, "budget", 0.0)
         if self.bonus < 1.0:
             warnings.warn(
                 f"bonus = {self.bonus:g} is below the reward range 1, so Lemma 1 (taking every offer is optimal) "

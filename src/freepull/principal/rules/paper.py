@@ -60,8 +60,8 @@ class Paper(Rule):
     def __post_init__(self) -> None:
         checks.one_of("bound", self.bound, BOUNDS)
         checks.one_of("pay", self.pay, PAY)
-        checks.real("delta", self.delta, SMALLEST, 1.0, open_high=self.bound == "finite_time")
-        checks.real("scale", self.scale, 0.0, open_low=True)
+        checks.keep_real(self, "delta", SMALLEST, 1.0, open_high=self.bound == "finite_time")
+        checks.keep_real(self, "scale", 0.0, open_low=True)
         if self.scale != 1.0 and self.bound != "simplified":
             raise InvalidInput(
                 f"scale must be 1 unless bound is 'simplified', got {checks.shown(self.scale)} for {self.bound!r}."

@@ -47,8 +47,8 @@ class Population(Rule):
     pulls: int = 100
 
     def __post_init__(self) -> None:
-        checks.real("delta", self.delta, SMALLEST, 1.0, open_high=True)
-        checks.whole("pulls", self.pulls, 1, MOST)
+        checks.keep_real(self, "delta", SMALLEST, 1.0, open_high=True)
+        checks.keep_whole(self, "pulls", 1, MOST)
 
     def threshold(self, arms: int) -> float:
         """log((K−1)/δ): a union over the rivals of the best arm."""

@@ -54,10 +54,10 @@ class Pairwise(Rule):
     blocks: Blocks | str = "auto"
 
     def __post_init__(self) -> None:
-        checks.real("delta", self.delta, SMALLEST, 1.0, open_high=True)
-        checks.real("epsilon", self.epsilon, 0.0, 1.0)
+        checks.keep_real(self, "delta", SMALLEST, 1.0, open_high=True)
+        checks.keep_real(self, "epsilon", 0.0, 1.0)
         if self.gap is not None:
-            checks.real("gap", self.gap, 1e-6, 1.0)
+            checks.keep_real(self, "gap", 1e-6, 1.0)
         if self.blocks != "auto" and not isinstance(self.blocks, Blocks):
             raise InvalidInput(f"blocks must be 'auto' or a rules.Blocks, got {checks.shown(self.blocks)}.")
 
