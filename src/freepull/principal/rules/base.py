@@ -53,6 +53,10 @@ class Rule(ABC):
     def start(self, setting: Setting, record: Record) -> RuleState:
         """Begin a trial; the record is the trial's own and is up to date at every evaluation."""
 
+    def futile(self, setting: Setting) -> str | None:
+        """Say why nothing can ever be decided where every agent pulls once a step; None if nothing is known."""
+        return None
+
 
 class RuleState(ABC):
     """A rule at work. It is evaluated at the end of steps and nowhere else.
