@@ -98,7 +98,8 @@ class Result:
         return cls(frame, paid, spread, head["provenance"], **parts)
 
     def __repr__(self) -> str:
-        return f"Result({self.frame.height} runs)\n{self.summary()}"
+        with pl.Config(tbl_rows=-1):
+            return f"Result({self.frame.height} runs)\n{self.summary()}"
 
 
 def _read(source: Path) -> tuple[str | None, pl.DataFrame]:
