@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import freepull as fp
 from drive import assert_sentence
 from freepull import checks
 from freepull.errors import InvalidInput, UnknownName
@@ -76,3 +77,47 @@ def test_an_unlike_choice_is_refused_without_a_guess(value: Any) -> None:
 def test_a_class_in_place_of_an_object_is_named() -> None:
     with pytest.raises(InvalidInput, match=r"^x must be a number such as 3, got the class str\.$"):
         checks.instance("x", str, int, "a number such as 3")
+
+
+NUMBERS = [
+    (fp.rules.Certified, {"delta": 0.05, "gap": 0.1}),
+    (fp.rules.Pairwise, {"delta": 0.05, "epsilon": 0.5, "gap": 0.1}),
+    (fp.rules.Paper, {"delta": 0.05, "bound": "simplified", "scale": 0.5}),
+    (fp.rules.Population, {"delta": 0.05, "pulls": 5}),
+    (fp.rules.Blocks, {"first_block": 4, "first_level": 2, "growth": 0.5, "neyman": 0.1}),
+    (fp.rules.Design, {"first_block": 4, "first_level": 2, "growth": 0.5, "neyman": 0.1, "stretch": 0.5,
+                       "held_back": 0.5, "fitted": 0.5, "rival_memory": 0.5, "gap_memory": 0.5, "held_until": 2}),
+    (fp.rules.Forecast, {"phi": 0.5, "z": 0.5, "cap": 2.0, "gamma": 0.5, "shortest": 2.0, "longest": 4.0}),
+    (fp.observe.Share, {"rho": 0.5}),
+    (fp.observe.Steps, {"n": 3}),
+    (fp.observe.KnownGap, {"gap": 0.1}),
+    (fp.observe.Adaptive, {"slack": 2.0}),
+    (fp.protocols.BanFor, {"rounds": 3}),
+    (fp.protocols.BanAfter, {"refusals": 3}),
+    (fp.agents.AlphaUCB, {"alpha": 2.0}),
+    (fp.agents.EpsilonGreedy, {"c": 2.0}),
+    (fp.agents.KLUCB, {"c": 2.0}),
+    (fp.answers.WithProbability, {"p": 0.5}),
+    (fp.answers.HoldOut, {"n": 3}),
+    (fp.rewards.Beta, {"concentration": 2.0}),
+    (fp.rewards.TruncatedNormal, {"sd": 0.1}),
+    (fp.instances.Family, {"agents": 3, "sd": 0.1}),
+    (fp.Principal, {"bonus": 2.0, "budget": 3.0}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("kind", "settings"), NUMBERS, ids=lambda part: getattr(part, "__name__", ""))
+@pytest.mark.parametrize("other", [np.array, np.float64, float], ids=["array", "numpy", "float"])
+def test_settings_keep_plain_numbers_whatever_they_are_given(kind: Any, settings: dict[str, Any], other: Any) -> None:
+    plain = kind(**settings)
+    given = {name: value if isinstance(value, str) else other(value) for name, value in settings.items()}
+    found = kind(**given)
+    assert found == plain
+    assert repr(found) == repr(plain)
+    for name, value in settings.items():
+        assert type(getattr(found, name)) is type(value)
+
+
+def test_a_whole_number_where_any_would_do_stays_as_it_was_written() -> None:
+    assert repr(fp.agents.AlphaUCB(2)) == "AlphaUCB(alpha=2)"
+    assert fp.Principal(bonus=2).bonus == 2

@@ -58,7 +58,7 @@ class WithProbability:
     p: float = 0.8
 
     def __post_init__(self) -> None:
-        checks.real("p", self.p, 0.0, 1.0)
+        checks.keep_real(self, "p", 0.0, 1.0)
 
     def takes(self, offer: Situation) -> bool:
         """Heads."""
@@ -72,7 +72,7 @@ class HoldOut:
     n: int = 1
 
     def __post_init__(self) -> None:
-        checks.whole("n", self.n, 0)
+        checks.keep_whole(self, "n", 0)
 
     def takes(self, offer: Situation) -> bool:
         """From the (n+1)-th offer on."""

@@ -68,6 +68,18 @@ def real(
     return number
 
 
+def keep_whole(owner: Any, name: str, least: int, most: int | None = None) -> None:
+    """Check a field of a dataclass as `whole` does, and store it as an int."""
+    object.__setattr__(owner, name, whole(name, getattr(owner, name), least, most))
+
+
+def keep_real(owner: Any, name: str, *limits: float, **ends: bool) -> None:
+    """Check a field of a dataclass as `real` does, and store it as a float; an int stays as it was written."""
+    value = getattr(owner, name)
+    number = real(name, value, *limits, **ends)
+    object.__setattr__(owner, name, value if type(value) is int else number)
+
+
 def _interval(low: float, high: float, open_low: bool, open_high: bool) -> str:
     if math.isfinite(low) and math.isfinite(high):
         return f"a number in {'(' if open_low else '['}{low:g}, {high:g}{')' if open_high else ']'}"

@@ -43,8 +43,8 @@ class Family:
     gap: tuple[float, float] | None = (4.5e-3, 5.5e-3)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "agents", checks.whole("agents", self.agents, 1))
-        checks.real("sd", self.sd, 0.0, open_low=True)
+        checks.keep_whole(self, "agents", 1)
+        checks.keep_real(self, "sd", 0.0, open_low=True)
         if np.ndim(checks.numbers("means", self.means)) != 1 or len(self.means) < 2:
             raise InvalidInput(f"means must name at least 2 arms, got {checks.shown(self.means)}.")
         for mean in self.means:

@@ -78,7 +78,7 @@ class Beta(Law):
     concentration: float = 10.0
 
     def __post_init__(self) -> None:
-        checks.real("concentration", self.concentration, 0.0, open_low=True)
+        checks.keep_real(self, "concentration", 0.0, open_low=True)
 
     def variances(self, means: Array) -> Array:
         """μ(1−μ)/(c+1)."""
@@ -97,7 +97,7 @@ class TruncatedNormal(Law):
     sd: float = 0.1
 
     def __post_init__(self) -> None:
-        checks.real("sd", self.sd, 0.0, 10.0, open_low=True)
+        checks.keep_real(self, "sd", 0.0, 10.0, open_low=True)
 
     def _centres(self, means: Array) -> Array:
         reach = np.array([-8.0 * self.sd, 1.0 + 8.0 * self.sd])

@@ -72,7 +72,7 @@ def test_every_part_has_an_option(tmp_path: Path) -> None:
         (["--answers", "hold-out:x"], ["must be a number", "'x'"]),
         (["--horizon", "2"], ["horizon", "at least 3", "got 2"]),
         (["--delta", "1.5"], ["delta", "1.5"]),
-        (["--rule", "paper", "--delta", "1.5"], ["delta", "(0, 1]", "1.5"]),
+        (["--rule", "paper", "--delta", "1.5"], ["delta", "[1e-100, 1]", "1.5"]),
         (["--rule", "paper", "--bound", "finite-time"], ["bound", "did you mean 'finite_time'?"]),
         (["--bound", "equation"], ["--bound", "left out", "--rule paper"]),
         (["--rule", "paper", "--gap", "0.1"], ["--gap", "--rule certified or pairwise"]),

@@ -11,6 +11,7 @@ import freepull as fp
 from drive import assert_sentence, paper
 from freepull.errors import InvalidInput
 from freepull.principal.rules.base import STACKS
+from freepull.principal.rules.paper import STEPS
 
 
 def start(rule: Any = None, agents: int = 3, **frame: Any) -> fp.Trial:
@@ -141,3 +142,18 @@ def test_a_rule_with_the_worst_case_is_told_once_and_not_after_the_decision(monk
     assert told == [2]
     with pytest.raises(InvalidInput):
         trial.tell(2, 0, 0.5)
+
+
+@pytest.mark.parametrize("bound", ["finite_time", "equation"])
+def test_a_certified_verdict_of_the_paper_says_what_its_proof_assumes(bound: str) -> None:
+    principal = fp.Principal(fp.rules.Paper(0.1, bound))
+    assert principal.start(arms=2, agents=2, horizon=3000).verdict().rests_on.assumptions == STEPS
+    told = fp.simulate(fp.Game([[0.9, 0.1], [0.9, 0.1]]), principal=principal, horizon=3000, runs=1)
+    assert told.frame["certified"].to_list() == [True]
+    assert told.provenance["parameters"]["assumptions"] == list(STEPS)
+
+
+def test_a_heuristic_claims_nothing_and_so_assumes_nothing() -> None:
+    for rule in (paper(), fp.rules.Paper(1.0), fp.rules.Passive()):
+        assert not start(rule).rule.proven
+        assert start(rule).verdict().rests_on.assumptions == ()

@@ -14,6 +14,7 @@ from drive import RISK, assert_sentence
 from freepull.errors import InvalidInput
 from freepull.principal.record import UNITS
 from freepull.principal.rules.population import PopulationState, fill_evidence, winner
+from freepull.simulation import facade
 
 LAMBDAS, PI = [0.99, 0.8, 0.5, 0.25, 0.12], [0.4, 0.2, 0.15, 0.15, 0.1]
 
@@ -127,6 +128,67 @@ def test_leavers_are_dropped_before_the_look_and_make_no_second_one_after_it() -
     trial.leave(1)
     trial.end_step()
     assert trial.rule is looked
+
+
+@pytest.mark.parametrize(("arms", "delta", "agents"), [(2, 0.05, 6), (3, 0.01, 9), (2, 0.9, 1), (65_536, 1e-100, 353)])
+def test_the_fewest_agents_are_those_with_whom_the_clearest_rewards_decide(
+    arms: int, delta: float, agents: int
+) -> None:
+    rule = fp.rules.Population(delta, pulls=1)
+    assert rule.fewest_agents(arms) == agents
+    for count in (agents - 1, agents):
+        total = sum(p * (1 + a) ** count for p, a in zip(PI, LAMBDAS, strict=True))
+        assert (total >= (arms - 1) / delta) == (count == agents)
+
+
+def test_the_fewest_agents_do_decide_and_one_less_does_not() -> None:
+    for agents, decided in ((2, False), (3, True)):
+        trial = trial_of(2, agents, pulls=1)
+        tell(trial, [1.0, 0.0])
+        trial.end_step()
+        assert trial.verdict().decided == decided
+
+
+def test_a_verdict_says_that_there_are_too_few_agents() -> None:
+    short = ", which can never decide with fewer than 3 agents;"
+    assert short in trial_of(2, 2).verdict().why
+    assert short in trial_of(2, 3, weights=[1, 0, 1]).verdict().why
+    assert "never" not in trial_of(2, 3).verdict().why
+
+
+@pytest.fixture
+def unsaid(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let nothing have been said before."""
+    monkeypatch.setattr(facade, "_SAID", set())
+
+
+@pytest.mark.usefixtures("unsaid")
+@pytest.mark.parametrize("engine", ["compiled", "readable"])
+@pytest.mark.parametrize(
+    ("agents", "pulls", "why"),
+    [
+        (5, 10, "at least 6 agents are needed for 2 arms at δ = 0.05, and there are 5"),
+        (6, 11, "2 × 11 pulls of every agent are needed, and the horizon is 20"),
+    ],
+)
+def test_a_simulation_that_can_never_decide_says_so_once(engine: str, agents: int, pulls: int, why: str) -> None:
+    game, principal = fp.Game([[1.0, 0.0]] * agents), fp.Principal(fp.rules.Population(0.05, pulls))
+    with pytest.warns(UserWarning, match="rules.Population") as told:
+        fp.simulate(game, principal=principal, horizon=20, runs=2, engine=engine)
+    fp.simulate(game, principal=principal, horizon=20, runs=2, engine=engine)
+    assert [str(one.message) for one in told] == [
+        f"rules.Population pays for pulls here, but can never decide, because {why}."
+    ]
+    assert told[0].filename == __file__
+
+
+@pytest.mark.usefixtures("unsaid")
+def test_a_simulation_that_can_just_decide_says_nothing() -> None:
+    principal = fp.Principal(fp.rules.Population(0.05, 10))
+    found = fp.simulate(
+        fp.Game([[1.0, 0.0]] * 6), principal=principal, agents=fp.agents.RoundRobin(), horizon=20, runs=1
+    )
+    assert found.frame["decided_at"].to_list() == [20]
 
 
 @pytest.mark.parametrize(

@@ -54,6 +54,7 @@ def test_a_misspelt_manner_of_offering_is_guessed() -> None:
     ("size", "said"),
     [
         ({"arms": 1, "agents": 2, "horizon": 10}, "arms must be"),
+        ({"arms": 10**9, "agents": 2}, "arms must be a whole number from 2 to 65536, got 1000000000."),
         ({"arms": 2, "agents": 0, "horizon": 10}, "agents must be"),
         ({"arms": 3, "agents": 1, "horizon": 2}, "horizon must be "),
         ({"arms": 2, "agents": 2, "horizon": 10, "weights": [1.0]}, "weights must be"),

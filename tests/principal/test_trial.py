@@ -112,6 +112,13 @@ def test_offers_to_each_by_hand() -> None:
         (lambda trial: trial.tell("a", 0, 0.5), "agent must be"),
         (lambda trial: trial.tell(0, 0, 1.5), "reward must be a number in [0, 1], got 1.5."),
         (lambda trial: trial.tell(0, 0, float("nan")), "reward must be"),
+        (lambda trial: trial.afford(1.5), "bonuses must be a whole number of at least 0, got 1.5."),
+        (lambda trial: trial.afford(-1), "bonuses must be"),
+        (lambda trial: trial.afford(True), "bonuses must be"),
+        (lambda trial: trial.afford("x"), "bonuses must be"),
+        (lambda trial: trial.work("x"), "seconds must be a number of at least 0, got 'x'."),
+        (lambda trial: trial.work(-1), "seconds must be"),
+        (lambda trial: trial.work(float("nan")), "seconds must be"),
     ],
 )
 def test_bad_calls_are_refused_with_a_sentence_and_change_nothing(call: Any, said: str) -> None:
@@ -122,3 +129,14 @@ def test_bad_calls_are_refused_with_a_sentence_and_change_nothing(call: Any, sai
     assert assert_sentence(problem).startswith(said)
     assert trial.record.pulls.sum() == 0
     assert trial.ask(0) is not None
+    trial.tell(0, 0, 0.5)
+    trial.end_step()
+    assert trial.ask(1) is not None
+
+
+def test_a_budget_is_a_number_of_bonuses_or_none() -> None:
+    trial = trial_of(2, theta=1000.0)
+    trial.afford(0)
+    assert trial.wanted(0) is None
+    trial.afford(None)
+    assert trial.wanted(0) == 0

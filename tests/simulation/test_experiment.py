@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -32,6 +34,7 @@ def simulate(game: Any = TOY, **more: Any) -> fp.Result:
         ({"runs": [1, 1]}, "runs must be a number of runs"),
         ({"runs": [-1]}, "runs must be a whole number"),
         ({"runs": "3"}, "runs must be a whole number"),
+        ({"runs": [2**63]}, "runs must be a whole number from 0 to 4611686018427387903, got 9223372036854775808."),
         ({"seed": -1}, "seed must be a whole number from 0 to"),
         ({"seed": 2**64}, "seed must be a whole number from 0 to"),
         ({"seed": 1.5}, "seed must be a whole number"),
@@ -113,10 +116,14 @@ def test_numbers_may_come_from_numpy() -> None:
     assert fancy.provenance["parameters"]["horizon"] == 12
 
 
-def test_an_array_of_run_numbers_is_refused_with_a_sentence() -> None:
-    with pytest.raises(InvalidInput) as problem:
-        simulate(runs=np.arange(1, 3))
-    assert assert_sentence(problem).startswith("runs must be ")
+def test_run_numbers_may_come_in_an_array() -> None:
+    found = simulate(runs=np.arange(1, 3))
+    assert found.frame.equals(simulate(runs=[1, 2]).frame)
+    assert found.provenance["parameters"]["runs"] == [1, 2]
+    for wrong in (np.ones((2, 2), int), np.array([0.5]), np.array([], int), np.array(["1"])):
+        with pytest.raises(InvalidInput) as problem:
+            simulate(runs=wrong)
+        assert assert_sentence(problem).startswith("runs must be ")
 
 
 @pytest.mark.parametrize(
@@ -135,3 +142,35 @@ def test_the_description_says_what_was_asked_for() -> None:
     assert told["answers"] == "Always()"
     assert told["principal"] == repr(principal)
     assert (told["horizon"], told["runs"], told["seed"], told["until"]) == (10, [4, 7], 0, "horizon")
+
+
+class Mine:
+    def pick(self, t: int) -> int:
+        return 0
+
+    def learn(self, arm: int, reward: float) -> None:
+        pass
+
+
+@dataclass
+class Told(Mine):
+    part: Any = None
+
+
+class Lenient:
+    def banned_until(self, t: int, refusals: int) -> int:
+        return t
+
+
+def drawn_game(rng: np.random.Generator, arms: int = 2) -> fp.Game:
+    return fp.Game(rng.random((2, arms)))
+
+
+def test_parts_of_ones_own_are_described_by_their_names_and_not_by_their_addresses() -> None:
+    here, principal = __name__, fp.Principal(fp.rules.Passive(), protocol=Lenient())
+    told = experiment(drawn_game, principal, 10, agents=[Mine(), Told(Mine())]).describe()
+    assert told["game"] == {"drawn": f"{here}.drawn_game"}
+    assert told["agents"] == [f"{here}.Mine", f"Told(part=<{here}.Mine object>)"]
+    assert f"protocol=<{here}.Lenient object>" in told["principal"]
+    assert "0x" not in str(experiment(partial(drawn_game, arms=3), principal, 10).describe())
+    assert experiment(TOY, PASSIVE, 10, agents=Mine()).describe()["agents"] == f"{here}.Mine"

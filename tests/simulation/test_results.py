@@ -12,7 +12,7 @@ from polars.testing import assert_frame_equal
 
 import freepull as fp
 from drive import assert_sentence, paper
-from freepull.errors import ResultError
+from freepull.errors import InvalidInput, ResultError
 
 COLUMNS: dict[Any, Any] = {
     "run": pl.Int64,
@@ -149,6 +149,16 @@ def test_a_foreign_file_is_refused_with_a_sentence(tmp_path: Path, kind: str) ->
     with pytest.raises(ResultError) as problem:
         fp.Result.load(path)
     assert "give a file written by Result.save" in assert_sentence(problem)
+
+
+def test_a_name_of_another_format_is_refused_with_a_sentence(tmp_path: Path) -> None:
+    for name in ("runs.csv", "runs.json", "runs.parquet.gz"):
+        with pytest.raises(InvalidInput) as problem:
+            simulate().save(tmp_path / name)
+        assert "path must end in .parquet" in assert_sentence(problem)
+    assert not list(tmp_path.iterdir())
+    for name in ("runs", "runs.PARQUET"):
+        assert fp.Result.load(simulate().save(tmp_path / name)).frame.height > 0
 
 
 def test_a_path_that_cannot_be_written_is_refused_with_a_sentence(tmp_path: Path) -> None:

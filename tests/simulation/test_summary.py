@@ -73,4 +73,6 @@ def test_the_summary_has_a_row_for_every_quantity() -> None:
     summary = SIMULATED.summary()
     assert summary.columns == ["quantity", "mean", "low", "high", "runs"]
     assert set(summary["quantity"]) == set(SCHEMA) - {"run", "arm"}
-    assert "4 runs" in repr(SIMULATED)
+    shown = repr(SIMULATED)
+    assert "4 runs" in shown
+    assert all(f" {quantity} " in shown for quantity in SIMULATED.summary()["quantity"])

@@ -47,7 +47,7 @@ from freepull.studies.lines import line_of
         ('observe = "share:0.5"', 'ofers = "one"', 16, ["'ofers'", "did you mean 'offers'?"]),
         ('observe = "share:0.5"', 'offers = "two"', 16, ["offers must be one of one, each", "'two'"]),
         ('observe = "share:0.5"', "budget = -1", 16, ["budget", "at least 0"]),
-        ("[0.01, 0.05]", "[0.01, 1.5]", 22, ["delta must be a number in (0, 1]", "1.5"]),
+        ("[0.01, 0.05]", "[0.01, 1.5]", 22, ["delta must be a number in [1e-100, 1]", "1.5"]),
         ("[0.01, 0.05]", "[]", 22, ["at least one value"]),
         ("[0.01, 0.05]", "[0.01, 0.01]", 22, ["different values"]),
         ("[0.01, 0.05]", "0.01", 22, ["a list of values"]),

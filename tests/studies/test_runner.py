@@ -82,6 +82,30 @@ def test_fewer_runs_throw_nothing_away(done: Path) -> None:
     assert {cell.runs for cell in studies.Store.open(done).study.cells} == {6}
 
 
+def test_an_extended_study_says_what_it_holds(done: Path, tmp_path: Path) -> None:
+    folder = again(done, tmp_path)
+    studies.run(studies.read(written(tmp_path, STUDY)).with_runs(9), folder)
+    store = studies.Store.open(folder)
+    for cell in store.study.cells:
+        told = studies.result(store, cell).provenance
+        assert told["finished"] == told["parameters"]["runs"] == told["study"]["parameters"]["runs"] == 9
+        seconds = [shard.provenance["seconds"] for shard in store.shards[cell.name]]
+        assert told["seconds"] == pytest.approx(sum(seconds), abs=1e-3)
+        assert len(seconds) == 2
+    cell = store.study.cells[0]
+    store.shards[cell.name] = [shard for shard in store.shards[cell.name] if shard.frame["run"][0] > 0]
+    assert studies.result(store, cell).provenance["parameters"]["runs"] == [6, 7, 8]
+
+
+def test_runs_beyond_those_wanted_are_not_counted(done: Path, tmp_path: Path) -> None:
+    folder, study = again(done, tmp_path), studies.read(written(tmp_path, STUDY))
+    studies.run(study.with_runs(9), folder)
+    for cell in ("passive,horizon=400", "passive,horizon=600"):
+        next((folder / "shards").glob(f"{cell}-0.*")).unlink()
+    report = studies.run(study, folder)
+    assert (report.kept, report.new, report.wanted) == (24, 12, 36)
+
+
 def test_shards_carry_their_provenance_and_are_results(done: Path) -> None:
     shard = fp.Result.load(shard_of(done, "authors,delta=0.01,horizon=400"))
     told = shard.provenance

@@ -35,7 +35,7 @@ class AlphaUCB(Learner):
     alpha: float = 2.0
 
     def __post_init__(self) -> None:
-        checks.real("alpha", self.alpha, 0.0, open_low=True)
+        checks.keep_real(self, "alpha", 0.0, open_low=True)
 
     def pick(self, t: int) -> int:
         """S/N + s_t·(1/√N), each operation rounded on its own."""

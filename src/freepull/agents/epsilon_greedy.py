@@ -32,7 +32,7 @@ class EpsilonGreedy(Learner):
     c: float = 5.0
 
     def __post_init__(self) -> None:
-        checks.real("c", self.c, 0.0)
+        checks.keep_real(self, "c", 0.0)
 
     def pick(self, t: int) -> int:
         """Explore or exploit, by a coin keyed by t."""

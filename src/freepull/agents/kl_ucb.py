@@ -34,7 +34,7 @@ class KLUCB(Learner):
     c: float = 0.0
 
     def __post_init__(self) -> None:
-        checks.real("c", self.c, 0.0)
+        checks.keep_real(self, "c", 0.0)
 
     def pick(self, t: int) -> int:
         """The arm with the largest index."""

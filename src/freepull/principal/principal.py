@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 OFFERS = ("one", "each")
 LEAVERS = ("wait", "independent", "worst_case")
+MOST_ARMS = 1 << 16
+"""Rules compare every arm with every other."""
 MOST_STREAMS = 1 << 32
 """Streams have numbers of 32 bits."""
 
@@ -61,9 +63,9 @@ class Principal:
             )
         checks.instance("protocol", self.protocol, BanProtocol, "a protocol such as TakeOrBan()")
         checks.one_of("offers", self.offers, OFFERS)
-        checks.real("bonus", self.bonus, 0.0, open_low=True)
+        checks.keep_real(self, "bonus", 0.0, open_low=True)
         if self.budget is not None:
-            checks.real("budget", self.budget, 0.0)
+            checks.keep_real(self, "budget", 0.0)
         if self.bonus < 1.0:
             warnings.warn(
                 f"bonus = {self.bonus:g} is below the reward range 1, so Lemma 1 (taking every offer is optimal) "
@@ -86,9 +88,10 @@ class Principal:
         Parameters
         ----------
         arms, agents, horizon
-            K, M, and T, which some rules and schedules can do without.
+            K (at most 65,536), M, and T, which some rules and schedules can do without.
         weights
-            p_m, if the average over agents is not a plain one; an agent of weight 0 is not part of the panel.
+            p_m, if the average over agents is not a plain one; they are divided by their sum. An agent of weight 0 is
+            not part of the panel.
         leavers
             What becomes of agents who leave: "wait" for them, "independent" (speak of those who stayed; right if
             leaving has nothing to do with rewards), or "worst_case" (right for any leaving, `rules.Pairwise` only).
@@ -97,7 +100,7 @@ class Principal:
         """
         from freepull.principal.trial import Trial
 
-        arms, agents = checks.whole("arms", arms, 2), checks.whole("agents", agents, 1)
+        arms, agents = checks.whole("arms", arms, 2, MOST_ARMS), checks.whole("agents", agents, 1)
         if arms * agents >= MOST_STREAMS:
             most = (MOST_STREAMS - 1) // arms
             raise InvalidInput(

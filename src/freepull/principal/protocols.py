@@ -40,7 +40,7 @@ class BanFor:
     rounds: int
 
     def __post_init__(self) -> None:
-        checks.whole("rounds", self.rounds, 1)
+        checks.keep_whole(self, "rounds", 1)
 
     def banned_until(self, t: int, refusals: int) -> int:
         """For a number of steps."""
@@ -54,7 +54,7 @@ class BanAfter:
     refusals: int
 
     def __post_init__(self) -> None:
-        checks.whole("refusals", self.refusals, 1)
+        checks.keep_whole(self, "refusals", 1)
 
     def banned_until(self, t: int, refusals: int) -> int:
         """For ever, once there have been enough."""

@@ -86,6 +86,6 @@ def unpack(state: Bytes) -> dict[str, Any]:
     return parts
 
 
-def shown(principal: Any) -> str:
-    """Return a principal as text, without the addresses of parts that print with one."""
-    return re.sub(r" at 0x[0-9a-f]+", "", repr(principal))
+def shown(thing: Any) -> str:
+    """Return a principal, or a part of one, as text, without the addresses of what prints with one."""
+    return re.sub(r" at 0x[0-9a-f]+", "", repr(thing))

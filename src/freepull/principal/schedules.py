@@ -34,7 +34,7 @@ class Share(Schedule):
     rho: float = 0.5
 
     def __post_init__(self) -> None:
-        checks.real("rho", self.rho, 0.0, 1.0)
+        checks.keep_real(self, "rho", 0.0, 1.0)
 
     def kappa(self, setting: Setting, rule: Rule) -> int:
         """A share of the horizon, of the decimal number as written; a last digit more makes thirds of 3 whole."""
@@ -57,7 +57,7 @@ class Steps(Schedule):
     n: int
 
     def __post_init__(self) -> None:
-        checks.whole("n", self.n, 0)
+        checks.keep_whole(self, "n", 0)
 
     def kappa(self, setting: Setting, rule: Rule) -> int:
         """A number of steps, at most the horizon."""
@@ -71,7 +71,7 @@ class KnownGap(Schedule):
     gap: float
 
     def __post_init__(self) -> None:
-        checks.real("gap", self.gap, 0.0, 1.0, open_low=True)
+        checks.keep_real(self, "gap", 0.0, 1.0, open_low=True)
 
     def kappa(self, setting: Setting, rule: Rule) -> int:
         """Leave the time that the theorems say is enough."""
@@ -89,7 +89,7 @@ class Adaptive(Schedule):
     slack: float = 3.0
 
     def __post_init__(self) -> None:
-        checks.real("slack", self.slack, 0.0, open_low=True)
+        checks.keep_real(self, "slack", 0.0, open_low=True)
 
     def kappa(self, setting: Setting, rule: Rule) -> None:
         """Found on the way."""

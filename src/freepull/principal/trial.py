@@ -230,8 +230,9 @@ class Trial:
 
     def afford(self, bonuses: int | None) -> None:
         """Change the budget: how many bonuses may be paid in all, None for any number."""
+        count = None if bonuses is None else checks.whole("bonuses", bonuses, 0)
         self.work()
-        self.offers.affordable = bonuses
+        self.offers.affordable = count
         self._plan()
 
     def _plan(self) -> None:
@@ -304,7 +305,8 @@ class Trial:
 
         One slice more or less takes a few milliseconds. Nothing happens if no step is being closed.
         """
-        if self._closing is not None and self._closing.go_on(seconds):
+        limit = None if seconds is None else checks.real("seconds", seconds, 0.0)
+        if self._closing is not None and self._closing.go_on(limit):
             self._closing = None
         return self._closing is None
 

@@ -14,12 +14,14 @@ from freepull.agents import Agent
 from freepull.answers import Answer
 from freepull.errors import InvalidInput
 from freepull.game import Game
-from freepull.principal import Grounds, Principal
+from freepull.principal import Grounds, Principal, saving
 
 GameMaker = Callable[[np.random.Generator], Game]
 UNTIL = ("horizon", "decided")
 LONGEST = 1 << 31
 MOST = 10**9
+LAST = (1 << 62) - 1
+"""The largest number of a run."""
 _GAME_STREAM = 0x67616D65
 
 
@@ -42,6 +44,8 @@ class Experiment:
     """The kind of reward law."""
     grounds: Grounds
     """What a verdict rests on: the rule in words, with "proven" or "heuristic", the target, the assumptions."""
+    futile: str | None
+    """Why no run can be decided, if that is known beforehand."""
 
     def game_of(self, run: int) -> Game:
         """Return the game of one run: the given one, or a fresh one drawn for this run."""
@@ -62,17 +66,17 @@ class Experiment:
 
     def describe(self) -> dict[str, Any]:
         """Return what provenance records."""
-        named = self.game.describe() if isinstance(self.game, Game) else {"drawn": repr(self.game)}
+        named = self.game.describe() if isinstance(self.game, Game) else {"drawn": _named(self.game)}
         return {
             "game": named,
             "agents": _short(self.agents),
             "answers": _short(self.answers),
-            "principal": repr(self.principal),
+            "principal": saving.shown(self.principal),
             "rule": self.grounds.rule,
             "target": self.grounds.target,
             "assumptions": list(self.grounds.assumptions),
             "horizon": self.horizon,
-            "runs": _ranges(self.runs),
+            "runs": ranges(self.runs),
             "seed": self.seed,
             "until": self.until,
         }
@@ -84,9 +88,9 @@ def check(
     """Check every parameter and return the experiment, or raise a sentence that names the wrong one."""
     checks.instance("principal", principal, Principal, "a freepull.Principal(...)")
     seed = checks.whole("seed", seed, 0, (1 << 64) - 1)
-    if isinstance(runs, Sequence) and not isinstance(runs, (str, bytes)):
-        numbers = tuple(checks.whole("runs", run, 0) for run in runs)
-        if not numbers or len(set(numbers)) < len(numbers) or max(numbers) >= 1 << 62:
+    if _several(runs):
+        numbers = tuple(checks.whole("runs", run, 0, LAST) for run in runs)
+        if not numbers or len(set(numbers)) < len(numbers):
             raise InvalidInput(
                 f"runs must be a number of runs, or a list of different run numbers, got {checks.shown(runs)}."
             )
@@ -121,6 +125,7 @@ def check(
         shape=(M, K),
         law=type(first.rewards),
         grounds=trial.panel.grounds(),
+        futile=principal.rule.futile(trial.setting),
     )
 
 
@@ -168,11 +173,16 @@ def _object(name: str, item: Any) -> Any:
     return item()
 
 
+def _several(given: Any) -> bool:
+    """Say whether these are several numbers: a sequence, or an array of one dimension."""
+    return not isinstance(given, (str, bytes)) and (isinstance(given, Sequence) or np.ndim(given) == 1)
+
+
 def _checkpoints(trace: Any, horizon: int) -> tuple[int, ...]:
     """Return the steps to record: every n-th for a number n, or the given ones."""
     if trace is None:
         return ()
-    if (isinstance(trace, Sequence) and not isinstance(trace, str)) or np.ndim(trace) == 1:
+    if _several(trace):
         return tuple(sorted({checks.whole("trace", step, 1, horizon) for step in trace}))
     every = checks.whole("trace", trace, 1, horizon)
     return tuple(range(every, horizon + 1, every))
@@ -180,10 +190,18 @@ def _checkpoints(trace: Any, horizon: int) -> tuple[int, ...]:
 
 def _short(items: tuple[Any, ...]) -> Any:
     """Return one text where all are the same, otherwise the list of them."""
-    texts = [repr(item) for item in items]
+    texts = [_named(item) for item in items]
     return texts[0] if len(set(texts)) == 1 else texts
 
 
-def _ranges(runs: tuple[int, ...]) -> Any:
+def _named(item: Any) -> str:
+    """Return a text that is the same in every process: a name where the object would print its address."""
+    named: Any = item if inspect.isroutine(item) else type(item)
+    if named is item or named.__repr__ is object.__repr__:
+        return f"{named.__module__}.{named.__qualname__}"
+    return saving.shown(item)
+
+
+def ranges(runs: tuple[int, ...]) -> Any:
     """Return the number of runs where they are 0…n−1, otherwise their list."""
     return len(runs) if runs == tuple(range(len(runs))) else list(runs)

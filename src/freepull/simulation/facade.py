@@ -25,7 +25,7 @@ from freepull.simulation.results import Result
 ENGINES = ("auto", "compiled", "readable")
 KEEP = ("runs", "agents")
 _SAID: set[str] = set()
-"""Reasons for the readable engine that were told already."""
+"""What was said already."""
 
 
 def simulate(
@@ -58,7 +58,7 @@ def simulate(
         How agents pick, and how they answer offers: one object for all (`AlphaUCB(2)` and `Always()` by default), or a
         sequence of M. An agent of your own needs `pick(t)` and `learn(arm, reward)`.
     runs
-        How many runs (0…runs−1), or a list of run numbers: a run can be repeated alone.
+        How many runs (0…runs−1), or run numbers, in a list or an array: a run can be repeated alone.
     seed
         A run is a function of the parameters, the seed and its number; nothing else changes a bit of it.
     workers
@@ -82,6 +82,7 @@ def simulate(
     agents = AlphaUCB() if agents is None else agents
     answers = Always() if answers is None else answers
     experiment = check(game, agents, answers, principal, horizon, runs, seed, until, trace)
+    _say_if_futile(experiment)
     chosen = _engine(engine, experiment)
     collector = Collector(experiment, keep)
     started = time.perf_counter()
@@ -99,6 +100,12 @@ def simulate(
     return collector.result(engine=chosen, seconds=seconds, interrupted=interrupted)
 
 
+def _say_if_futile(experiment: Experiment) -> None:
+    if experiment.futile is not None:
+        name = type(experiment.principal.rule).__name__
+        _say_once(f"rules.{name} pays for pulls here, but can never decide, because {experiment.futile}.")
+
+
 def _engine(wanted: str, experiment: Experiment) -> str:
     """Choose the engine; say so if the compiled one was to be expected and cannot be used."""
     if wanted == "readable":
@@ -110,10 +117,15 @@ def _engine(wanted: str, experiment: Experiment) -> str:
         return "compiled"
     if wanted == "compiled":
         raise InvalidInput(f"engine must be 'readable' or 'auto' here, because {reason}; got 'compiled'.")
-    if reason not in _SAID:
-        _SAID.add(reason)
-        warnings.warn(f"using the readable engine, which is slower, because {reason}.", ReadableEngine, stacklevel=3)
+    _say_once(f"using the readable engine, which is slower, because {reason}.", ReadableEngine)
     return "readable"
+
+
+def _say_once(what: str, kind: type[Warning] = UserWarning) -> None:
+    """Warn whoever called `simulate`, but not of the same thing again."""
+    if what not in _SAID:
+        _SAID.add(what)
+        warnings.warn(what, kind, stacklevel=4)
 
 
 def _outcomes(engine: str, experiment: Experiment, workers: int | None) -> Iterator[Outcome]:

@@ -12,7 +12,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from freepull.errors import ResultError
+from freepull import checks
+from freepull.errors import InvalidInput, ResultError
 
 RATES = ("correct", "decided", "certified")
 MEANS = ("paid", "offered", "refused", "banned", "free_pulls", "reward", "bonus", "regret")
@@ -56,6 +57,14 @@ class Result:
     def save(self, path: str | Path) -> Path:
         """Write the runs to a Parquet file with full provenance; agents and trace go beside it."""
         target = Path(path)
+        if target.suffix.lower() not in ("", ".parquet"):
+            raise InvalidInput(
+                f"path must end in .parquet, got {checks.shown(str(path))}; other formats can be written from .frame."
+            )
+        return self.write(target)
+
+    def write(self, target: Path) -> Path:
+        """Write as `save` does, under any name."""
         arrays = {"paid": self.paid.tolist(), "paid_error": self.paid_error.tolist()}
         told = {_KEY: json.dumps({"provenance": self.provenance, **arrays})}
         try:
@@ -89,7 +98,8 @@ class Result:
         return cls(frame, paid, spread, head["provenance"], **parts)
 
     def __repr__(self) -> str:
-        return f"Result({self.frame.height} runs)\n{self.summary()}"
+        with pl.Config(tbl_rows=-1):
+            return f"Result({self.frame.height} runs)\n{self.summary()}"
 
 
 def _read(source: Path) -> tuple[str | None, pl.DataFrame]:

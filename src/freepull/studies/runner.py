@@ -59,7 +59,7 @@ def run(
     began = time.perf_counter()
     with Store.begin(folder, study) as store:
         cells = [cell for cell in study.cells if only(cell)]
-        kept = sum(min(store.finished(cell), cell.runs) for cell in cells)
+        kept = sum(cell.runs - len(store.missing(cell)) for cell in cells)
         chunks = list(missing(store, cells, 1 if scheduler else threads))
         wanted, new, interrupted = sum(cell.runs for cell in cells), 0, False
         with study_bar(study.name, wanted, chunks, progress) as advance:

@@ -27,7 +27,7 @@ def write(folder: Path, study: Study, cell: Cell, result: Result) -> Result:
     stamped = replace(result, provenance={**result.provenance, "study": stamp})
     stem = f"{cell.stem}-{result.frame['run'][0]}"
     unfinished = folder / (stem + UNFINISHED)
-    stamped.save(unfinished)
+    stamped.write(unfinished)
     with unfinished.open("rb") as file:
         os.fsync(file.fileno())
     os.replace(unfinished, folder / f"{stem}.{_checksum(unfinished)}.parquet")

@@ -9,6 +9,7 @@ import polars as pl
 
 from freepull.simulation import Result
 from freepull.simulation.collector import SCHEMA
+from freepull.simulation.experiment import ranges
 from freepull.studies.store import Store
 from freepull.studies.study import Cell
 
@@ -29,8 +30,18 @@ def result(store: Store, cell: Cell) -> Result:
     mean = paid / max(n, 1)
     variance = (squares - paid * mean) / (n - 1) if n > 1 else np.full(cell.shape, np.nan)
     error = np.sqrt(np.maximum(variance, 0.0) / max(n, 1))
-    provenance = shards[0].provenance if shards else {}
-    return Result(frame, mean, error, {**provenance, "finished": n, "interrupted": n < cell.runs})
+    told = _provenance(shards, cell, tuple(frame["run"].to_list())) if shards else {}
+    return Result(frame, mean, error, {**told, "finished": n, "interrupted": n < cell.runs})
+
+
+def _provenance(shards: list[Result], cell: Cell, runs: tuple[int, ...]) -> dict[str, Any]:
+    """Return the provenance of the first shard, with the runs and the seconds of all of them."""
+    told = shards[0].provenance
+    return told | {
+        "parameters": told["parameters"] | {"runs": ranges(runs)},
+        "study": told["study"] | {"parameters": cell.parameters},
+        "seconds": round(sum(shard.provenance["seconds"] for shard in shards), 3),
+    }
 
 
 def summary(store: Store) -> pl.DataFrame:

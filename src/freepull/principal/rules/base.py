@@ -26,6 +26,8 @@ STACKS = (
     "no shock is common to many agents",
 )
 """What the rules assume that are proven for any adaptive sampling."""
+SMALLEST = 1e-100
+"""The smallest δ: nothing that is computed from it can then overflow."""
 
 
 class Want(NamedTuple):
@@ -51,6 +53,10 @@ class Rule(ABC):
     def start(self, setting: Setting, record: Record) -> RuleState:
         """Begin a trial; the record is the trial's own and is up to date at every evaluation."""
 
+    def futile(self, setting: Setting) -> str | None:
+        """Say why nothing can ever be decided where every agent pulls once a step; None if nothing is known."""
+        return None
+
 
 class RuleState(ABC):
     """A rule at work. It is evaluated at the end of steps and nowhere else.
@@ -67,7 +73,7 @@ class RuleState(ABC):
     title: str
     """How the rule is named in verdicts, with "heuristic" where it is one."""
     assumptions: tuple[str, ...] = ()
-    """What a decision assumes, in words."""
+    """What a decision assumes, in words; nothing where nothing is proven."""
 
     def __init__(self, setting: Setting, record: Record) -> None:
         self.setting, self.record = setting, record

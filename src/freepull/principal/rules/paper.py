@@ -14,7 +14,7 @@ from freepull import checks
 from freepull.errors import InvalidInput
 from freepull.principal.record import ONE, Record
 from freepull.principal.rules import bounds
-from freepull.principal.rules.base import Floats, Plan, Rule, Want
+from freepull.principal.rules.base import SMALLEST, Floats, Plan, Rule, Want
 from freepull.principal.rules.need import NeedingState
 from freepull.principal.rules.owing import Ints, neediest
 from freepull.principal.rules.window import gap_window
@@ -23,6 +23,12 @@ from freepull.principal.work import STREAMS, Work, finish, pieces
 
 BOUNDS = ("equation", "simplified", "finite_time")
 PAY = ("widest", "uniform")
+STEPS = (
+    "rewards lie in [0, 1], and each has the mean of its stream (arm, agent), whatever happened before its step",
+    "rewards of one step are independent between agents",
+    "no agent knows this pull's reward in advance, and every agent acts at most once in each step",
+)
+"""What the proof of `finite_time` assumes (docs/statistics.md, model)."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +38,7 @@ class Paper(Rule):
     Parameters
     ----------
     delta
-        The error probability, in (0, 1]; ``finite_time``, which is proven, takes (0, 1).
+        The error probability, at least 1e-100 and at most 1; ``finite_time``, which is proven, takes less than 1.
     bound
         ``equation`` is Eq. (2) as printed; ``simplified`` is the appendix's, times ``scale``, a **heuristic** (the
         authors' code has scale 0.1); ``finite_time`` is proven for every horizon.
@@ -54,8 +60,8 @@ class Paper(Rule):
     def __post_init__(self) -> None:
         checks.one_of("bound", self.bound, BOUNDS)
         checks.one_of("pay", self.pay, PAY)
-        checks.real("delta", self.delta, 0.0, 1.0, open_low=True, open_high=self.bound == "finite_time")
-        checks.real("scale", self.scale, 0.0, open_low=True)
+        checks.keep_real(self, "delta", SMALLEST, 1.0, open_high=self.bound == "finite_time")
+        checks.keep_real(self, "scale", 0.0, open_low=True)
         if self.scale != 1.0 and self.bound != "simplified":
             raise InvalidInput(
                 f"scale must be 1 unless bound is 'simplified', got {checks.shown(self.scale)} for {self.bound!r}."
@@ -91,6 +97,7 @@ class PaperState(NeedingState):
         T = setting.horizon_for("rules.Paper")
         size = (setting.arms, setting.agents, T)
         self.delta, self.theta, self.proven = rule.delta, rule.theta(*size), rule.proven(*size)
+        self.assumptions = STEPS if self.proven else ()
         self.uniform = rule.pay == "uniform"
         scaled = f" × {rule.scale:g}" if rule.bound == "simplified" else ""
         status = "proven" if self.proven else "heuristic"

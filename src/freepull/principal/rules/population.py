@@ -17,7 +17,7 @@ from freepull.errors import InvalidInput
 from freepull.game import TIE
 from freepull.numerics import jit, zeros
 from freepull.principal.record import BATCH, Record, Words, enter
-from freepull.principal.rules.base import STACKS, Floats, Rule
+from freepull.principal.rules.base import SMALLEST, STACKS, Floats, Rule
 from freepull.principal.rules.owing import Ints, OwingState
 from freepull.principal.setting import Setting
 from freepull.principal.work import STREAMS, Work, finish, pieces
@@ -26,7 +26,6 @@ BETS = np.array([0.99, 0.8, 0.5, 0.25, 0.12])
 """λ_i."""
 SHARES = np.array([0.4, 0.2, 0.15, 0.15, 0.1])
 """π_i."""
-SMALLEST = 1e-100
 MOST = 1 << 30
 """No sum of first rewards, in units of 2⁻³⁰, can then overflow."""
 
@@ -48,12 +47,28 @@ class Population(Rule):
     pulls: int = 100
 
     def __post_init__(self) -> None:
-        checks.real("delta", self.delta, SMALLEST, 1.0, open_high=True)
-        checks.whole("pulls", self.pulls, 1, MOST)
+        checks.keep_real(self, "delta", SMALLEST, 1.0, open_high=True)
+        checks.keep_whole(self, "pulls", 1, MOST)
 
     def threshold(self, arms: int) -> float:
         """log((K−1)/δ): a union over the rivals of the best arm."""
         return math.log((arms - 1) / self.delta)
+
+    def fewest_agents(self, arms: int) -> int:
+        """Return the smallest M with Σ_i π_i·(1 + λ_i)^M ≥ (K−1)/δ: with fewer, not even D_m = 1 decides."""
+        agents = 1
+        while float(SHARES @ (1.0 + BETS) ** agents) < (arms - 1) / self.delta:
+            agents += 1
+        return agents
+
+    def futile(self, setting: Setting) -> str | None:
+        """Say which is missing: agents, or time for their pulls."""
+        K, M, least = setting.arms, int((setting.weights > 0).sum()), self.fewest_agents(setting.arms)
+        if least > M:
+            return f"at least {least} agents are needed for {K} arms at δ = {self.delta:g}, and there are {M}"
+        if setting.horizon is not None and K * self.pulls > setting.horizon:
+            return f"{K} × {self.pulls} pulls of every agent are needed, and the horizon is {setting.horizon}"
+        return None
 
     def check(self, setting: Setting) -> None:
         """Refuse weights that differ: an agent is one draw from the population."""
@@ -167,7 +182,7 @@ class PopulationState(OwingState):
     def __init__(self, rule: Population, setting: Setting, record: Record) -> None:
         super().__init__(setting, record)
         K, M = setting.arms, setting.agents
-        self.pulls, self.threshold = int(rule.pulls), rule.threshold(K)
+        self.pulls, self.threshold, self.fewest = rule.pulls, rule.threshold(K), rule.fewest_agents(K)
         self.title = f"the population rule at δ = {rule.delta:g} after {rule.pulls} pulls a stream (proven)"
         self.sums: Ints = zeros((K, M), np.int64)
         """Sums of the first rewards, in units of 2⁻³⁰, by arm and agent."""
@@ -193,10 +208,14 @@ class PopulationState(OwingState):
         return f"it was claimed above every other arm by {self.title}, at its one look"
 
     def standing(self) -> str:
-        """Say that there will be no second look."""
+        """Say that there will be no second look, or that even the first can show nothing."""
         if not self.looked:
-            return super().standing()
+            return super().standing() + self._short_of_agents()
         return f"the one look of {self.title} claimed no arm above all others, and there is no second"
+
+    def _short_of_agents(self) -> str:
+        among = int((self.setting.weights > 0).sum())
+        return f", which can never decide with fewer than {self.fewest} agents" if among < self.fewest else ""
 
     def observe(self, agent: int, arm: int, reward: int) -> None:
         """Add up first rewards; later ones do not count."""

@@ -26,10 +26,10 @@ class Forecast:
 
     def __post_init__(self) -> None:
         for name in ("phi", "z", "gamma"):
-            checks.real(name, getattr(self, name), 0.0, 1_000.0)
+            checks.keep_real(self, name, 0.0, 1_000.0)
         for name in ("cap", "shortest"):
-            checks.real(name, getattr(self, name), 1.0, 1_000.0)
-        checks.real("longest", self.longest, self.shortest, 1e6)
+            checks.keep_real(self, name, 1.0, 1_000.0)
+        checks.keep_real(self, "longest", self.shortest, 1e6)
 
 
 @dataclass(frozen=True)
@@ -72,17 +72,17 @@ class Design:
     held_until: int = 1
 
     def __post_init__(self) -> None:
-        checks.whole("first_block", self.first_block, 1)
-        checks.whole("first_level", self.first_level, 1)
-        checks.real("growth", self.growth, 0.0, 10.0)
-        checks.real("stretch", self.stretch, 0.0, 1.0)
-        checks.real("held_back", self.held_back, 0.0, 1.0)
-        checks.whole("held_until", self.held_until, 1)
-        checks.real("fitted", self.fitted, 0.0, 1.0)
-        checks.real("rival_memory", self.rival_memory, 0.0)
-        checks.real("gap_memory", self.gap_memory, 0.0)
+        checks.keep_whole(self, "first_block", 1)
+        checks.keep_whole(self, "first_level", 1)
+        checks.keep_real(self, "growth", 0.0, 10.0)
+        checks.keep_real(self, "stretch", 0.0, 1.0)
+        checks.keep_real(self, "held_back", 0.0, 1.0)
+        checks.keep_whole(self, "held_until", 1)
+        checks.keep_real(self, "fitted", 0.0, 1.0)
+        checks.keep_real(self, "rival_memory", 0.0)
+        checks.keep_real(self, "gap_memory", 0.0)
         if self.neyman is not None:
-            checks.real("neyman", self.neyman, 0.01, 0.5)
+            checks.keep_real(self, "neyman", 0.01, 0.5)
         if self.forecast is not None and not isinstance(self.forecast, Forecast):
             raise InvalidInput(f"forecast must be a rules.Forecast or None, got {checks.shown(self.forecast)}.")
 

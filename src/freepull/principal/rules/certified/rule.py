@@ -11,14 +11,12 @@ import numpy as np
 from freepull import checks
 from freepull.errors import InvalidInput
 from freepull.principal.record import Record
-from freepull.principal.rules.base import Rule
+from freepull.principal.rules.base import SMALLEST, Rule
 from freepull.principal.rules.certified.books import Constants, Floats
 from freepull.principal.rules.certified.designs import Design, auto
 from freepull.principal.rules.certified.gaps import candidate_gaps
 from freepull.principal.rules.certified.state import CertifiedState
 from freepull.principal.setting import Setting
-
-SMALLEST = 1e-100
 
 
 @dataclass(frozen=True)
@@ -48,9 +46,9 @@ class Certified(Rule):
     design: Design | str = "auto"
 
     def __post_init__(self) -> None:
-        checks.real("delta", self.delta, SMALLEST, 1.0, open_high=True)
+        checks.keep_real(self, "delta", SMALLEST, 1.0, open_high=True)
         if self.gap is not None:
-            checks.real("gap", self.gap, 1e-6, 1.0)
+            checks.keep_real(self, "gap", 1e-6, 1.0)
         if self.design != "auto" and not isinstance(self.design, Design):
             raise InvalidInput(f"design must be 'auto' or a rules.Design, got {checks.shown(self.design)}.")
 

@@ -44,11 +44,11 @@ class Blocks:
     neyman: float | None = None
 
     def __post_init__(self) -> None:
-        checks.whole("first_block", self.first_block, 1, 1 << 30)
-        checks.whole("first_level", self.first_level, 1, 1 << 30)
-        checks.real("growth", self.growth, 0.02, 10.0)
+        checks.keep_whole(self, "first_block", 1, 1 << 30)
+        checks.keep_whole(self, "first_level", 1, 1 << 30)
+        checks.keep_real(self, "growth", 0.02, 10.0)
         if self.neyman is not None:
-            checks.real("neyman", self.neyman, 0.01, 0.5)
+            checks.keep_real(self, "neyman", 0.01, 0.5)
         if self.first_level > self.first_block:
             raise InvalidInput(
                 f"first_level must be at most first_block = {self.first_block}, got {checks.shown(self.first_level)}."

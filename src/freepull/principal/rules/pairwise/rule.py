@@ -11,14 +11,13 @@ import numpy as np
 from freepull import checks
 from freepull.errors import InvalidInput
 from freepull.principal.record import Record
-from freepull.principal.rules.base import Rule
+from freepull.principal.rules.base import SMALLEST, Rule
 from freepull.principal.rules.pairwise.blocks import Blocks, auto
 from freepull.principal.rules.pairwise.books import Constants, Floats
 from freepull.principal.rules.pairwise.state import PairwiseState
 from freepull.principal.setting import Setting
 
 LARGEST, RATIO, BETS = 0.6, 1.5, 20
-SMALLEST = 1e-100
 TYPICAL = 0.48
 """The spread of rewards for which a planned gap is turned into a bet."""
 
@@ -55,10 +54,10 @@ class Pairwise(Rule):
     blocks: Blocks | str = "auto"
 
     def __post_init__(self) -> None:
-        checks.real("delta", self.delta, SMALLEST, 1.0, open_high=True)
-        checks.real("epsilon", self.epsilon, 0.0, 1.0)
+        checks.keep_real(self, "delta", SMALLEST, 1.0, open_high=True)
+        checks.keep_real(self, "epsilon", 0.0, 1.0)
         if self.gap is not None:
-            checks.real("gap", self.gap, 1e-6, 1.0)
+            checks.keep_real(self, "gap", 1e-6, 1.0)
         if self.blocks != "auto" and not isinstance(self.blocks, Blocks):
             raise InvalidInput(f"blocks must be 'auto' or a rules.Blocks, got {checks.shown(self.blocks)}.")
 
