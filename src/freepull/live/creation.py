@@ -10,10 +10,11 @@ from freepull import checks
 from freepull.errors import InvalidInput
 from freepull.game import normalised
 from freepull.live.money import Money
-from freepull.live.settings import LATE_JOINERS, LONGEST_NAME, MODES, MOST_ARMS, Settings, arm_names, encode_part
+from freepull.live.settings import LATE_JOINERS, LONGEST_NAME, MODES, Settings, arm_names, encode_part
 from freepull.live.times import lasting, moment
 from freepull.live.trials import start
 from freepull.principal import Principal
+from freepull.principal.principal import MOST_ARMS
 from freepull.principal.rules import Certified, Pairwise
 
 FEW = 1_000_000

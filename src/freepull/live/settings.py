@@ -12,6 +12,7 @@ from freepull.errors import InvalidInput, NewerVersion
 from freepull.live.money import MOST, Money
 from freepull.principal import Principal, protocols, rules, schedules
 from freepull.principal.budget import affordable
+from freepull.principal.principal import MOST_ARMS
 
 MODES = ("free", "rounds")
 LATE_JOINERS = ("observe", "count")
@@ -20,7 +21,6 @@ RULES = 1
 PARKED_AFTER = 3
 """So many offers in a row that expire, and the agent is parked."""
 LONGEST_NAME = 200
-MOST_ARMS = 1 << 16
 MOST_STREAMS = 100_000_000
 """Pairs of an agent and an arm; each takes fifty bytes of memory or more."""
 PARTS = {
