@@ -48,7 +48,7 @@ def test_its_words_are_explained_and_nothing_is_forecast_while_it_observes(page:
     assert "no forecast while it only observes" in page.inner_text("#chart-spend-note")
     assert page.evaluate("document.querySelector('#chart-spend').data.length") == 1
     page.get_by_text("What the words mean").click()
-    assert "δ = 5 % means 20" in page.inner_text(".head")
+    assert "1/δ, so 20 for δ = 5 %" in page.inner_text(".head")
     shoot(page, "early")
     play(service, path, 10)
     page.wait_for_function("() => document.querySelector('#chart-spend').data.length === 2")
