@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from freepull import checks
 from freepull.errors import InvalidInput
+from freepull.numerics import jit
 from freepull.principal.record import Words, many_units
 
 
@@ -56,3 +57,13 @@ def _row(name: str, values: Any) -> NDArray[Any]:
     if given.ndim != 1:
         raise InvalidInput(f"{name} must be a row of numbers, one for each pull, got {checks.shown(values)}.")
     return given
+
+
+@jit
+def mark(told: Any, agents: Any, steps: int) -> bool:
+    """Note who is told of in this step; say whether nobody was so before."""
+    regular = True
+    for i in range(agents.shape[0]):
+        regular = regular and told[agents[i]] <= steps
+        told[agents[i]] = steps + 1
+    return regular

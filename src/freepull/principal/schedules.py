@@ -120,3 +120,10 @@ def in_all(missing: list[list[float]]) -> tuple[float, float]:
         total += own
         most = max(most, own)
     return total, most
+
+
+def within(kappa: int | None, horizon: int | None) -> int | None:
+    """Return κ as a whole number from 0 to T."""
+    if kappa is None:
+        return None
+    return max(0, int(kappa) if horizon is None else min(int(kappa), horizon))

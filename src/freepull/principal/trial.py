@@ -12,16 +12,16 @@ from numpy.typing import NDArray
 
 from freepull import checks
 from freepull.errors import InvalidInput
-from freepull.numerics import jit
 from freepull.principal import saving
 from freepull.principal.bans import Bans
 from freepull.principal.budget import cost
 from freepull.principal.closing import Closing, payable, planning
 from freepull.principal.offers import PAID, REFUSED, Offer, Offers
 from freepull.principal.panel import Panel
-from freepull.principal.pulls import packed
+from freepull.principal.pulls import mark, packed
 from freepull.principal.record import Record, units
 from freepull.principal.rules.base import RuleState
+from freepull.principal.schedules import within
 from freepull.principal.setting import Setting
 from freepull.principal.verdict import Verdict, listed
 from freepull.principal.work import finish
@@ -52,7 +52,7 @@ class Trial:
     """
 
     def __init__(self, principal: Principal, setting: Setting) -> None:
-        kappa = _within(principal.observe.kappa(setting, principal.rule), setting.horizon)
+        kappa = within(principal.observe.kappa(setting, principal.rule), setting.horizon)
         one = setting.offers == "one"
         self.principal = principal
         self.record = Record(setting.agents, setting.arms)
@@ -344,20 +344,3 @@ class Trial:
 
     def _check_agent(self, agent: Any) -> None:
         checks.index("agent", agent, self.setting.agents)
-
-
-@jit
-def mark(told: Any, agents: Any, steps: int) -> bool:
-    """Note who is told of in this step; say whether nobody was so before."""
-    regular = True
-    for i in range(agents.shape[0]):
-        regular = regular and told[agents[i]] <= steps
-        told[agents[i]] = steps + 1
-    return regular
-
-
-def _within(kappa: int | None, horizon: int | None) -> int | None:
-    """Return κ as a whole number from 0 to T."""
-    if kappa is None:
-        return None
-    return max(0, int(kappa) if horizon is None else min(int(kappa), horizon))
