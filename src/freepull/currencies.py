@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from freepull import checks
+from freepull.errors import InvalidInput
+
 DIGITS = {
     **dict.fromkeys(["BIF", "CLP", "DJF", "GNF", "ISK", "JPY", "KMF", "KRW", "PYG"], 0),
     **dict.fromkeys(["RWF", "UGX", "UYI", "VND", "VUV", "XAF", "XOF", "XPF"], 0),
@@ -17,3 +22,10 @@ def digits(currency: str) -> int:
     (2, 0)
     """
     return DIGITS.get(currency, 2)
+
+
+def check_decimals(name: str, fraction: str, currency: str, given: Any) -> None:
+    """Refuse an amount with more decimals than its currency has."""
+    most = digits(currency)
+    if len(fraction.rstrip("0")) > most:
+        raise InvalidInput(f"{name} must have at most {most} decimals in {currency}, got {checks.shown(given)}.")

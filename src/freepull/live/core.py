@@ -30,7 +30,7 @@ from freepull.live.snapshots import Snapshooter, newest
 from freepull.live.state import State
 from freepull.live.status import status_of, verdict_of
 from freepull.live.stores import Lease, Store, connect
-from freepull.live.telling import Known, tell
+from freepull.live.telling import Known, first_of, tell
 from freepull.live.times import Clock, shown, system_clock
 from freepull.live.writer import MOST_QUEUED, Job, Writer
 
@@ -156,7 +156,7 @@ class Core:
         """Tell pulls."""
         batch = self.register.batch(observations)
         if strict and batch.errors:
-            raise batch.errors[min(batch.errors)]
+            raise first_of(batch.errors)
         author = who(by)
 
         def run(at: int, known: Known) -> list[Told | FreepullError]:

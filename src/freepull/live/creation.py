@@ -19,7 +19,7 @@ from freepull.principal.rules import Certified, Pairwise
 
 FEW = 1_000_000
 """Streams up to which a trial is started on trial, to see that it can be."""
-WITH_RULE: dict[type, int] = {Certified: 500, Pairwise: 5_000}
+MOST_WITH: dict[type, int] = {Certified: 500, Pairwise: 5_000}
 """The most arms with rules that compare every two of them: so that this takes a gigabyte or so."""
 
 
@@ -76,7 +76,7 @@ def agree(
         raise InvalidInput(
             "late_joiners must be 'observe', unless leavers is 'wait' and the rule is Certified or Pairwise."
         )
-    most = WITH_RULE.get(type(principal.rule), MOST_ARMS)
+    most = MOST_WITH.get(type(principal.rule), MOST_ARMS)
     if len(settings.arms) > most:
         rule = type(principal.rule).__name__
         raise InvalidInput(

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from freepull import checks
-from freepull.currencies import digits
+from freepull.currencies import check_decimals, digits
 from freepull.errors import InvalidInput
 
 MOST = 10**15
@@ -37,8 +37,7 @@ class Money:
             raise InvalidInput(f"{name} must be an amount and a currency such as '0.50 EUR', got {checks.shown(text)}.")
         whole, fraction, currency = found[1], found[2] or "", found[3]
         decimals = digits(currency)
-        if len(fraction.rstrip("0")) > decimals:
-            raise InvalidInput(f"{name} must have at most {decimals} decimals in {currency}, got {checks.shown(text)}.")
+        check_decimals(name, fraction, currency, text)
         minor = int(whole + fraction[:decimals].ljust(decimals, "0"))
         if minor > MOST:
             raise InvalidInput(f"{name} must be at most {cls(MOST, currency)}, got {checks.shown(text)}.")

@@ -26,9 +26,7 @@ def tell(desk: Desk, batch: Batch, at: int, known: Known, strict: bool) -> list[
     """Tell a batch; return a reply or an error for each pull. If ``strict``, the first error is raised instead."""
     looked = _Look(desk, batch, known)
     if strict and looked.errors:
-        first = min(looked.errors)
-        looked.errors[first].place = first
-        raise looked.errors[first]
+        raise first_of(looked.errors)
     told = _write(desk, batch, looked.fresh, at, known)
     if len(looked.fresh) == len(batch):
         return [told[i] for i in range(len(batch))]
@@ -36,6 +34,13 @@ def tell(desk: Desk, batch: Batch, at: int, known: Known, strict: bool) -> list[
     for i in range(len(batch)):
         replies.append(looked.errors.get(i) or looked.repeated.get(i) or told[looked.same.get(i, i)])
     return replies
+
+
+def first_of(errors: dict[int, FreepullError]) -> FreepullError:
+    """Return the first error of many pulls, which then knows its place."""
+    place = min(errors)
+    errors[place].place = place
+    return errors[place]
 
 
 class _Look:

@@ -10,7 +10,7 @@ from decimal import Decimal
 from typing import Any
 
 from freepull import checks
-from freepull.currencies import digits
+from freepull.currencies import check_decimals, digits
 from freepull.errors import InvalidInput
 
 
@@ -29,9 +29,8 @@ class Price:
             raise InvalidInput(
                 f"price must be an amount above 0 and a currency, as in '0.50 EUR', got {checks.shown(text)}."
             )
-        most = digits(found[2])
-        if re.fullmatch("[A-Z]{3}", found[2]) and len(found[1].partition(".")[2].rstrip("0")) > most:
-            raise InvalidInput(f"price must have at most {most} decimals in {found[2]}, got {checks.shown(text)}.")
+        if re.fullmatch("[A-Z]{3}", found[2]):  # as campaigns have them
+            check_decimals("price", found[1].partition(".")[2], found[2], text)
         return cls(Decimal(found[1]), found[2])
 
     def of(self, bonuses: float) -> str:
