@@ -10,8 +10,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from peeking_adversary import peek
-from picks import ANSWERS, CHOICES, REWARDS, Floats, Ints, draw, misled, njit, pick
+from picks import ANSWERS, CHOICES, REWARDS, Floats, Ints, draw, misled, pick
 
+from freepull.compiling import jit
 from freepull.numerics import mix, uniform
 from freepull.principal.rules.certified.design import design, prediction
 from freepull.principal.rules.certified.evaluation import eliminate, evaluate
@@ -49,7 +50,7 @@ class Seen(NamedTuple):
     """1 if the tested arm was eliminated."""
 
 
-@njit
+@jit
 def play(
     world: Any, own: Any, terms: Any, books: Any, start: Any, keys: Any, leaves: Any, marks: Any, offers: Any,
     banned: Any, seen: Any,
@@ -81,7 +82,7 @@ def play(
         seen.gone[run] = 1 - used.active[world.tested]
 
 
-@njit
+@jit
 def _reset(world: Any, own: Any, used: Any, coming: Any, start: Any, banned: Any) -> None:
     """Forget the last run."""
     X, K, _, n = coming.capital.shape
@@ -102,7 +103,7 @@ def _reset(world: Any, own: Any, used: Any, coming: Any, start: Any, banned: Any
                     coming.capital[x, k, j, i] = start.capital[x, k, j, i]
 
 
-@njit
+@jit
 def _note(coming: Any, noted: Any, run: int) -> None:
     """Copy the peaks of all accounts."""
     for x in range(coming.peaks.shape[0]):
@@ -110,7 +111,7 @@ def _note(coming: Any, noted: Any, run: int) -> None:
             noted[run, x, k] = coming.peaks[x, k]
 
 
-@njit
+@jit
 def act(
     world: Any, own: Any, terms: Any, keys: Any, offers: Any, banned: Any, seen: Any, run: int, m: int, t: int
 ) -> int:
@@ -129,14 +130,14 @@ def act(
     return int(k)
 
 
-@njit
+@jit
 def departs(world: Any, own: Any, terms: Any, leaves: Any, run: int, m: int, t: int) -> bool:
     """Whether an agent has acted for the last time."""
     angry = leaves[run, m] == IN_ANGER and t > terms.horizon // 2
     return bool(leaves[run, m] == t or (angry and misled(world, own, m, world.tested)))
 
 
-@njit
+@jit
 def _close(own: Any, books: Any, terms: Any, tested: int, seen: Any, run: int) -> bool:
     """Evaluate every round that is full; say whether one arm is left."""
     used, coming, fill, measure, constants = books
@@ -160,7 +161,7 @@ def _close(own: Any, books: Any, terms: Any, tested: int, seen: Any, run: int) -
     return False
 
 
-@njit
+@jit
 def _owing(own: Any, used: Any, coming: Any) -> int:
     """How many streams have not given their block."""
     owing = 0
@@ -170,7 +171,7 @@ def _owing(own: Any, used: Any, coming: Any) -> int:
     return int(owing)
 
 
-@njit
+@jit
 def _plan(own: Any, used: Any, coming: Any, terms: Any, offers: Any, banned: Any, t: int) -> None:
     """The streams that owe most: of every payable agent ("each"), or of all ("one"); ties: lowest arm, then agent."""
     for m in range(offers.shape[0]):

@@ -11,8 +11,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from driver import act, departs
-from picks import Floats, Ints, njit
+from picks import Floats, Ints
 
+from freepull.compiling import jit
 from freepull.principal.rules.pairwise.blocks import block_size, prediction
 from freepull.principal.rules.pairwise.books import complete, enter
 from freepull.principal.rules.pairwise.evidence import against, compare, eliminate, lower
@@ -51,7 +52,7 @@ class Noted(NamedTuple):
     """The same at a random step."""
 
 
-@njit
+@jit
 def play_pairwise(
     world: Any, own: Any, terms: Any, books: Any, constants: Any, streams: Any, keys: Any, leaves: Any, marks: Any,
     truth: Any, checked: bool, offers: Any, banned: Any, noted: Any,
@@ -86,7 +87,7 @@ def play_pairwise(
         noted.rounds[run] = books.rounds[world.tested]
 
 
-@njit
+@jit
 def check_claims(books: Any, constants: Any, truth: Any, tested: int, wrong: Any, run: int) -> None:
     """Note which displayed bounds are wrong now."""
     K = truth.shape[0]
@@ -106,7 +107,7 @@ def check_claims(books: Any, constants: Any, truth: Any, tested: int, wrong: Any
             wrong[run, WITHIN] = 1
 
 
-@njit
+@jit
 def _reset(own: Any, books: Any, constants: Any, streams: Any, banned: Any) -> None:
     """Forget the last run."""
     K, rounds, columns, _ = books.ledger.shape
@@ -127,7 +128,7 @@ def _reset(own: Any, books: Any, constants: Any, streams: Any, banned: Any) -> N
                 books.ledger[k, c, column, 0] = books.ledger[k, c, column, 1] = 0
 
 
-@njit
+@jit
 def _enter(own: Any, books: Any, constants: Any, streams: Any, k: int, m: int) -> None:
     """Put a stream's last sample into its block, as `pairwise.streams.Streams.observe` does."""
     n = own.pulls[k, m]
@@ -145,7 +146,7 @@ def _enter(own: Any, books: Any, constants: Any, streams: Any, k: int, m: int) -
         streams.sizes[k, m] = streams.missing[k, m] = size
 
 
-@njit
+@jit
 def _plan(own: Any, books: Any, streams: Any, terms: Any, offers: Any, banned: Any, t: int) -> None:
     """Of the streams in the lowest round that some active arm has not completed, those that lack most."""
     K = books.active.shape[0]

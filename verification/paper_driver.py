@@ -7,7 +7,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from driver import act, departs
-from picks import Floats, Ints, njit
+from picks import Floats, Ints
+
+from freepull.compiling import jit
 
 ONE = 1 << 40
 """The number 1 in sums over agents, as in the record."""
@@ -26,7 +28,7 @@ class Sums(NamedTuple):
     active: Ints
 
 
-@njit
+@jit
 def play_paper(
     world: Any, own: Any, terms: Any, theta: float, z: float, keys: Any, leaves: Any, offers: Any, banned: Any,
     sums: Any, seen: Any,
@@ -59,7 +61,7 @@ def play_paper(
         seen.gone[run] = 1 - sums.active[world.tested]
 
 
-@njit
+@jit
 def _enter(world: Any, own: Any, sums: Any, m: int, k: int) -> None:
     """Exchange a stream's share in the sums over agents."""
     n = own.pulls[k, m]
@@ -77,12 +79,12 @@ def _enter(world: Any, own: Any, sums: Any, m: int, k: int) -> None:
     sums.variances[k] += variance / float(n)
 
 
-@njit
+@jit
 def _width(sums: Any, theta: float, k: int) -> float:
     return math.inf if sums.unpulled[k] > 0 else math.sqrt(float(sums.inverses[k]) / float(ONE) * theta)
 
 
-@njit
+@jit
 def _eliminate(sums: Any, theta: float) -> int:
     """Eq. (3): keep k while μ̂_k + CB_k ≥ max_j (μ̂_j − CB_j)."""
     highest, left = -math.inf, 0
@@ -96,7 +98,7 @@ def _eliminate(sums: Any, theta: float) -> int:
     return int(left)
 
 
-@njit
+@jit
 def _eliminate_by_z(sums: Any, z: float) -> int:
     """A z-test of every two arms at every step, with the true variances."""
     K, left = sums.active.shape[0], 0
@@ -110,7 +112,7 @@ def _eliminate_by_z(sums: Any, z: float) -> int:
     return int(left)
 
 
-@njit
+@jit
 def _plan(own: Any, terms: Any, sums: Any, offers: Any, banned: Any) -> None:
     """One: the widest bound, to the agent with fewest pulls. Each: everybody's least pulled active arm."""
     K, M = own.pulls.shape

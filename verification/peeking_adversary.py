@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from picks import njit
+from freepull.compiling import jit
 
 HONEST, CHOOSES_SIZES, TAKES_ALL = range(3)
 """No look; block sizes after a look at the rewards that wait; blocks of all that waits, which is a look at counts."""
 STRETCH = 4
 
 
-@njit
+@jit
 def peek(how: int, own: Any, used: Any, coming: Any, tested: int) -> None:
     """Change the block sizes of the coming round after a forbidden look."""
     for k in range(used.active.shape[0]):
@@ -28,7 +28,7 @@ def peek(how: int, own: Any, used: Any, coming: Any, tested: int) -> None:
                     coming.blocks[k, m] = _favourable(own, used, k, m, coming.blocks[k, m], waiting, sign)
 
 
-@njit
+@jit
 def _favourable(own: Any, used: Any, k: int, m: int, block: int, waiting: int, sign: float) -> int:
     """The size, up to a few times the designed one, whose samples have the mean that misleads most."""
     total, best, size = 0.0, -2.0, block

@@ -7,14 +7,13 @@ other when it looks good (docs/verification.md). No learner is that wicked; a ce
 from __future__ import annotations
 
 import math
-from pathlib import Path
 from typing import Any, NamedTuple
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from freepull.numerics import _STAMP, beta_draw, decision_key, exploration, mix, reward_units, uniform
+from freepull.compiling import jit
+from freepull.numerics import beta_draw, decision_key, exploration, mix, reward_units, uniform
 from freepull.randomness import ARM, CHOICE_ARM, CHOICE_COIN, STEP
 
 Floats = NDArray[np.float64]
@@ -25,7 +24,6 @@ ALPHA_UCB, THOMPSON, EPSILON_GREEDY, FREEZER = range(4)
 REWARDS, CHOICES, ANSWERS = range(3)
 _ARM, _STEP = np.uint64(ARM), np.uint64(STEP)
 _COIN, _WHICH = np.uint64(ARM * CHOICE_COIN % (1 << 64)), np.uint64(ARM * CHOICE_ARM % (1 << 64))
-STAMP = (*_STAMP, *(file.stat().st_mtime_ns for file in sorted(Path(__file__).parent.glob("*.py"))))
 ALPHA, EXPLORES, ENOUGH, MISLED = 2.0, 5.0, 4, 1.0
 
 
@@ -58,18 +56,7 @@ class Own(NamedTuple):
     """1 for agents who no longer act."""
 
 
-def njit(function: Any) -> Any:
-    """Compile as the package does (`freepull.numerics`); kept on disk until any source changes, here or there."""
-    options: dict[str, Any] = {"nogil": True, "error_model": "numpy", "forceinline": True, "_nrt": False}
-    try:
-        compiled = numba.njit(cache=True, **options)(function)
-        compiled._cache._cache_file._source_stamp = STAMP
-    except RuntimeError:  # no folder to keep it in
-        return numba.njit(**options)(function)
-    return compiled
-
-
-@njit
+@jit
 def draw(world: Any, own: Any, key: Any, m: int, k: int) -> float:
     """Take the next reward from a stack, as the engines do, and learn from it."""
     own.pulls[k, m] += 1
@@ -82,7 +69,7 @@ def draw(world: Any, own: Any, key: Any, m: int, k: int) -> float:
     return x
 
 
-@njit
+@jit
 def pick(world: Any, own: Any, key: Any, m: int, t: int) -> int:
     """The arm that an agent picks for itself at step t."""
     kind = world.kinds[m]
@@ -108,7 +95,7 @@ def pick(world: Any, own: Any, key: Any, m: int, t: int) -> int:
     return best
 
 
-@njit
+@jit
 def _thompson(own: Any, key: Any, m: int, t: int) -> int:
     top, best = -1.0, 0
     for k in range(own.pulls.shape[0]):
@@ -119,7 +106,7 @@ def _thompson(own: Any, key: Any, m: int, t: int) -> int:
     return best
 
 
-@njit
+@jit
 def misled(world: Any, own: Any, m: int, k: int) -> bool:
     """Whether an agent's samples of an arm mislead by a standard error: the best arm looks bad, another one good."""
     if own.pulls[k, m] < ENOUGH or world.spreads[k, m] == 0.0:
@@ -129,7 +116,7 @@ def misled(world: Any, own: Any, m: int, k: int) -> bool:
     return bool(z < -MISLED if k == world.tested else z > MISLED)
 
 
-@njit
+@jit
 def freeze(world: Any, own: Any, m: int, t: int) -> int:
     """Arms in turn, without those whose samples mislead; if all do, the last one again."""
     K = own.pulls.shape[0]

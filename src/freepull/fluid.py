@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from freepull import checks
+from freepull.compiling import jit
 from freepull.errors import InvalidInput
-from freepull.numerics import jit
 
 STEPS = 60
 """More than Newton's method ever takes."""

@@ -6,54 +6,13 @@ No fused multiply-add and no fastmath: each operation is rounded on its own (doc
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from freepull import interpreted, randomness
-
-Function = TypeVar("Function", bound=Callable[..., Any])
-
-
-def _source_stamp() -> tuple[int, int]:
-    """Return a stamp of every source that machine code may be made of: newest change, and total size."""
-    stats = [file.stat() for file in sorted(Path(__file__).parent.rglob("*.py"))]
-    return max(stat.st_mtime_ns for stat in stats), sum(stat.st_size for stat in stats)
-
-
-_STAMP = _source_stamp()
-
-
-def jit(function: Function) -> Function:
-    """Compile to machine code without the interpreter's lock, as one piece with its caller, cached on disk.
-
-    Compiled functions must not make arrays: without Numba's counting of references (``_nrt``), which would take most
-    of the time in small functions, they cannot. Numba's cache looks only at the file of the function itself; ours is
-    stale when any of the sources has changed.
-    """
-    return _compiled(function, forceinline=True)
-
-
-def jit_apart(function: Function) -> Function:
-    """Compile as `jit` does, but as a piece of its own: for what is called rarely from kernels."""
-    return _compiled(function, forceinline=False)
-
-
-def _compiled(function: Function, forceinline: bool) -> Function:
-    if interpreted.ON:
-        return function
-    import numba
-
-    options: dict[str, Any] = {"nogil": True, "error_model": "numpy", "forceinline": forceinline, "_nrt": False}
-    try:
-        compiled: Any = numba.njit(cache=True, **options)(function)
-        compiled._cache._cache_file._source_stamp = _STAMP
-    except RuntimeError:  # no folder to keep it in: compile anew in every process
-        compiled = numba.njit(**options)(function)
-    return cast(Function, compiled)
+from freepull import randomness
+from freepull.compiling import jit
 
 
 def zeros(shape: tuple[int, ...], kind: Any) -> NDArray[Any]:

@@ -10,7 +10,7 @@ from typing import Any, cast
 
 import typer
 
-from freepull import interpreted
+from freepull import compiling
 
 COMMANDS = {name: name for name in ("plan", "simulate", "study", "reproduce", "serve", "token")}
 COMMANDS["campaign"] = "campaign_data"
@@ -43,7 +43,7 @@ def main() -> None:
     gc.set_threshold(200_000)
     warnings.showwarning = cast(Any, _note)
     named = sys.argv[1] if len(sys.argv) > 1 else ""
-    interpreted.ON = named == "plan" and "--quick" in sys.argv
+    compiling.OFF = named == "plan" and "--quick" in sys.argv
     for name in (named,) if named in COMMANDS else COMMANDS:
         module = importlib.import_module(f"freepull.cli.{COMMANDS[name]}")
         if hasattr(module, "app"):

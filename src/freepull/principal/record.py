@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from freepull.numerics import jit, zeros
+from freepull.compiling import jit
+from freepull.numerics import zeros
 from freepull.principal.work import STREAMS, Work, finish, pieces
 from freepull.rewards import UNITS as UNITS
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from freepull.numerics import jit
+from freepull.compiling import jit
 from freepull.principal.rules.base import Floats, RuleState
 from freepull.principal.work import STREAMS, Work, finish, pieces
 

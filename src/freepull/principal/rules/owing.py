@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from freepull.numerics import jit
+from freepull.compiling import jit
 from freepull.principal.rules.base import Plan, Want
 from freepull.principal.rules.need import NeedingState
 from freepull.principal.work import STREAMS, Work, finish, pieces

@@ -13,9 +13,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from freepull import checks
+from freepull.compiling import jit
 from freepull.errors import InvalidInput
 from freepull.game import TIE
-from freepull.numerics import jit, zeros
+from freepull.numerics import zeros
 from freepull.principal.record import BATCH, Record, Words, enter
 from freepull.principal.rules.base import SMALLEST, STACKS, Floats, Rule
 from freepull.principal.rules.owing import Ints, OwingState

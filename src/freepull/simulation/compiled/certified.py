@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from freepull.numerics import jit, jit_apart, mix, reward_units
+from freepull.compiling import jit, jit_apart
+from freepull.numerics import mix, reward_units
 from freepull.principal.rules import Certified
 from freepull.principal.rules.certified.books import Constants, Fill, Measure, Round, Used, blank, fresh
 from freepull.principal.rules.certified.design import design, fill_spreads, prediction

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from freepull.numerics import jit
+from freepull.compiling import jit
 from freepull.simulation.compiled.picking import pick_chunk
 from freepull.simulation.compiled.pulling import pull_chunk
 from freepull.simulation.compiled.state import KIND, ROW

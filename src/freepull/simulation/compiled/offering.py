@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from freepull.numerics import jit, mix, uniform
+from freepull.compiling import jit
+from freepull.numerics import mix, uniform
 from freepull.randomness import STEP
 from freepull.simulation.compiled.coding import ALWAYS, HOLD_OUT, IF_WORTH_IT, WITH_PROBABILITY
 from freepull.simulation.compiled.lanes import WIDTH

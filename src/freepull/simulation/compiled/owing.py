@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from freepull.numerics import jit
+from freepull.compiling import jit
 from freepull.simulation.compiled.lanes import WIDTH
 from freepull.simulation.compiled.offering import keep_neediest
 from freepull.simulation.compiled.picking import pulls_at

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from freepull.numerics import jit, jit_apart
+from freepull.compiling import jit, jit_apart
 from freepull.principal.rules import Pairwise
 from freepull.principal.rules.need import fill_needed
 from freepull.principal.rules.pairwise.books import fresh

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from freepull.numerics import jit, jit_apart
+from freepull.compiling import jit, jit_apart
 from freepull.principal.rules.pairwise.blocks import block_size, prediction
 from freepull.principal.rules.pairwise.books import Books, Constants, complete, enter
 from freepull.principal.rules.pairwise.evidence import compare, eliminate, nearly_best

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from freepull.numerics import jit
+from freepull.compiling import jit
 from freepull.principal.rules import Paper
 from freepull.principal.rules.window import gap_window
 from freepull.simulation.compiled.coding import Coded

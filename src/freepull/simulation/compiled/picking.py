@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from freepull.numerics import beta_draw, decision_key, exploration, jit, kl_budget, kl_index, mix, uniform
+from freepull.compiling import jit
+from freepull.numerics import beta_draw, decision_key, exploration, kl_budget, kl_index, mix, uniform
 from freepull.randomness import ARM, CHOICE_ARM, CHOICE_COIN, STEP
 from freepull.simulation.compiled.coding import ALPHA_UCB, EPSILON_GREEDY, GREEDY, KL_UCB, ROUND_ROBIN
 from freepull.simulation.compiled.lanes import WIDTH, first_largest

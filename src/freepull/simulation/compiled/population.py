@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from freepull.numerics import jit, jit_apart
+from freepull.compiling import jit, jit_apart
 from freepull.principal.rules import Population
 from freepull.principal.rules.population import against, fill_evidence, winner
 from freepull.simulation.compiled.coding import Coded

@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from freepull.numerics import jit, mix, reward_units
+from freepull.compiling import jit
+from freepull.numerics import mix, reward_units
 from freepull.randomness import ARM, STEP
 from freepull.simulation.compiled.lanes import WIDTH, divide_chunk, toss_chunk
 from freepull.simulation.compiled.picking import units_at

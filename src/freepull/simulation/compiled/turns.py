@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from freepull.numerics import jit, jit_apart
+from freepull.compiling import jit, jit_apart
 from freepull.simulation.compiled.offering import keep_neediest
 from freepull.simulation.compiled.state import ACTIVE, ARM, BANNED_UNTIL, NEED, SEAT
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from freepull.compiling import jit
 from freepull.fluid import highest_index
-from freepull.numerics import jit
 from freepull.principal.rules.certified.books import INFORMATION, LEVEL, MEAN, NOISE, ROUNDS, STRENGTH, leaders
 from freepull.principal.rules.certified.capital import rebalance
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from freepull.numerics import jit
+from freepull.compiling import jit
 from freepull.principal.record import Words, enter
 from freepull.principal.rules.certified.books import Counts, Floats
 from freepull.principal.rules.certified.design import prediction

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from freepull.numerics import jit
+from freepull.compiling import jit
 from freepull.principal.rules.certified.books import (
     INFORMATION,
     LEVEL,

@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from freepull.numerics import jit, zeros
+from freepull.compiling import jit
+from freepull.numerics import zeros
 
 Words = NDArray[np.uint32]
 Ints = NDArray[np.int64]

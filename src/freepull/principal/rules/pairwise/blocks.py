@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from freepull import checks
+from freepull.compiling import jit
 from freepull.errors import InvalidInput
-from freepull.numerics import jit
 from freepull.principal.setting import Setting
 
 LONG = 30

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from freepull.numerics import jit
+from freepull.compiling import jit
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

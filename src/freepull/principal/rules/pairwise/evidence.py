@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from freepull.numerics import jit
+from freepull.compiling import jit
 from freepull.principal.rules.pairwise.books import ERRORS, SPREAD, SUM, WORST, value
 
 HALVINGS = 50

@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from freepull.numerics import jit, zeros
+from freepull.compiling import jit
+from freepull.numerics import zeros
 from freepull.principal.record import BATCH, Record, Words, enter
 from freepull.principal.rules.pairwise.blocks import block_size, prediction
 from freepull.principal.rules.pairwise.books import Books, Constants, Floats, Ints, complete, enter_worst, fresh

@@ -1,0 +1,120 @@
+"""Compilation to machine code: how functions are compiled, where that is kept, and when what is kept is stale."""
+
+from __future__ import annotations
+
+import hashlib
+import types
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar, cast
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+OFF = False
+"""Whether nothing is compiled, because a command that does not simulate need not load the compiler, half a second of
+work. To be set before anything else of freepull is imported, as `freepull plan --quick` does."""
+OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "_nrt": False}
+"""How everything is compiled."""
+
+
+def jit(function: Function) -> Function:
+    """Compile to machine code without the interpreter's lock, as one piece with its caller, cached on disk.
+
+    Compiled functions must not make arrays: without Numba's counting of references (``_nrt``), which would take most
+    of the time in small functions, they cannot.
+    """
+    return _compiled(function, forceinline=True)
+
+
+def jit_apart(function: Function) -> Function:
+    """Compile as `jit` does, but as a piece of its own: for what is called rarely from kernels."""
+    return _compiled(function, forceinline=False)
+
+
+def _compiled(function: Function, forceinline: bool) -> Function:
+    if OFF:
+        return function
+    import numba
+
+    options = {**OPTIONS, "forceinline": forceinline}
+    try:
+        compiled: Any = numba.njit(cache=True, **options)(function)
+    except RuntimeError:  # no folder to keep it in: compile anew in every process
+        return cast(Function, numba.njit(**options)(function))
+    kept = compiled._cache._cache_file
+    kept.function = function
+    kept.__class__ = _stamped(type(kept))
+    return cast(Function, compiled)
+
+
+def _stamped(kind: type[Any]) -> type[Any]:
+    """Return a kind of cache file whose stamp is the content of what the function is made of.
+
+    Numba's own is the time and size of the function's file: stale after a change that does not matter, and blind to
+    changes of what the function calls from other files.
+    """
+
+    class Stamped(kind):  # type: ignore[misc]
+        @property
+        def _source_stamp(self) -> str:
+            return digest(self.function)
+
+        @_source_stamp.setter
+        def _source_stamp(self, stamp: Any) -> None:
+            """Numba's own stamp is not used."""
+
+    return Stamped
+
+
+def digest(function: Callable[..., Any]) -> str:
+    """Return a digest of a function's code, of the constants it reads, and of all functions that it calls.
+
+    >>> digest(digest) == digest(digest)
+    True
+    """
+    found: dict[int, Callable[..., Any]] = {}
+    new = [function]
+    hashed = hashlib.sha256(repr(OPTIONS).encode())
+    while new:
+        at = new.pop()
+        if id(at) not in found:
+            found[id(at)] = at
+            for part in _content(at.__code__, at.__doc__):
+                hashed.update(part.encode() + b"\0")
+            for name, value in _globals(at):
+                code = getattr(value, "py_func", value)
+                if isinstance(code, types.FunctionType):
+                    hashed.update(f"{name} calls {code.__qualname__}\0".encode())
+                    new.append(code)
+                else:
+                    hashed.update(f"{name} is {_shown(value)}\0".encode())
+    return hashed.hexdigest()
+
+
+def _content(code: types.CodeType, doc: str | None) -> Iterator[str]:
+    """Return what a code object does, without the numbers of its lines and without its docstring."""
+    yield code.co_code.hex()
+    yield repr((code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars))
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            yield from _content(constant, None)
+        elif constant != doc or doc is None:
+            yield repr(constant)
+
+
+def _globals(function: Callable[..., Any]) -> Iterator[tuple[str, Any]]:
+    """Return what a function reads of its module and, where that is a module of ours, of that one."""
+    scopes = [function.__globals__]
+    for name in function.__code__.co_names:
+        for scope in list(scopes):
+            if name in scope:
+                value = scope[name]
+                yield name, value
+                if isinstance(value, types.ModuleType) and value.__name__.startswith(f"{__package__}."):
+                    scopes.append(vars(value))
+
+
+def _shown(value: Any) -> str:
+    """Return a constant as text that is the same in every process."""
+    if isinstance(value, types.ModuleType | type):
+        return f"{value.__name__} {getattr(value, '_fields', '')}"
+    return f"{type(value).__name__} {value!r}"

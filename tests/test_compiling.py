@@ -1,0 +1,105 @@
+"""Machine code is stale when what it is made of has changed, and only then."""
+
+from __future__ import annotations
+
+import math
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from freepull import numerics
+from freepull.compiling import digest
+from freepull.principal.rules.certified import evaluation
+
+SOURCE = '''
+"""A module."""
+import math
+from typing import Any, NamedTuple
+FACTOR = 2.0
+class Books(NamedTuple):
+    pulls: Any
+def inner(x: float) -> float:
+    """Some words."""
+    return FACTOR * math.sqrt(x)
+def outer(x: float) -> float:
+    return inner(x) + 1.0
+def other(x: float) -> float:
+    return x
+'''
+
+
+def outer_of(source: str) -> Callable[..., Any]:
+    scope: dict[str, Any] = {"__name__": "made_up"}
+    exec(compile(source, "made_up.py", "exec"), scope)
+    function: Callable[..., Any] = scope["outer"]
+    return function
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [("FACTOR = 2.0", "FACTOR = 3.0"), ("math.sqrt(x)", "math.log(x)"), ("+ 1.0", "+ 2.0"), ("inner(x) +", "x +")],
+)
+def test_what_a_function_is_made_of_changes_its_digest(old: str, new: str) -> None:
+    assert old in SOURCE
+    assert digest(outer_of(SOURCE)) != digest(outer_of(SOURCE.replace(old, new)))
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [("Some words.", "Other words."), ("return x\n", "return 2 * x\n"), ('"""A module."""', '"""A\n\nmodule."""')],
+)
+def test_nothing_else_changes_it(old: str, new: str) -> None:
+    assert old in SOURCE
+    assert digest(outer_of(SOURCE)) == digest(outer_of(SOURCE.replace(old, new)))
+
+
+def test_a_change_far_below_a_kernel_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    from freepull.simulation.compiled import certified
+
+    kernel: Any = certified.incentivize
+    before = digest(kernel.py_func)
+    monkeypatch.setattr(evaluation, "NEGLIGIBLE", 1e-11)
+    after = digest(kernel.py_func)
+    monkeypatch.setattr(numerics, "_M1", numerics._M2)
+    assert len({before, after, digest(kernel.py_func)}) == 3
+
+
+def test_the_digest_is_the_same_in_every_process() -> None:
+    code = "from freepull.compiling import digest; from freepull import numerics; print(digest(numerics.mix.py_func))"
+    said = {
+        subprocess.run(
+            [sys.executable, "-c", code], env=os.environ | {"PYTHONHASHSEED": seed}, capture_output=True, text=True
+        ).stdout
+        for seed in ("1", "2")
+    }
+    mix: Any = numerics.mix
+    assert said == {digest(mix.py_func) + "\n"}
+
+
+def test_machine_code_is_kept_over_a_change_of_time_alone(tmp_path: Path) -> None:
+    file = tmp_path / "kernel.py"
+    file.write_text(
+        "from freepull.compiling import jit\n"
+        "@jit\ndef f(x):\n    return x + 1.5\n"
+        "f(2.0)\nprint(len(f.stats.cache_hits), len(f.stats.cache_misses))\n"
+    )
+
+    def run() -> str:
+        return subprocess.run([sys.executable, file], capture_output=True, text=True, check=True).stdout.strip()
+
+    first = run()
+    os.utime(file, (1, 1))
+    again = run()
+    file.write_text(file.read_text().replace("1.5", "2.5"))
+    assert [first, again, run()] == ["0 1", "1 0", "0 1"]
+
+
+def test_special_numbers_are_told_apart() -> None:
+    infinite, large = (outer_of(SOURCE.replace("2.0", text)) for text in ("math.inf", "1e308"))
+    assert digest(infinite) != digest(large)
+    assert math.isinf(infinite.__globals__["FACTOR"])
