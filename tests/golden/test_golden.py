@@ -1,0 +1,98 @@
+"""What must not change when code moves: paths, the API, what commands print, and files of released versions."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import make
+import pytest
+import stories
+
+import freepull as fp
+from freepull.live.verification import verify
+
+RELEASES = sorted(path for path in make.HERE.iterdir() if (path / "campaigns.db.gz").exists())
+REMAKE = "if that is meant, run tests/golden/make.py and say so in the changelog"
+
+
+def kept(name: str) -> Any:
+    return json.loads((make.HERE / f"{name}.json").read_text())
+
+
+@pytest.mark.parametrize(("number", "experiment"), list(enumerate(make.experiments())))
+def test_a_path_is_as_it_was(number: int, experiment: dict[str, Any]) -> None:
+    was = kept("paths")[number]
+    assert was["rule"] == repr(experiment["principal"].rule)
+    for engine in make.ENGINES:
+        assert make.path_of(experiment, engine) == was["path"], f"{was['rule']}, {engine}: {REMAKE}"
+
+
+def test_the_api_is_described_as_it_was() -> None:
+    was, now = kept("openapi"), json.loads(json.dumps(make.openapi()))
+    was["info"].pop("version")
+    now["info"].pop("version")
+    assert now == was, REMAKE
+
+
+def test_commands_print_what_they_printed() -> None:
+    now, was = json.loads(json.dumps(make.commands())), kept("commands")
+    assert sorted(now) == sorted(was)
+    for name in was:
+        assert now[name] == was[name], f"{name}: {REMAKE}"
+
+
+@pytest.fixture(params=[(release, name) for release in RELEASES for name in stories.STORIES], ids=lambda it: it[1])
+def story(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[str, str, Any]:
+    release, name = request.param
+    return make.unpacked(release, tmp_path), name, json.loads((release / "standing.json").read_text())[name]
+
+
+def test_a_campaign_of_a_released_version_opens_as_it_was_left(story: tuple[str, str, Any]) -> None:
+    url, name, was = story
+    for snapshots in (True, False):
+        with fp.Campaign.open(url, name, clock=stories.Clock(), snapshots=snapshots) as campaign:
+            now = make.standing(campaign)
+        for table in ("ledger", "offers", "bans", "audit"):
+            assert now[table] == was[table], table
+        for field in set(was["status"]) & set(now["status"]):
+            assert now["status"][field] == was["status"][field], field
+        for field in ("arm", "decided", "step", "spent"):
+            assert now["verdict"][field] == was["verdict"][field], field
+
+
+def test_a_campaign_of_a_released_version_verifies_and_goes_on(story: tuple[str, str, Any]) -> None:
+    url, name, was = story
+    clock = stories.Clock()
+    clock.pass_hours(24 * 30)
+    verify(url, name)
+    with fp.Campaign.open(url, name, clock=clock) as campaign:
+        before = campaign.status()
+        if before.status != "stopped":
+            going_on(campaign, clock)
+            assert (
+                campaign.status().observations + campaign.status().observed_only >= was["status"]["observations"] + 30
+            )
+    verify(url, name)
+
+
+def going_on(campaign: fp.Campaign, clock: stories.Clock) -> None:
+    """Let those act who may."""
+    gone = {"worst case": ["user-2"], "independent": ["user-1", "user-5"]}.get(campaign.name, [])
+    if campaign.name == "rounds":
+        stories.act_once_a_round(campaign, clock, 5, 99)
+    else:
+        stories.stay(campaign, clock, 30, 99, gone)
+
+
+@pytest.mark.parametrize("release", RELEASES, ids=lambda it: it.name)
+def test_a_study_of_a_released_version_is_read_and_goes_on(release: Path, tmp_path: Path) -> None:
+    shutil.copytree(release / "study", tmp_path / "study")
+    shutil.copy(release / "study.toml", tmp_path / "study.toml")
+    before = fp.studies.frame(fp.studies.Store.open(tmp_path / "study"))
+    assert before.height == 16
+    study = fp.studies.read(tmp_path / "study.toml")
+    report = fp.studies.run(study, tmp_path / "study", workers=1, progress=False)
+    assert (report.kept, report.new) == (16, 0)
