@@ -8,6 +8,8 @@ from typing import Protocol, runtime_checkable
 
 from freepull import checks
 
+__all__ = ["Always", "Answer", "HoldOut", "IfWorthIt", "Never", "Situation", "WithProbability"]
+
 
 @dataclass(frozen=True)
 class Situation:

@@ -49,7 +49,7 @@ class Game:
 
     @cached_property
     def best(self) -> int:
-        """k_*: the best global arm (the lowest, if several tie)."""
+        """``k_*``: the best global arm (the lowest, if several tie)."""
         return int(np.argmax(self.global_means >= self.global_means.max() - TIE))
 
     def is_best(self, arm: int) -> bool:
@@ -58,7 +58,7 @@ class Game:
 
     @cached_property
     def gaps(self) -> Array:
-        """Δ_k = μ_* − μ_k, and Δ_min for the best arm itself; 0 for arms that tie."""
+        """``Δ_k = μ_* − μ_k``, and Δ_min for the best arm itself; 0 for arms that tie."""
         gaps = _gaps(self.global_means)
         return np.asarray(np.where(gaps < TIE, 0.0, gaps))
 
@@ -69,12 +69,12 @@ class Game:
 
     @cached_property
     def local_best(self) -> NDArray[np.int64]:
-        """k_{*,m}: every agent's own best arm."""
+        """``k_{*,m}``: every agent's own best arm."""
         return np.asarray(np.argmax(self.means, axis=1), np.int64)
 
     @cached_property
     def local_gaps(self) -> Array:
-        """Δ_{k,m} = μ_{*,m} − μ_{k,m}, and Δ_{min,m} for the agent's best arm."""
+        """``Δ_{k,m} = μ_{*,m} − μ_{k,m}``, and Δ_{min,m} for the agent's best arm."""
         return np.array([_gaps(row) for row in self.means])
 
     @cached_property

@@ -12,6 +12,8 @@ from freepull import checks
 from freepull.errors import FreepullError, InvalidInput
 from freepull.game import Game
 
+__all__ = ["PAPER_MEANS", "Family", "toy"]
+
 Array = NDArray[np.float64]
 PAPER_MEANS = tuple(round(0.4 + 0.005 * k, 3) for k in range(30))
 BATCH = 1 << 20

@@ -17,6 +17,8 @@ from numpy.typing import NDArray
 from freepull import checks
 from freepull.errors import InvalidInput
 
+__all__ = ["Bernoulli", "Beta", "Categorical", "Empirical", "Law", "TruncatedNormal"]
+
 Array = NDArray[np.float64]
 UNITS = 1 << 30
 """A reward of 1, counted in units of 2⁻³⁰."""

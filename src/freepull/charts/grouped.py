@@ -12,7 +12,7 @@ from freepull.errors import InvalidInput
 def grouped(
     rows: pl.DataFrame, category: str, group: str, value: str, note: str | None = None, ax: Axes | None = None
 ) -> Axes:
-    """Draw a value for every category and group, with 95 % intervals from the columns ``value``_low and _high.
+    """Draw a value for every category and group, with 95 % intervals from the columns that end in _low and _high.
 
     ``note`` names a column of shares that is written beside each bar, in %.
     """

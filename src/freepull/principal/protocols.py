@@ -12,6 +12,8 @@ from typing import Protocol, runtime_checkable
 
 from freepull import checks
 
+__all__ = ["BanAfter", "BanFor", "BanProtocol", "NeverBan", "TakeOrBan"]
+
 FOREVER = 1 << 62
 
 

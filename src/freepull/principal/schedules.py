@@ -18,6 +18,8 @@ from freepull.principal.setting import Setting
 if TYPE_CHECKING:
     from freepull.principal.rules.base import Rule
 
+__all__ = ["Adaptive", "KnownGap", "Root", "Schedule", "Share", "Steps"]
+
 
 class Schedule(ABC):
     """When to stop observing."""
