@@ -16,7 +16,12 @@ import freepull as fp
 from freepull import testing
 
 ROOT = Path(__file__).parents[1]
-CONSTANTS = {"freepull.instances.PAPER_MEANS", "freepull.testing.STORE_CHECKS"}
+CONSTANTS = {
+    "freepull.instances.PAPER_MEANS",
+    "freepull.testing.AGENT_CHECKS",
+    "freepull.testing.RULE_CHECKS",
+    "freepull.testing.STORE_CHECKS",
+}
 """Tables, which say what they are where they are used."""
 
 
