@@ -8,8 +8,10 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from freepull import reproduction, studies
+import freepull as fp
+from freepull import planning, reproduction, studies
 from freepull.errors import InvalidInput
+from freepull.fluid import natural_pulls
 from freepull.reproduction import FIGURES, Reproduction, Request, reproduce
 from freepull.reproduction.gathering import gather
 
@@ -92,3 +94,11 @@ def test_bad_wishes_are_refused_before_anything_runs(tmp_path: Path) -> None:
     (tmp_path / "letter.txt").write_text("mine")
     with pytest.raises(InvalidInput, match=r"holds 'letter.txt'"):
         reproduce(tmp_path, runs=2, progress=False)
+
+
+def test_the_lower_bound_of_fig_2c_has_the_free_pulls_of_half_the_horizon(whole: Reproduction) -> None:
+    rows = whole.sections[[section.name for section in whole.sections].index("2c")].rows
+    delta = min(delta for delta in rows["delta"].unique() if delta > 0.005)
+    shown = rows.filter(pl.col("delta") == delta)["lower_bound"].unique().to_list()
+    game = fp.instances.toy()
+    assert shown == [pytest.approx(planning.lower_bound(game, natural_pulls(game.means, 50_000), delta).sum())]

@@ -42,9 +42,7 @@ def finite_time(arms: int, agents: int, horizon: int, delta: float) -> float:
     c = math.ceil(enough * log_T)
     while c > 1 and excess(max(M + 1, (c - 1) / log_T), c) <= 0:
         c -= 1
-    low = max(M + 1.0, (c - 1) / log_T)
-    if excess(low, c) <= 0:
-        return (M + 1) / 2
+    low = max(M + 1.0, (c - 1) / log_T)  # there it fails: surely at c = 1, where the left side is above 0
     return _last_positive(lambda theta: excess(theta, c), low, c / log_T) / 2
 
 
