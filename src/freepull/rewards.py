@@ -298,4 +298,4 @@ def _discrete(table: Array, best: NDArray[np.int64]) -> Array:
     from scipy.special import rel_entr
 
     other = np.take_along_axis(table, np.asarray(best)[:, None, None], axis=1)
-    return np.maximum(rel_entr(table, other).sum(axis=2), 0.0)
+    return np.asarray(np.maximum(rel_entr(table, other).sum(axis=2), 0.0))
