@@ -1,7 +1,8 @@
 """The paper's theorems and lemmas as functions, with the constants of their proofs and their conditions checked.
 
 They are bounds with large constants, true or vacuous, and never forecasts: on the paper's own games they exceed what
-is paid by orders of magnitude. docs/statistics.md has the formulas (said), and which steps of their proofs are open.
+is paid by orders of magnitude. The formulas are in docs/statistics.md, paper_theorems, and which steps of their proofs
+are open among the errata there.
 """
 
 from __future__ import annotations
@@ -142,7 +143,7 @@ def _plain(game: Game) -> None:
 
 
 def _log_term(arms: int, horizon: int, delta: float) -> float:
-    """L = log(K·T/δ)."""
+    """L, of numbers that are allowed."""
     checks.whole("arms", arms, 2)
     checks.whole("horizon", horizon, 4)
     checks.real("delta", delta, 0.0, 1.0, open_low=True)
