@@ -96,7 +96,7 @@ def sketch(game: Game, principal: Principal, horizon: int, alpha: float = 2.0) -
 
 
 def evidence(rule: Rule, arms: int) -> float:
-    """β, the evidence that a rule has to gather: log(1/δ) + 1 (`Certified`), log((K−1)/δ) + 2 (`Pairwise`)."""
+    """β, the evidence that a rule has to gather (docs/planning.md, formulas)."""
     if isinstance(rule, Certified):
         return math.log(1 / rule.delta) + 1
     if isinstance(rule, Pairwise):

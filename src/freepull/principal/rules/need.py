@@ -57,10 +57,7 @@ def add_lacks(found: Any, needed: Any, pulls: Any, counted: Any, first: int, las
 
 @jit
 def fill_needed(needed: Any, means: Any, active: Any, spreads: Any, beta: float, smallest: float) -> None:
-    """n_j = 1.05·2β·(s_* + s_j)/Δ̂_j² pulls an agent, s_k = Σ_m p_m²·σ²_km, Δ̂ at least ``smallest``; n_* is the largest.
-
-    0 for arms that are not active.
-    """
+    """Fill in n_k (docs/statistics.md, need), gaps at least ``smallest``; 0 for arms that are not active."""
     leader, most = -1, 0.0
     for k in range(means.shape[0]):
         if active[k] and (leader < 0 or means[k] > means[leader]):

@@ -68,7 +68,7 @@ class Paper(Rule):
             )
 
     def theta(self, arms: int, agents: int, horizon: int) -> float:
-        """Return θ in CB_k = (1/M)·√(Σ_m 1/N_km · θ)."""
+        """Return θ of the bound (docs/statistics.md, bounds)."""
         if self.bound == "simplified":
             return bounds.simplified(arms, agents, horizon, self.delta, self.scale)
         formula = bounds.equation if self.bound == "equation" else bounds.finite_time
@@ -105,7 +105,7 @@ class PaperState(NeedingState):
         self.title = f"the paper's rule with the bound '{rule.bound}'{scaled}{paying} at δ = {rule.delta:g} ({status})"
 
     def width(self, arm: int) -> float:
-        """M·CB_k = √(Σ_m 1/N_km · θ), infinite while some agent has never pulled the arm."""
+        """M·CB_k, infinite while some agent has never pulled the arm."""
         if self.record.unpulled[arm]:
             return math.inf
         return math.sqrt(self.record.inverse_sums[arm] / ONE * self.theta)
@@ -115,7 +115,7 @@ class PaperState(NeedingState):
         return [self.width(k) / self.setting.agents for k in range(self.setting.arms)]
 
     def evaluate(self, incentivizing: bool) -> None:
-        """Eq. (3): keep k while μ̂_k + CB_k ≥ max_j (μ̂_j − CB_j), both sides times M; nothing goes before κ."""
+        """Eq. (3), both sides times M (docs/statistics.md, elimination); nothing goes before κ."""
         if not incentivizing:
             return
         arms = range(self.setting.arms)
@@ -180,7 +180,7 @@ class PaperState(NeedingState):
         return (0, 0, arm) if self.record.unpulled[arm] else (1, -self.record.inverse_sums[arm], arm)
 
     def needed(self) -> Work[Floats]:
-        """n_k = 4θ/(M·Δ̂_k²), Δ̂ at least the window's lo; 0 for eliminated arms."""
+        """What is typically enough (docs/statistics.md, pulls_enough), gaps at least lo; 0 for eliminated arms."""
         setting, K = self.setting, self.setting.arms
         T = setting.horizon_for("rules.Paper")
         lo, _ = gap_window(K, setting.agents, T, T // 2, self.delta, setting.offers)
