@@ -76,7 +76,6 @@ def test_every_part_has_an_option(tmp_path: Path) -> None:
         (["--rule", "paper", "--bound", "finite-time"], ["bound", "did you mean 'finite_time'?"]),
         (["--bound", "equation"], ["--bound", "left out", "--rule paper"]),
         (["--rule", "paper", "--gap", "0.1"], ["--gap", "--rule certified or pairwise"]),
-        (["--rule", "population"], ["--pulls"]),
         (["--rule", "population", "--pulls", "0"], ["pulls", "from 1"]),
         (["--gap", "2"], ["gap", "2"]),
         (["--rule", "papper"], ["--rule", "did you mean 'paper'?"]),
