@@ -23,7 +23,9 @@ RuleName = Annotated[str, _option(f"{', '.join(OWN)}; 'certified' is proven at e
 Delta = Annotated[float, _option("Error probability.")]
 Gap = Annotated[float | None, _option("certified, pairwise: a planned gap.")]
 Epsilon = Annotated[float | None, _option("pairwise: stop when the leader is best up to ε.")]
-Pulls = Annotated[int | None, _option("population: look once, at so many pulls of every stream, and not at every number.")]
+Pulls = Annotated[
+    int | None, _option("population: look once, after so many pulls of every stream; after every number by default.")
+]
 Bound = Annotated[
     str | None, _option(f"paper: {', '.join(BOUNDS)} ('simplified' is a heuristic); 'equation' by default.")
 ]

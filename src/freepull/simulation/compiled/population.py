@@ -112,15 +112,14 @@ def look_on(
     while own.owing[run] == 0:
         n = draw_again(cells, keys, laws, seats, own, run, agents)
         look(evidence, own.rows, sums, coming, own.weights, n, own.once)
-        left = np.int64(K)
         if own.once:
-            found = winner(evidence, own.threshold)
-            if found >= 0:
-                coming[:], coming[found], left = 0, n, 1
+            keep_winner(coming, winner(evidence, own.threshold))
         else:
-            left = eliminate(evidence, coming, own.threshold)
+            eliminate(evidence, coming, own.threshold)
+        left = 0
         for k in range(K):
             arms[np.uint64(run) * K + k, ACTIVE] = np.int64(coming[k] > 0)
+            left += coming[k] > 0
         if left == 1:
             trials[run, DECIDED_AT] = t
             trials[run, OPEN] = 0
@@ -130,6 +129,14 @@ def look_on(
         set_targets(cells, laws, seats, own, run, agents, K)
         if left == 1 or own.once:
             own.owing[run] = -1
+
+
+@jit
+def keep_winner(coming: Any, found: int) -> None:
+    """Leave the arm that the one look has found, or all if it has found none."""
+    for k in range(coming.shape[0]):
+        if found >= 0 and k != found:
+            coming[k] = 0
 
 
 @jit
