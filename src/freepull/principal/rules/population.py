@@ -43,7 +43,7 @@ class Population(Rule):
     Parameters
     ----------
     delta
-        The error probability, in (0, 1).
+        The most that the probability of a wrong certified verdict may be, in (0, 1).
     pulls
         If given, there is one look only, at n = pulls. The trial is decided if one arm is above all others there, and
         stays undecided for ever if not. No reason to want this is known: campaigns of version 0.1 have it.
@@ -268,7 +268,7 @@ class PopulationState(OwingState):
         self.title = f"the population rule at δ = {rule.delta:g}{when} (proven)"
         self.assumptions = (
             "agents were drawn independently from the population",
-            "nobody is missing because of rewards",
+            "nobody is missing because of rewards, or of which arms they like",
             *(("there is one look, fixed beforehand",) if self.once else ()),
             *STACKS,
         )
