@@ -26,8 +26,8 @@ times the size, ending where they mislead most. The second takes all that waits,
 counts tell what freezers have seen. Both designs exist in the suite only."""
 ABOUT_POPULATION = """\
 Agents are drawn from a population in which all arms tie, 200 pulls a stream. How often a given best arm of the
-*population* loses, δ = .05. The certified rule speaks of the panel, and is right about it; read as a claim about the
-population it is wrong far more often than δ."""
+*population* loses at any of the 200 looks, δ = .05. The certified rule speaks of the panel, and is right about it; read
+as a claim about the population it is wrong far more often than δ."""
 ABOUT_LEAVERS = """\
 Six agents alike, two arms that tie, the pairwise rule at δ = .05 on `Trial`. An agent leaves for good once its mean of
 arm 0 is above ¾ after at least four pulls: those who liked it are gone. How often arm 0 falls, by policy. Only

@@ -71,7 +71,8 @@ OPTIONS: dict[str, list[Any]] = {
             ),
         ),
         fp.rules.Pairwise(0.3), fp.rules.Pairwise(0.4, epsilon=0.3, gap=0.2, blocks=fp.rules.Blocks(3, 2, 0.3, 0.2)),
-        fp.rules.Population(0.3, pulls=3), fp.rules.Paper(0.3, "simplified", 0.05, pay="uniform"),
+        fp.rules.Population(0.3, pulls=3), fp.rules.Population(0.5),
+        fp.rules.Paper(0.3, "simplified", 0.05, pay="uniform"),
     ],
     "observe": [
         fp.observe.Share(0.5), fp.observe.Steps(0), fp.observe.Steps(2), fp.observe.Root(), fp.observe.Share(1.0),

@@ -72,7 +72,7 @@ class Verdict:
     decided: bool
     """Whether the rule has decided."""
     certified: bool
-    """Whether the rule's guarantee holds for this verdict."""
+    """Whether it is decided by a rule whose proof holds here; see ``rests_on.delta`` for what that says."""
     why: str
     """Why, in a sentence."""
     step: int | None

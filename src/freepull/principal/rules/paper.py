@@ -14,7 +14,7 @@ from freepull import checks
 from freepull.errors import InvalidInput
 from freepull.principal.record import ONE, Record
 from freepull.principal.rules import bounds
-from freepull.principal.rules.base import SMALLEST, Floats, Plan, Rule, Want
+from freepull.principal.rules.base import SMALLEST, STACKS, Floats, Plan, Rule, Want
 from freepull.principal.rules.need import NeedingState
 from freepull.principal.rules.owing import Ints, neediest
 from freepull.principal.rules.window import gap_window
@@ -23,12 +23,8 @@ from freepull.principal.work import STREAMS, Work, finish, pieces
 
 BOUNDS = ("equation", "simplified", "finite_time")
 PAY = ("widest", "uniform")
-STEPS = (
-    "rewards lie in [0, 1], and each has the mean of its stream (arm, agent), whatever happened before its step",
-    "rewards of one step are independent between agents",
-    "no agent knows this pull's reward in advance, and every agent acts at most once in each step",
-)
-"""What the proof of `finite_time` assumes (docs/statistics.md, model)."""
+STEPS = (*STACKS, "every agent acts at most once in each step")
+"""What the proof of `finite_time` assumes, in the words of the other rules (docs/statistics.md, model)."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +34,8 @@ class Paper(Rule):
     Parameters
     ----------
     delta
-        The error probability, at least 1e-100 and at most 1; ``finite_time``, which is proven, takes less than 1.
+        The most that the probability of a wrong certified verdict may be, at least 1e-100 and at most 1;
+        ``finite_time``, which is proven, takes less than 1.
     bound
         ``equation`` is Eq. (2) as printed; ``simplified`` is the appendix's, times ``scale``, a **heuristic** (the
         authors' code has scale 0.1); ``finite_time`` is proven for every horizon.

@@ -29,7 +29,7 @@ class Certified(Rule):
     Parameters
     ----------
     delta
-        The error probability, in (0, 1).
+        The most that the probability of a wrong certified verdict may be, in (0, 1).
     gap
         A planned gap between the best arm and the next, if there is a guess; a wrong one costs money, never validity.
     design
