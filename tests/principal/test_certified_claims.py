@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 from itertools import product
 from typing import Any
 
@@ -80,6 +81,76 @@ def test_one_coin_against_a_constant_has_factors_of_mean_at_most_1(mean: float) 
         small = stand.state.constants.gaps < 0.05 * mean * (1 - mean)  # neither ψ keeps the bet small there
         assert (total[small] >= before[small] - 1e-12).all(), "never worse for the same bets"
         assert (total > 0.9).all(), "and of use"
+
+
+def test_sums_over_a_million_agents_lose_nothing() -> None:
+    """Kahan's sums: three roundings at most, however many terms; a plain sum of these loses thousands of times that."""
+    K, M, rng = 2, 1_000_000, np.random.default_rng(3)
+    principal = fp.Principal(fp.rules.Certified(0.05), observe=fp.observe.Steps(0))
+    for rules, most in ((2, 4.0), (1, 1e6)):
+        state = principal.start(arms=K, agents=M, rules=rules).rule
+        assert isinstance(state, CertifiedState)
+        fill = Fill(rng.integers(0, 2, (K, M)).astype(float), np.full((K, M), 0.1))
+        steps.clear(state.measure)
+        for first in (0, 300_000):  # in two slices
+            tile = (0, K, first, 300_000 if first == 0 else M)
+            part = Fill(fill.sums[:, tile[2] : tile[3]], fill.errors[:, tile[2] : tile[3]])
+            steps.measure_streams(state.used, state.coming, part, state.measure, state.constants, tile)
+        u = float(state.constants.weights[0])
+        for k in range(K):
+            exact = [(state.measure.values[k, steps.Y], math.fsum((u * fill.sums[k]).tolist()))]
+            a = 0.5 if rules > 1 else 1.0
+            exact += [(state.measure.powers[k, 1, q], M * (0.1 * u**q * a ** (q - 2))) for q in range(2, 10)]
+            worst = max(abs(found / true - 1) for found, true in exact)
+            assert worst <= (most + 40) * 2**-53 if rules > 1 else worst > 1000 * 2**-53
+
+
+def exponent(e: Fraction, Y: list[Fraction], B: list[Any], a: list[Any], u: Any) -> Fraction:
+    """The exponent of a bet in exact arithmetic: a rival, the tested arm."""
+    largest = max(max(x * y for x, y in zip(a[i], u[i], strict=True)) for i in range(2))
+    found = e * (Y[0] - Y[1])
+    for i in range(2):
+        for q in range(2, 10):
+            power = sum(b * x ** (q - 2) * y**q for b, x, y in zip(B[i], a[i], u[i], strict=True))
+            found -= e**q * power / (q if q < 9 else 9 * (1 - e * largest))
+    return found
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_rounding_is_within_its_written_bound(seed: int) -> None:
+    """docs/certified.md, floating point, for one round; the weights are such that nothing is exact."""
+    rng, M, b = np.random.default_rng(seed), 30, 5
+    weights = rng.random(M)
+    principal = fp.Principal(fp.rules.Certified(1e-90, design=fp.rules.Design(b, held_back=0.0)), fp.observe.Steps(0))
+    state = principal.start(arms=2, agents=M, horizon=400, weights=weights).rule
+    assert isinstance(state, CertifiedState)
+    state.used.arms[:, MEAN] = rng.uniform(0.02, 0.98, 2)
+    rewards = rng.random((2, M, b)).round(3)
+    x_hat = [float(prediction(state.used, k, 0)) for k in range(2)]
+    fill = Fill(np.zeros((2, M)), np.zeros((2, M)))
+    for k, m in product(range(2), range(M)):
+        for x in rewards[k, m]:
+            fill.sums[k, m] += x
+            fill.errors[k, m] += (x - x_hat[k]) * (x - x_hat[k])
+    before = state.coming.capital[0, 0, 1].copy()
+    steps.clear(state.measure)
+    steps.measure_streams(state.used, state.coming, fill, state.measure, state.constants, (0, 2, 0, M))
+    steps.pay_out(state.used, state.coming, state.measure, state.constants, 0, 2)
+    u = [[Fraction(float(w / b)) for w in state.constants.weights]] * 2
+    exact = [[[Fraction(float(x)) for x in own] for own in arm] for arm in rewards]
+    Y = [sum((v * sum(own) for v, own in zip(u[k], exact[k], strict=True)), Fraction(0)) for k in (1, 0)]
+    B = [[sum((x - Fraction(x_hat[k])) ** 2 for x in own) for own in exact[k]] for k in (1, 0)]
+    a = [[Fraction(x_hat[1])] * M, [1 - Fraction(x_hat[0])] * M]
+    spread = state.measure.values[:, steps.V].sum()
+    largest = max(state.measure.values[1, steps.LARGEST], state.measure.values[0, steps.LARGEST + 1])
+    for i, gap in enumerate(state.constants.gaps.tolist()):
+        e = min(gap / spread, steps.LARGEST_BET / largest)
+        h = e * float(max(u[0]))
+        true = exponent(Fraction(e), Y, B, a, u)
+        assert -500 < true < 500
+        found = Fraction(float(state.coming.capital[0, 0, 1, i])) / Fraction(float(before[i]))
+        off = abs(math.log(float(found / Fraction(math.exp(float(true)))))) - abs(float(true)) * 2**-52
+        assert off <= 2**-53 * (e * (24 + 1.8 * h * (b + 60)) + 5)
 
 
 def no_bias(state: CertifiedState) -> Any:

@@ -48,7 +48,7 @@ class Constants(NamedTuple):
     margin: float
     """That one: 2γ, 0 if nothing else is asked for."""
     rules: int
-    """Under version 1, a is 1, and a bet is given up only where it is negligible at every margin."""
+    """Under version 1, a is 1, sums are plain, and a bet is given up only where it is negligible at every margin."""
     threshold: float
     """1/δ."""
     confidence: float
@@ -121,13 +121,17 @@ class Measure(NamedTuple):
     """Y_k, V_k, the largest a_km·u_km, and sums over agents from which the next design is drawn (`evaluation.py`)."""
     powers: Floats
     """Σ_m B_km·a_km^{q−2}·u_km^q as a rival and as the tested arm, for q = 2…9: indices k, part, q."""
+    lost: Floats
+    """What rounding took from these sums, and, at q = 0, from Y_k; 0 under version 1 of the rules."""
     totals: Floats
     """What the account at hand held before the round, by margin."""
 
 
 def blank(arms: int, constants: Constants) -> Measure:
     """Return a measure to be written to."""
-    return Measure(np.zeros((arms, VALUES)), np.zeros((arms, 2, 10)), np.zeros(len(constants.margins)))
+    return Measure(
+        np.zeros((arms, VALUES)), np.zeros((arms, 2, 10)), np.zeros((arms, 2, 10)), np.zeros(len(constants.margins))
+    )
 
 
 def fresh(

@@ -62,6 +62,7 @@ def clear(measure: Any) -> None:
     for k in range(measure.values.shape[0]):
         for q in range(10):
             measure.powers[k, RIVAL, q] = measure.powers[k, TESTED, q] = 0.0
+            measure.lost[k, RIVAL, q] = measure.lost[k, TESTED, q] = 0.0
         for column in range(VALUES):
             measure.values[k, column] = 0.0
 
@@ -71,15 +72,19 @@ def measure_streams(used: Any, coming: Any, fill: Any, measure: Any, constants: 
     """Y_k, V_k, the largest a_km·u_km and the power sums Σ_m B_km·a_km^{q−2}·u_km^q, with u_km = p_m/b_km.
 
     a is how far a reward can fall short of what was expected: a rival's by x̂, the tested arm's, which counts with a
-    minus, by 1 − x̂.
+    minus, by 1 − x̂. What the evidence is made of is summed as by Kahan, so that its rounding does not grow with M.
     """
+    kept = 1.0 if constants.rules > 1 else 0.0
     for k in range(tile[0], tile[1]):
         if used.active[k] == 1:
             for m in range(tile[2], tile[3]):
                 if coming.blocks[k, m] > 0:
                     b = float(coming.blocks[k, m])
                     u = constants.weights[m] / b
-                    measure.values[k, Y] += u * fill.sums[k - tile[0], m - tile[2]]
+                    own = u * fill.sums[k - tile[0], m - tile[2]]
+                    measure.values[k, Y], measure.lost[k, RIVAL, 0] = _added(
+                        measure.values[k, Y], measure.lost[k, RIVAL, 0], own, kept
+                    )
                     measure.values[k, V] += u * u * b * noise(used, k, m)
                     expected = prediction(used, k, m)
                     for part in range(2):
@@ -89,10 +94,19 @@ def measure_streams(used: Any, coming: Any, fill: Any, measure: Any, constants: 
                         reach = a * u
                         measure.values[k, LARGEST + part] = max(measure.values[k, LARGEST + part], reach)
                         power = u * fill.errors[k - tile[0], m - tile[2]] * u
-                        measure.powers[k, part, 2] += power
-                        for q in range(3, 10):
+                        for q in range(2, 10):
+                            measure.powers[k, part, q], measure.lost[k, part, q] = _added(
+                                measure.powers[k, part, q], measure.lost[k, part, q], power, kept
+                            )
                             power *= reach
-                            measure.powers[k, part, q] += power
+
+
+@jit
+def _added(total: float, lost: float, term: float, kept: float) -> Any:
+    """A sum with one more term, and what it lost in rounding, unless that is not kept (0)."""
+    rest = term - lost
+    new = total + rest
+    return new, kept * ((new - total) - rest)
 
 
 @jit
