@@ -15,10 +15,9 @@ import numpy as np
 
 import freepull as fp
 from freepull.principal.budget import affordable
-from freepull.principal.rules.certified.books import Fill, blank, fresh
+from freepull.principal.rules.certified.books import MARGINS, Fill, blank, fresh
 from freepull.principal.rules.certified.design import design, prediction
 from freepull.principal.rules.certified.evaluation import eliminate, evaluate, evidence
-from freepull.principal.rules.certified.state import MARGINS
 from freepull.principal.rules.pairwise import blocks as pairwise_blocks
 from freepull.principal.rules.pairwise import books as pairwise
 from freepull.principal.rules.pairwise import evidence as pairwise_evidence

@@ -9,7 +9,7 @@ from freepull.errors import InvalidInput
 from freepull.principal import rules
 
 OWN: dict[str, tuple[str, ...]] = {
-    "certified": ("gap",),
+    "certified": ("gap", "robust"),
     "pairwise": ("gap", "epsilon"),
     "population": ("pulls",),
     "paper": ("bound", "scale"),

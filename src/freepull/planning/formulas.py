@@ -89,7 +89,8 @@ def sketch(game: Game, principal: Principal, horizon: int, alpha: float = 2.0) -
     beta = evidence(principal.rule, game.arms)
     plain: Any = getattr(fill_needed, "py_func", fill_needed)  # loading machine code takes longer than this
     means = game.global_means + tolerance(principal.rule) * (np.arange(game.arms) == game.best)
-    plain(needed, means, active, spreads, beta, 1e-9)
+    margin = 2 * principal.rule.robust if isinstance(principal.rule, Certified) else 0.0
+    plain(needed, means, active, spreads, beta, 1e-9, margin)
     natural = natural_pulls(game.means, kappa, alpha) if kappa > 1 else np.zeros(game.means.shape)
     money = affordable(principal.budget, principal.bonus)
     return Sketch(needed, natural, kappa, horizon, principal.offers == "one", math.inf if money is None else money)

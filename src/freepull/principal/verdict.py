@@ -20,6 +20,12 @@ def listed(agents: Sequence[int], name: Callable[[int], str] = "agent {}".format
     return ", ".join(map(name, agents[:SHOWN])) + others
 
 
+def tipping_point(survives: float) -> str:
+    """Say how wrong the assumptions may be."""
+    by = f"by more than ± {survives:g}" if survives > 0 else "at all"
+    return f"stands as long as payment, drift and the like move no mean {by}"
+
+
 @dataclass(frozen=True)
 class Grounds:
     """What a verdict rests on."""
@@ -57,6 +63,8 @@ class Verdict:
     """In units of reward."""
     payments: Payments
     rests_on: Grounds
+    survives: float | None = None
+    """γ*: it stands as long as no mean is moved by more than this; None if it is not certified, or not known."""
 
     @property
     def paid(self) -> NDArray[np.int64]:

@@ -117,6 +117,13 @@ class RuleState(ABC):
         """Say in words what has decided the trial."""
         return f"every other arm was eliminated by {self.title}"
 
+    def survives(self) -> float | None:
+        """Return γ*, how far every mean may be moved before a decision loses its proof; None where that is not known.
+
+        It is asked once the trial is decided.
+        """
+        return None
+
     def standing(self) -> str:
         """Say in words how things stand while the trial is undecided."""
         count = sum(self.active)
