@@ -24,22 +24,23 @@ def grid(n: int) -> Floats:
     return np.array([0.4 / 1.5**i for i in range(n)])
 
 
-def psi(u: Floats) -> Floats:
-    """ψ(u) = −log(1−u) − u."""
-    return np.asarray(-np.log1p(-u) - u)
+def psi(u: Floats, a: Floats) -> Floats:
+    """ψ_a(u) = ψ(au)/a², ψ(u) = −log(1−u) − u."""
+    return np.asarray((-np.log1p(-a * u) - a * u) / a**2)
 
 
-def series(u: Floats, largest: Floats) -> Floats:
-    """ψ⁺(u), its tail divided by 1 less the largest u of the bet."""
-    return np.asarray(sum(u**q / q for q in range(2, 9)) + u**9 / (9 * (1 - largest[:, None])))
+def series(u: Floats, a: Floats, largest: Floats) -> Floats:
+    """ψ_a⁺(u), its tail divided by 1 less the largest a·u of the bet."""
+    return np.asarray(sum(u**q * a ** (q - 2) / q for q in range(2, 9)) + u**9 * a**7 / (9 * (1 - largest[:, None])))
 
 
 def candidates(rule: fp.rules.Certified, setting: Setting) -> tuple[Floats, Floats]:
     """ℓ_i and π_i."""
     K, T, kappa = setting.arms, setting.horizon, setting.expected_kappa or 0
     if rule.gap is not None:
-        gaps = grid(max(13, math.ceil(math.log(0.4 / rule.gap, 1.5)) + 3))
-        near = np.exp(-np.abs(np.log(gaps) - math.log(rule.gap)) / math.log(1.5))
+        gap = rule.gap - 2 * rule.robust
+        gaps = grid(max(13, math.ceil(math.log(0.4 / gap, 1.5)) + 3))
+        near = np.exp(-np.abs(np.log(gaps) - math.log(gap)) / math.log(1.5))
         return gaps, 0.95 * near / near.sum() + 0.05 / len(gaps)
     if T is None:
         return grid(26), np.array([0.8 / 13] * 13 + [0.2 / 13] * 13)
@@ -62,15 +63,18 @@ class Reference:
         K, M = setting.arms, setting.agents
         self.d, self.delta, self.exact = rule.designed(setting), rule.delta, exact
         self.p, self.on = setting.weights, setting.weights > 0
+        self.sharp, self.margin = setting.rules > 1, 2 * rule.robust
+        self.margins = np.array(sorted({*MARGINS.tolist(), self.margin}))
+        self.at = self.margins.tolist().index(self.margin)
         self.kappa = float(setting.expected_kappa or 0) if self.d.forecast else 0.0
         self.gaps, prior = candidates(rule, setting)
         self.fitted = self.d.fitted if rule.gap is None else 0.0
         start = (1 - self.d.held_back) * (1 - np.eye(K))[:, :, None] * prior / (K - 1)
-        self.C = np.tile(start, (len(MARGINS), 1, 1, 1))
+        self.C = np.tile(start, (len(self.margins), 1, 1, 1))
         self.cash = np.tile(self.d.held_back * prior, (K, 1))
         self.U, self.S, self.Q = np.zeros((K, M), int), np.zeros((K, M)), np.zeros((K, M))
         self.m, self.tv, self.Q_bar, self.nu = np.full(K, 0.5), np.zeros(K), np.full(K, 0.25), np.ones(K)
-        self.I, self.active, self.peaks = np.zeros(K), np.ones(K, bool), np.ones((len(MARGINS), K))
+        self.I, self.active, self.peaks = np.zeros(K), np.ones(K, bool), np.ones((len(self.margins), K))
         self.R = self.rounds = 0
         self.behind = 0.0  # how much the log of the evidence may lose in all by ψ⁺ in place of ψ
         self.design()
@@ -82,7 +86,7 @@ class Reference:
         return sorted(np.flatnonzero(self.active).tolist(), key=lambda k: (-self.m[k], k))
 
     def totals(self) -> Floats:
-        """W_k(x), the evidence at x = 0."""
+        """W_k(x), the evidence at x = 2γ."""
         return np.asarray(self.C.sum((2, 3)) + self.cash.sum(1))
 
     def design(self) -> None:
@@ -109,7 +113,7 @@ class Reference:
         F = log / (c - mu + f.z / (2 * np.sqrt(self.U + 25))) ** 2
         h = np.full(len(self.m), f.shortest)
         for k in order:
-            D = max(self.m[order[0]] - self.m[order[1] if k == order[0] else k], self.I[k] ** -0.5)
+            D = max(self.m[order[0]] - self.m[order[1] if k == order[0] else k] - self.margin, self.I[k] ** -0.5)
             need = f.gamma * 2 * (math.log(1 / self.delta) + 1.5) / (D * D * self.I[k])
             h[k] = min(max(need, f.shortest), f.longest)
         return np.asarray((f.phi * F - self.U) / ((h[:, None] - 1) * self.R + self.r))
@@ -128,7 +132,7 @@ class Reference:
             for j in rivals:
                 P[j] = max(math.exp(-2 * (self.m[top] - self.m[j]) ** 2 / (self.tv[top] + self.tv[j])), 1e-300)
             P /= P.sum()
-            seen = max(self.m[top] - self.m[k], 0)
+            seen = max(self.m[top] - self.m[k] - self.margin, 0)
             fit = np.exp(-((self.gaps - seen) ** 2) / (2 * (self.tv[top] + self.tv[k]))) + 0.001 / n
             fit /= fit.sum()
             if self.d.held_until <= self.R or seen >= 2 * math.sqrt(self.tv[top] + self.tv[k]):
@@ -152,31 +156,33 @@ class Reference:
         for k, m in zip(*np.nonzero(self.b), strict=True):
             block = np.array(stacks[k][m][self.U[k, m] : self.U[k, m] + self.b[k, m]])
             total[k, m], B[k, m] = block.sum(), ((block - expected[k, m]) ** 2).sum()
-        self.pay((u * total).sum(1), (u**2 * self.b * self.sigma2()).sum(1), u, B)
+        self.pay((u * total).sum(1), (u**2 * self.b * self.sigma2()).sum(1), u, B, expected)
         self.absorb(total, B)
         self.peaks = np.where(self.active, np.maximum(self.peaks, self.totals()), self.peaks)
-        out = self.active & (self.totals()[0] >= 1 / self.delta)
+        out = self.active & (self.totals()[self.at] >= 1 / self.delta)
         if out.sum() == self.active.sum():
-            out[np.argmin(np.where(self.active, self.totals()[0], math.inf))] = False
+            out[np.argmin(np.where(self.active, self.totals()[self.at], math.inf))] = False
         self.active &= ~out
         if self.active.sum() > 1:
             self.design()
 
-    def pay(self, Y: Floats, V: Floats, u: Floats, B: Floats) -> None:
+    def pay(self, Y: Floats, V: Floats, u: Floats, B: Floats, expected: Floats) -> None:
         worst = 0.0
+        below, above = (expected, 1 - expected) if self.sharp else (np.ones(u.shape), np.ones(u.shape))
         for k in self.ranked():
             held = self.totals()[:, k]
-            self.C[:, k][self.C[:, k] <= 1e-12 * held[:, None, None]] = 0
+            small = self.C[:, k] <= 1e-12 * held[:, None, None]
+            self.C[:, k, small[self.at] if self.sharp else small.all(0)] = 0
             for j in self.ranked():
                 if j != k:
-                    largest = max(u[j].max(), u[k].max())
+                    largest = max((below * u)[j].max(), (above * u)[k].max())
                     e = np.minimum(self.gaps / (V[j] + V[k]), 0.6 / largest)
                     at_j, at_k, at_most = np.outer(e, u[j]), np.outer(e, u[k]), e * largest
-                    true = psi(at_j) @ B[j] + psi(at_k) @ B[k]
-                    upper = series(at_j, at_most) @ B[j] + series(at_k, at_most) @ B[k]
+                    true = psi(at_j, below[j]) @ B[j] + psi(at_k, above[k]) @ B[k]
+                    upper = series(at_j, below[j], at_most) @ B[j] + series(at_k, above[k], at_most) @ B[k]
                     worst = max(worst, float((upper - true).max()))
                     gain = e * (Y[j] - Y[k]) - (true if self.exact else upper)
-                    self.C[:, k, j] *= np.exp(gain - np.outer(MARGINS, e))
+                    self.C[:, k, j] *= np.exp(gain - np.outer(self.margins, e))
         self.behind += worst
         order = self.ranked()
         for k in order:
@@ -195,4 +201,9 @@ class Reference:
             self.nu[k] = min(max(sigma2.mean() / tau2, 1), 100) if self.d.shrink else 1.0
 
     def worse_by(self) -> list[float]:
-        return [max([0.0, *MARGINS[column >= 1 / self.delta]]) for column in self.peaks.T]
+        return [max([0.0, *self.margins[column >= 1 / self.delta]]) for column in self.peaks.T]
+
+    def survives(self) -> float:
+        """γ*, once one arm is left: every arm that is out has reached 1/δ with the margin 2γ*."""
+        return float(max(x / 2 for x, row in zip(self.margins, self.peaks, strict=True)
+                         if (row[~self.active] >= 1 / self.delta).all()))  # fmt: skip

@@ -15,14 +15,13 @@ import numpy as np
 
 import freepull as fp
 from freepull.principal.budget import affordable
-from freepull.principal.rules.certified.books import Fill, blank, fresh
+from freepull.principal.rules.certified.books import MARGINS, Fill, blank, fresh
 from freepull.principal.rules.certified.design import design, prediction
 from freepull.principal.rules.certified.evaluation import eliminate, evaluate, evidence
-from freepull.principal.rules.certified.state import MARGINS
 from freepull.principal.rules.pairwise import blocks as pairwise_blocks
 from freepull.principal.rules.pairwise import books as pairwise
 from freepull.principal.rules.pairwise import evidence as pairwise_evidence
-from freepull.principal.rules.population import fill_evidence, winner
+from freepull.principal.rules.population import BETS, SHARES, winner
 from freepull.principal.setting import Setting
 
 UNITS = 2**30
@@ -159,30 +158,48 @@ class Pairwise:
 
 
 class Population:
-    """First rewards."""
+    """First rewards; every stream keeps all its own."""
 
     def __init__(self, rule: Any, setting: Setting) -> None:
-        self.setting, self.pulls, self.active = setting, rule.pulls, [True] * setting.arms
+        self.setting, self.active = setting, [True] * setting.arms
+        self.once, self.n = rule.pulls is not None, rule.pulls or 1
         self.threshold = rule.threshold(setting.arms)
-        self.first: dict[Stream, list[int]] = defaultdict(list)
+        self.rewards: dict[Stream, list[int]] = defaultdict(list)
         self.claims = np.full((setting.arms, setting.arms), -np.inf)
         self.looked = False
 
     def see(self, m: int, k: int, reward: int) -> None:
-        if self.owed(m, k):
-            self.first[m, k].append(reward)
+        self.rewards[m, k].append(reward)
 
     def look(self) -> None:
         M, K = self.setting.agents, self.setting.arms
-        if not self.looked and not any(self.owed(m, k) for m in range(M) for k in range(K)):
-            self.looked = True
-            sums = np.array([[sum(self.first[m, k]) for m in range(M)] for k in range(K)])
-            fill_evidence(self.claims, sums, self.setting.weights, self.pulls)
-            found = winner(self.claims, self.threshold)
-            self.active = [k == found for k in range(K)] if found >= 0 else self.active
+        while not self.looked and sum(self.active) > 1 and not any(self.owed(m, k) for m in range(M) for k in range(K)):
+            self.fill([m for m in range(M) if self.setting.weights[m] > 0])
+            if self.once:
+                self.looked, found = True, winner(self.claims, self.threshold)
+                self.active = [k == found for k in range(K)] if found >= 0 else self.active
+            else:
+                self.n += 1
+                self.active = [self.active[k] and max(self.claims[:, k]) < self.threshold for k in range(K)]
+
+    def fill(self, agents: list[int]) -> None:
+        K = self.setting.arms
+        sums = {(m, k): sum(self.rewards[m, k][: self.n]) for m in agents for k in range(K)}
+        totals = [sum(sums[m, k] for m in agents) for k in range(K)]
+        for j, k in ((j, k) for j in range(K) for k in range(K) if self.active[k]):
+            self.claims[j, k] = -math.inf
+            if self.once or (self.active[j] and totals[j] > totals[k]):
+                total = 0.0
+                for bet, share in zip(BETS, SHARES, strict=True):
+                    log = math.log(share)
+                    for m in agents:
+                        log += math.log1p(bet * ((sums[m, j] - sums[m, k]) / UNITS / self.n))
+                    total += math.exp(min(log, 700.0))
+                self.claims[j, k] = math.log(total)
 
     def owed(self, m: int, k: int) -> int:
-        return self.pulls - len(self.first[m, k]) if self.setting.weights[m] > 0 else 0
+        counts = self.setting.weights[m] > 0 and self.active[k] and sum(self.active) > 1
+        return max(0, self.n - len(self.rewards[m, k])) if counts else 0
 
     def numbers(self) -> list[float]:
         K = self.setting.arms

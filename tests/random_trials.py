@@ -20,6 +20,7 @@ RULES: list[fp.rules.Rule] = [
     fp.rules.Pairwise(0.9, blocks=fp.rules.Blocks(3, 2, 0.5, 0.2)),
     fp.rules.Pairwise(0.5, blocks=fp.rules.Blocks(growth=10.0)),
     fp.rules.Population(0.9, pulls=2),
+    fp.rules.Population(0.9),
 ]
 
 

@@ -1,12 +1,15 @@
-"""The documentation builds without a warning, and every link of the README leads somewhere."""
+"""The documentation builds without a warning, links lead somewhere, and the paper's items and formulas have places."""
 
 from __future__ import annotations
 
+import importlib
 import inspect
 import re
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterator
+from functools import reduce
 from pathlib import Path
 
 import pytest
@@ -23,6 +26,26 @@ CONSTANTS = {
     "freepull.testing.STORE_CHECKS",
 }
 """Tables, which say what they are where they are used."""
+PAGES = {path.name: path.read_text(encoding="utf-8") for path in sorted((ROOT / "docs").glob("*.md"))}
+ANCHORS = {name: set(re.findall(r"^\(([\w-]+)\)=$", text, re.MULTILINE)) for name, text in PAGES.items()}
+ITEMS = [
+    "Algorithm 1", *(f"line {n}" for n in range(1, 19)), "output",
+    *(f"Eq. ({n})" for n in range(1, 12)),
+    *(f"Lemma {n}" for n in range(1, 5)), "Theorem 1", "Theorem 2", *(f"Lemma {n}" for n in range(5, 13)),
+    "Theorem 3", "Theorem 4",
+    "Fig. 1", *(f"Fig. 2({part})" for part in "abcd"), "Fig. 3",
+    "§3.2 X_km(t), μ_km", "§3.2 μ_k", "§3.2 T, δ", "§3.2 k_*m, μ_*m", "§3.2 Δ_km, Δ_min,m", "§3.2 k_*, μ_*",
+    "§3.2 Δ_k, Δ_min", "§3.3 observation", "§3.4 I_km(t), X'", "§3.4 π_m(t)", "§3.4 R_m(T)",
+    "§3.4 P[k̂_* = k_*] ≥ 1 − δ", "§3.4 C(T)", '§4.1 "Take"', '§4.1 "Ban"', "§4.2 consistent", "§4.2 N^w_km(Γ)",
+    "§4.2 KL(μ_km, μ_*m)", "§4.2 κ(T) = T/2", "§4.2 N_km(t), μ̂_km(t)", "§4.3 μ̂_k(t)", "§4.3 S(t)", "§4.3 k̄(t), m̄(t)",
+    "§4.3 memory O(KM)", "§5.1 α-UCB", "§5.1 x⁺", "§5.3 event H", "§6 toy game", "App. A κ_o(T)", "App. A T/4, √T",
+    "App. A Δ̂_min(t)", "App. B H_m(t), Π_m, Π'_m, τ_m", "App. C θ", "App. C 𝔄, 𝔄', 𝔅_d, ζ, ε_m, ℭ_1, ℭ_2",
+    "App. E Λ, F_km, N_max, event E_m", "App. F C_km, Z_km", "App. H output at T", "App. H CB_k without log log",
+    "App. H Bernoulli rewards", "App. H random games", "App. H stochastic agents",
+    "§3.4 remark", "§5.2 remark", "footnote 1", "footnote 2", "footnote 3", "§5.1 free pulls", "§5.1 almost free",
+    "§7 personalised tasks", "§7 agent sampling", "§7 other protocols", "§7 other agents", "§7 other bandits",
+]  # fmt: skip
+"""The paper's numbered items in its own order, then its definitions, remarks and footnotes by section."""
 
 
 @pytest.fixture(scope="module")
@@ -70,3 +93,74 @@ def test_the_readme_links_to_what_is_there() -> None:
     links = re.findall(r"\]\(([^)#]+)\)", (ROOT / "README.md").read_text())
     assert len(links) > 8
     assert [link for link in links if not (ROOT / link).exists()] == []
+
+
+def rows() -> list[list[str]]:
+    """The concordance's rows, cell by cell, without heads and the table of statuses."""
+    cells = [
+        [cell.strip() for cell in line.strip("|").split("|")]
+        for line in PAGES["concordance.md"].splitlines()
+        if line.startswith("|")
+    ]
+    return [row for row in cells if len(row) == 6 and row[0] not in ("item", "---")]
+
+
+def test_every_item_of_the_paper_has_one_row() -> None:
+    assert [row[0] for row in rows()] == ITEMS
+
+
+def test_every_row_has_a_formula_a_code_place_and_a_status_or_says_why_not() -> None:
+    for item, words, formula, code, status, erratum in rows():
+        assert words, item
+        assert formula != "–" or status.startswith("not implemented: "), item
+        assert code != "–" or status.startswith(("not implemented: ", "proof")), item
+        assert re.match(
+            r"exact|mended|heuristic|stated|proof|not implemented: |implemented|simulated|in the ", status
+        ), item
+        assert re.fullmatch(r"–|\d+(, \d+)*", erratum), item
+
+
+def test_every_code_place_of_the_concordance_exists() -> None:
+    places = re.findall(r"`([\w.]+): ([\w.]+)`", " ".join(row[3] for row in rows()))
+    assert len(places) > 80
+    for module, place in places:
+        reduce(getattr, place.split("."), importlib.import_module(f"freepull.{module}"))
+
+
+def test_every_anchor_and_erratum_of_the_concordance_exists() -> None:
+    everywhere = set().union(*ANCHORS.values())
+    linked = re.findall(r"\]\(#([\w-]+)\)", PAGES["concordance.md"])
+    assert len(linked) > 80
+    assert set(linked) <= everywhere
+    errata = PAGES["statistics.md"].split("(errata)=")[1].split("(bounds)=")[0]
+    numbers = [int(n) for n in re.findall(r"^(\d+)\. ", errata, re.MULTILINE)]
+    assert numbers == list(range(1, len(numbers) + 1))
+    named = {int(n) for row in rows() for n in re.findall(r"\d+", row[5])}
+    assert named == set(numbers)  # every erratum is found from the item that it is about
+
+
+@pytest.mark.parametrize("folder", ["src", "tests", "verification", "benchmarks", "examples"])
+def test_code_cites_anchors_that_exist(folder: str) -> None:
+    cited = re.compile(r"docs/(\w+\.md), ([a-z]\w*)\b(?! \w)")
+    for path in sorted((ROOT / folder).rglob("*.py")):
+        for page, anchor in cited.findall(path.read_text(encoding="utf-8")):
+            assert anchor in ANCHORS[page], f"{path.name}: {page} has no {anchor}"
+
+
+def test_no_formula_stands_on_two_pages_or_twice_on_one() -> None:
+    line = re.compile(r"^ *(\S+) +([=≤≥←]) (\S.*?)(?:   .*)?$", re.MULTILINE)
+    defined = Counter(
+        re.sub(r"[\s·()]", "", "".join(formula))
+        for text in PAGES.values()
+        for block in re.findall(r"^```text\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+        for formula in line.findall(block)
+    )
+    assert len(defined) > 60
+    assert [formula for formula, times in defined.items() if times > 1] == []
+
+
+def test_a_lemma_with_a_number_alone_is_the_papers() -> None:
+    assert re.findall(r"(?:Lemma|Theorem) \d+", PAGES["certified.md"]) == []
+    assert {int(n) for text in PAGES.values() for n in re.findall(r"Lemma (\d+)(?! of Magureanu)", text)} <= set(
+        range(1, 13)
+    )

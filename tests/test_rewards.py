@@ -9,13 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
-from scipy import stats
+from scipy import integrate, stats
 
 import freepull as fp
 from drive import assert_average, assert_follows, assert_sentence
 from freepull import rewards
 from freepull.errors import InvalidInput
 from freepull.numerics import reward_units
+from freepull.planning.theorems import expected_incentives
 from freepull.principal.record import units
 from freepull.randomness import word
 
@@ -143,3 +144,56 @@ def test_bad_laws_are_refused_with_a_sentence(make: Any, said: str) -> None:
     with pytest.raises(InvalidInput) as problem:
         make()
     assert assert_sentence(problem).startswith(said)
+
+
+def kl(p: Any, q: Any) -> float:
+    """∫ p·log(p/q) over [0, 1], for two frozen laws of scipy."""
+    return float(integrate.quad(lambda x: p.pdf(x) * (p.logpdf(x) - q.logpdf(x)), 0, 1, limit=200)[0])
+
+
+@pytest.mark.parametrize("c", [2.5, 10.0, 80.0])
+def test_divergences_of_beta_laws_are_the_integral(c: float) -> None:
+    means = np.array([[0.3, 0.45, 0.9], [0.6, 0.59, 0.1]])
+    laws = [[stats.beta(mu * c, (1 - mu) * c) for mu in row] for row in means]
+    expected = [[kl(law, row[2]) for law in row] for row in laws]
+    found = rewards.Beta(c).divergences(means, np.array([2, 2]))
+    assert found == pytest.approx(np.array(expected), rel=1e-5, abs=1e-12)
+    assert (found[:, 2] == 0).all()
+
+
+@pytest.mark.parametrize("sd", [0.05, 0.3, 2.0])
+def test_divergences_of_truncated_normals_are_the_integral(sd: float) -> None:
+    means = np.array([[0.48, 0.52, 0.5], [0.5, 0.47, 0.51]])
+    law = rewards.TruncatedNormal(sd)
+    centres = law.streams(means).parameters[:, :, 1]
+    laws = [[stats.truncnorm(-c / sd, (1 - c) / sd, loc=c, scale=sd) for c in row] for row in centres]
+    expected = [[kl(one, row[0]) for one in row] for row in laws]
+    assert law.divergences(means, np.array([0, 0])) == pytest.approx(np.array(expected), rel=1e-5, abs=1e-10)
+
+
+def test_divergences_of_discrete_laws_by_hand() -> None:
+    coins = rewards.Bernoulli().divergences(np.array([[0.5, 0.25, 1.0]]), np.array([1]))
+    assert coins[0, 0] == pytest.approx(0.5 * np.log(2) + 0.5 * np.log(2 / 3))
+    assert coins[0].tolist()[1:] == [0.0, pytest.approx(np.log(4))]
+    twice = rewards.Categorical([0.0, 1.0, 1.0], [[[0.5, 0.5, 0.0], [0.5, 0.1, 0.4], [0.75, 0.0, 0.25]]])
+    assert twice.divergences(twice.means(), np.array([0])).tolist() == [
+        [0.0, 0.0, pytest.approx(0.75 * np.log(1.5) + 0.25 * np.log(0.5))]
+    ]
+    logged = rewards.Empirical([[[1, 0], [0, 0, 1, 0], [0.5, 1]], [[0.2], [0.2, 0.2], [0.3]]])
+    found = logged.divergences(logged.means(), np.array([0, 0]))
+    assert found[0].tolist() == [0.0, pytest.approx(0.75 * np.log(1.5) + 0.25 * np.log(0.5)), np.inf]
+    assert found[1].tolist() == [0.0, 0.0, np.inf]
+
+
+def test_a_constant_is_infinitely_far_from_other_beta_laws() -> None:
+    found = rewards.Beta(10).divergences(np.array([[1.0, 0.5, 1.0], [0.5, 0.0, 0.2]]), np.array([0, 0]))
+    assert found[0].tolist() == [0.0, np.inf, 0.0]
+    assert found[1, :2].tolist() == [0.0, np.inf]
+
+
+def test_a_law_without_divergences_is_refused_by_theorem_1() -> None:
+    class Own(rewards.Bernoulli):
+        divergences = rewards.Law.divergences
+
+    with pytest.raises(InvalidInput, match=r"^rewards must say how far two of their laws are apart, and Own does not;"):
+        expected_incentives(fp.Game([[0.5, 0.6]], rewards=Own()), 1000, 0.1)

@@ -33,10 +33,11 @@ class Start(NamedTuple):
 
 def by_driver(
     case: Case, rule: fp.rules.Certified, runs: int, seed: int, first_look: int = 0, peeks: int = 0,
-    margins: Floats | None = None,
+    margins: Floats | None = None, gamma: float = 0.0, follows: bool = False,
 ) -> Found:  # fmt: skip
     """Play under the certified rule."""
-    return _spread(case, runs, lambda part: _drive(case, rule, part, seed, first_look, peeks, margins))
+    terms = _terms(case)._replace(first_look=first_look, peeks=peeks, gamma=gamma, follows=follows)
+    return _spread(case, runs, lambda part: _drive(case, rule, part, seed, terms, margins))
 
 
 def paper_by_driver(case: Case, rule: fp.rules.Paper, runs: int, seed: int) -> Found:
@@ -97,10 +98,10 @@ def _keys(case: Case, numbers: Ints, seed: int) -> Any:
     return keys
 
 
-def _terms(case: Case, first_look: int = 0, peeks: int = 0) -> Terms:
+def _terms(case: Case) -> Terms:
     kappa = math.floor(case.watched * case.horizon + 1e-9)
     take = 1.0 if case.answers == "take" else 0.7
-    return Terms(case.horizon, kappa, case.offers == "each", take, first_look, peeks)
+    return Terms(case.horizon, kappa, case.offers == "each", take, first_look=0, peeks=0, gamma=0.0, follows=False)
 
 
 def _seen(runs: int, margins: int, arms: int) -> Seen:
@@ -109,17 +110,16 @@ def _seen(runs: int, margins: int, arms: int) -> Seen:
 
 
 def _drive(
-    case: Case, rule: fp.rules.Certified, numbers: Ints, seed: int, first_look: int, peeks: int, margins: Floats | None
+    case: Case, rule: fp.rules.Certified, numbers: Ints, seed: int, terms: Terms, margins: Floats | None
 ) -> Seen:
     game, K, M, runs = case.game(), case.arms, case.agents, len(numbers)
     weights = game.weights if game.weighted else None
     trial = case.principal(rule).start(arms=K, agents=M, horizon=case.horizon, weights=weights)
-    constants, prior = rule.constants(trial.setting, np.zeros(1) if margins is None else margins)
+    constants, prior = rule.constants(trial.setting, np.zeros(0) if margins is None else margins)
     used, coming = fresh(K, M, constants, prior)
     books = (used, coming, Fill(np.zeros((K, M)), np.zeros((K, M))), blank(K, constants), constants)
     seen = _seen(runs, len(constants.margins), K)
     marks = np.array([np.random.default_rng([seed, int(n), 1]).integers(1, case.horizon + 1) for n in numbers])
-    terms = _terms(case, first_look, peeks)
     assert trial.kappa == terms.kappa
     play(
         _world(case), _own(case), terms, books, Start(used.arms.copy(), coming.capital.copy()),

@@ -1,20 +1,29 @@
-"""What a verdict costs: every rule on the same games and the same luck, beside the reference lower bound."""
+"""What a verdict costs: every rule on the same games and the same luck, beside two yardsticks.
+
+One is the reference lower bound. The other has oracle bets: rounds and blocks as the certified rule lays them out, but
+every account lies on the true best rival at the true gap.
+"""
 
 from __future__ import annotations
 
 import math
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from found import THREADS
 from picks import Floats
-from settings import AFTER, BLIND, TOY, Setting, family
+from settings import AFTER, BLIND, ORACLE, TOY, Setting, family
 
 import freepull as fp
 from freepull.fluid import natural_pulls
 from freepull.planning.lower_bound import lower_bound
-from freepull.simulation.experiment import check
+from freepull.simulation.compiled import engine
+from freepull.simulation.compiled.certified import CertifiedKernel
+from freepull.simulation.compiled.state import Block
+from freepull.simulation.experiment import Experiment, check
 
 AGENTS: dict[str, Any] = {"α-UCB": None, "Thompson": fp.agents.Thompson(), "ε-greedy": fp.agents.EpsilonGreedy(),
           "Greedy": fp.agents.Greedy()}  # fmt: skip
@@ -65,11 +74,45 @@ def measure(setting: Setting, name: str, rule: Any, runs: int, agents: Any = Non
     return Cost(setting.name, name, frame["paid"].to_numpy().astype(float), int(frame["decided"].sum()), right)
 
 
+class OracleKernel(CertifiedKernel):
+    """The certified rule's kernel, with the bets of somebody who knows the game; a block is one run."""
+
+    def begin(self, block: Block) -> None:
+        """Lay everything on the best arm, at its distance; on the next one against the best arm itself."""
+        super().begin(block)
+        (game,), books, K = block.games, block.own, int(self.arms)
+        means = game.global_means
+        best, second = np.argsort(-means, kind="stable")[:2]
+        gaps = means[best] - means
+        gaps[best] = gaps[second]
+        rivals = np.where(np.arange(K) == best, second, best)
+        capital = np.zeros((1, 1, K, K, K))
+        capital[0, 0, np.arange(K), rivals, np.arange(K)] = 1.0
+        constants = books.constants._replace(gaps=np.maximum(gaps, 1e-9), rival_memory=0.0, gap_memory=0.0)
+        coming = books.coming._replace(capital=capital, fits=np.zeros(K))
+        block.own = books._replace(constants=constants, coming=coming)
+
+
+def oracle(setting: Setting, runs: int) -> Cost:
+    """What the certified rule's rounds cost with oracle bets, on the same games with the same luck."""
+    player = engine.Player(_experiment(setting, runs))
+    player.kernel = OracleKernel(player.experiment, player.coded)
+    with ThreadPoolExecutor(THREADS) as pool:
+        found = [one for (one,) in pool.map(player.play, [(run,) for run in range(runs)])]
+    right = sum(one.decided and one.correct for one in found)
+    paid = np.array([float(one.paid.sum()) for one in found])
+    return Cost(setting.name, ORACLE, paid, sum(one.decided for one in found), right)
+
+
+def _experiment(setting: Setting, runs: int) -> Experiment:
+    principal = setting.principal(fp.rules.Certified(setting.delta))
+    return check(setting.game, fp.agents.AlphaUCB(), fp.answers.Always(), principal, setting.horizon, runs,
+                 setting.seed, "decided", None)  # fmt: skip
+
+
 def limit(setting: Setting, runs: int) -> float:
     """The lower bound, averaged over the same games, with the fluid natural pulls up to κ for free."""
-    principal = setting.principal(fp.rules.Certified(setting.delta))
-    experiment = check(setting.game, fp.agents.AlphaUCB(), fp.answers.Always(), principal, setting.horizon, runs,
-                       setting.seed, "decided", None)  # fmt: skip
+    experiment = _experiment(setting, runs)
     numbers = experiment.runs[:1] if isinstance(setting.game, fp.Game) else experiment.runs
     games = [experiment.game_of(run) for run in numbers]
     bound = float(np.mean([

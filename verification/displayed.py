@@ -13,7 +13,7 @@ from covered import DESIGNS, PLAIN, Case
 from found import Found
 
 import freepull as fp
-from freepull.principal.rules.certified.state import MARGINS
+from freepull.principal.rules.certified.books import MARGINS
 
 TINY = 1e-9
 LEVELS = (0.01, 0.05, 0.1)

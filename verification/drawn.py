@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -48,10 +47,7 @@ def false_claims(panel: Drawn, rule: fp.rules.Population | fp.rules.Certified, p
         horizon=horizon, runs=runs, seed=seed, trace=[horizon], progress=False,
     )  # fmt: skip
     assert result.trace is not None
-    last = result.trace.filter(arm=0)
-    if isinstance(rule, fp.rules.Population):  # it keeps every arm unless one is above all others
-        return int((last["bound"] >= math.exp(rule.threshold(panel.arms))).sum())
-    return int((~last["active"]).sum())
+    return int((~result.trace.filter(arm=0)["active"]).sum())
 
 
 def populations(scale: float) -> list[tuple[str, str, Rate]]:
@@ -60,7 +56,7 @@ def populations(scale: float) -> list[tuple[str, str, Rate]]:
     for i, shape in enumerate(PANELS):
         panel = Drawn(*shape)
         for name, rule, most in (
-            ("Population", fp.rules.Population(DELTA, PULLS), 4_000),
+            ("Population", fp.rules.Population(DELTA), 4_000),
             ("Certified, which speaks of the panel", fp.rules.Certified(DELTA), 1_000),
         ):
             runs = max(20, int(most * scale))

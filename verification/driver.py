@@ -14,6 +14,7 @@ from picks import ANSWERS, CHOICES, REWARDS, Floats, Ints, draw, misled, pick
 
 from freepull.compiling import jit
 from freepull.numerics import mix, uniform
+from freepull.principal.rules.certified.books import MEAN
 from freepull.principal.rules.certified.design import design, prediction
 from freepull.principal.rules.certified.evaluation import eliminate, evaluate
 from freepull.randomness import STEP
@@ -35,6 +36,10 @@ class Terms(NamedTuple):
     """The first step at whose end full rounds are evaluated."""
     peeks: int
     """Which forbidden look a design takes (`peeking_adversary`); 0 for none."""
+    gamma: float
+    """How far the mean of every sample is moved: the tested arm's down, the others' up."""
+    follows: bool
+    """Whether a round is moved the other way where the tested arm was ahead in the rounds before."""
 
 
 class Seen(NamedTuple):
@@ -71,7 +76,7 @@ def play(
                     if departs(world, own, terms, leaves, run, m, t):
                         own.left[m] = 1
             if owing == 0 and not decided and t >= terms.first_look:
-                decided = _close(own, books, terms, world.tested, seen, run)
+                decided = _close(world, own, books, terms, seen, run)
                 owing = _owing(own, used, coming)
             _plan(own, used, coming, terms, offers, banned, -1 if decided else t)
             if t == marks[run]:
@@ -138,17 +143,20 @@ def departs(world: Any, own: Any, terms: Any, leaves: Any, run: int, m: int, t: 
 
 
 @jit
-def _close(own: Any, books: Any, terms: Any, tested: int, seen: Any, run: int) -> bool:
+def _close(world: Any, own: Any, books: Any, terms: Any, seen: Any, run: int) -> bool:
     """Evaluate every round that is full; say whether one arm is left."""
     used, coming, fill, measure, constants = books
     while _owing(own, used, coming) == 0:
         for k in range(used.active.shape[0]):
             for m in range(used.pulls.shape[1]):
-                expected = prediction(used, k, m)
+                expected, mean, shift = prediction(used, k, m), world.means[k, m], _shift(used, terms, world.tested, k)
                 total, errors = 0.0, 0.0
                 for n in range(used.pulls[k, m], used.pulls[k, m] + coming.blocks[k, m]):
-                    error = own.rewards[k, m, n] - expected
-                    total += own.rewards[k, m, n]
+                    x = own.rewards[k, m, n]
+                    if shift != 0.0:
+                        x += shift * ((1.0 - x) / (1.0 - mean) if shift > 0.0 else x / mean)
+                    error = x - expected
+                    total += x
                     errors += error * error
                 fill.sums[k, m], fill.errors[k, m] = total, errors
         evaluate(used, coming, fill, measure, constants)
@@ -157,8 +165,17 @@ def _close(own: Any, books: Any, terms: Any, tested: int, seen: Any, run: int) -
             return True
         design(used, coming, constants)
         if terms.peeks > 0:
-            peek(terms.peeks, own, used, coming, tested)
+            peek(terms.peeks, own, used, coming, world.tested)
     return False
+
+
+@jit
+def _shift(used: Any, terms: Any, tested: int, k: int) -> float:
+    """How far an arm's samples of the coming round are moved, given the rounds before."""
+    ahead = terms.follows
+    for j in range(used.active.shape[0]):
+        ahead = ahead and (j == tested or used.arms[j, MEAN] < used.arms[tested, MEAN])
+    return float(terms.gamma if (k == tested) == ahead else -terms.gamma)
 
 
 @jit

@@ -40,6 +40,19 @@ FREEZING = [
 CONTEST = [replace(PLAIN, agents=agents, design="long rounds", watched=1.0) for agents in (10, 120)]
 """Where designs look at what waits: nobody is paid, and the rule looks for the first time at T/2."""
 
+MOVED = [
+    (replace(PLAIN, agents=agents, arms=arms, strategy=strategy, law=law, watched=watched), gamma, follows)
+    for agents, arms, strategy, law, watched, gamma, follows in (
+        (2, 2, "α-UCB", "coins .5", 0.1, 0.06, False),
+        (10, 3, "α-UCB", "coins .5", 0.1, 0.03, False),
+        (10, 3, "ε-greedy", "Beta(.1, .1)", 0.1, 0.03, True),
+        (120, 2, "α-UCB", "coins .98", 0.1, 0.01, False),
+        (120, 3, "freezers", "coins .5", 0.5, 0.03, False),
+        (500, 2, "α-UCB", "coins .5", 0.1, 0.03, True),
+    )
+]
+"""Exact ties in which the mean of every sample is moved by γ, and whether that follows what was seen."""
+
 
 @dataclass(frozen=True)
 class Row:
@@ -96,6 +109,19 @@ def freezing(scale: float) -> list[Row]:
         pairs = by_pairwise(case, fp.rules.Pairwise(0.01), runs, seed)
         rows.append(Row(case, runs, certified(case, runs, seed), pairs, others(case, runs, seed)))
     return rows
+
+
+def moved(scale: float) -> dict[str, list[Rate]]:
+    """Assumptions that are wrong by γ, with a rule that allows for it and with one that does not."""
+    runs, found = max(100, int(3_000 * scale)), dict[str, list[Rate]]()
+    for i, (case, gamma, follows) in enumerate(MOVED):
+        for robust in (gamma, 0.0):
+            rule = fp.rules.Certified(0.01, robust=robust)
+            seen = by_driver(case, rule, runs, SEED + 700 + i, gamma=gamma, follows=follows)
+            who = f"{case.agents}×{case.arms}, {case.strategy}, {case.law}, ± {gamma:g}" + ", follows" * follows
+            rates = [Rate(who, runs, int((seen.peaks >= 1 / d).sum()), d) for d in LEVELS]
+            found.setdefault("robust" if robust else "plain", []).extend(rates)
+    return found
 
 
 def contest(scale: float) -> dict[str, list[Rate]]:

@@ -19,9 +19,10 @@ Every error rate stands with the number of runs behind it and with an exact one-
 Pearson). A bar of an error rate is met if the *upper* limit is within δ, so too few runs miss it. Where something must
 be *seen* to break, the *lower* limit must be beyond δ. Costs are numbers of bonuses, undecided runs included."""
 SEEDS = (
-    "Seeds: the i-th case has seed 1000 + i, the i-th panel of freezers 1500 + i, the forbidden designs 1900, the i-th "
-    "population 5000 + i and the leavers 5000, the i-th game of displayed bounds 3000 + i (all from 0); the toy has "
-    "20241, the people 20242 and 20243, the games with K = 30 have 20240 + M. Run numbers start at 0."
+    "Seeds: the i-th case has seed 1000 + i, the i-th panel of freezers 1500 + i, the i-th game of moved means "
+    "1700 + i, the forbidden designs 1900, the i-th population 5000 + i and the leavers 5000, the i-th game of "
+    "displayed bounds 3000 + i (all from 0); the toy has 20241, the people 20242 and 20243, the games with K = 30 have "
+    "20240 + M. Run numbers start at 0."
 )
 ABOUT_A = """\
 The statistic is the largest evidence ever held against a *given* best arm, at the end of any round. The rule runs at
@@ -80,6 +81,9 @@ def write(found: Results, bars: Bars, docs: Path) -> Path:
         "### Designs that look at what they must not",
         tables.ABOUT_CONTEST,
         tables.contest_table(found.contest),
+        "### Assumptions that are wrong by γ",
+        tables.ABOUT_MOVED,
+        tables.moved_table(found.moved),
         "### Claims about a population",
         tables.ABOUT_POPULATION,
         tables.population_table(found.population),

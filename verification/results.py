@@ -17,6 +17,8 @@ class Results:
     rows: list[Row] = field(default_factory=list)
     freezing: list[Row] = field(default_factory=list)
     contest: dict[str, list[Rate]] = field(default_factory=dict)
+    moved: dict[str, list[Rate]] = field(default_factory=dict)
+    """Means that are moved by γ: with `robust` = γ, and plain."""
     population: list[tuple[str, str, Rate]] = field(default_factory=list)
     """Panel, rule, and how often a best arm of the population lost."""
     leavers: dict[str, Rate] = field(default_factory=dict)

@@ -13,9 +13,9 @@ from freepull.principal.rules import Certified, Design, Forecast, Pairwise, Pape
 
 PEOPLE = (0.50, 0.45, 0.40, 0.35)
 CLOSE = (0.50, 0.48, 0.46, 0.44)
-AFTER, BEFORE, BLIND, PLANNED, PAIRS, AUTHORS = (
+AFTER, BEFORE, BLIND, PLANNED, PAIRS, AUTHORS, ORACLE = (
     "Certified", "Certified, before", "Certified, no forecast", "Certified, planned gap", "Pairwise",
-    "authors' ×0.1 (heuristic)",
+    "authors' ×0.1 (heuristic)", "oracle bets",
 )  # fmt: skip
 FEW_BEFORE = Design(30, 6, growth=0.03, neyman=0.1, stretch=0.5, held_back=0.0, forecast=Forecast())
 MANY_BEFORE = Design(

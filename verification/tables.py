@@ -9,7 +9,7 @@ from displayed import Displayed
 from elimination import OTHERS, Row
 from judging import LEVELS, Rate, percent
 from results import Results
-from settings import AFTER, BEFORE
+from settings import AFTER, BEFORE, ORACLE
 
 ABOUT_OTHERS = """\
 How often the given best arm falls at δ = .05, in the cases with equal weights: under the paper's rule with each of its
@@ -24,10 +24,14 @@ Two arms that tie, nobody is paid, and the rule looks for the first time at T/2,
 design sees used samples only. The first forbidden one looks at the rewards that wait and takes blocks of up to four
 times the size, ending where they mislead most. The second takes all that waits, which is a look at real counts, and
 counts tell what freezers have seen. Both designs exist in the suite only."""
+ABOUT_MOVED = """\
+All arms tie, but the mean of every sample is moved by γ: the tested best arm's down, the others' up, or, where it says
+*follows*, the other way in rounds before which the tested arm was ahead. How often the tested arm falls, under
+`Certified(robust=γ)`, which [allows for it](certified.md), and under `Certified`, which does not."""
 ABOUT_POPULATION = """\
 Agents are drawn from a population in which all arms tie, 200 pulls a stream. How often a given best arm of the
-*population* loses, δ = .05. The certified rule speaks of the panel, and is right about it; read as a claim about the
-population it is wrong far more often than δ."""
+*population* loses at any of the 200 looks, δ = .05. The certified rule speaks of the panel, and is right about it; read
+as a claim about the population it is wrong far more often than δ."""
 ABOUT_LEAVERS = """\
 Six agents alike, two arms that tie, the pairwise rule at δ = .05 on `Trial`. An agent leaves for good once its mean of
 arm 0 is above ¾ after at least four pulls: those who liked it are gone. How often arm 0 falls, by policy. Only
@@ -39,8 +43,10 @@ Each is looked at at a random step, and at whichever step of the run it claims m
 ABOUT_COSTS = """\
 All rules play the same games with the same luck; α-UCB agents, κ = T/2. The lower bound is the reference of
 [Statistics](statistics.md), with the fluid natural pulls up to κ for free, averaged over the same games. It is 0 where
-free pulls suffice, and then there is no ratio. *Before* stands for the designs from before capital sat out the first
-round. The authors' constant is not proven. *Right* counts decided runs that name a best arm of the panel."""
+free pulls suffice, and then there is no ratio. *Oracle bets* have the rounds and blocks of `Certified`, but every
+account lies on the true best rival at the true gap: better betting could save no more than what lies between the two.
+*Before* stands for the designs from before capital sat out the first round. The authors' constant is not proven.
+*Right* counts decided runs that name a best arm of the panel."""
 ABOUT_FORECASTS = """\
 The forecast of natural pulls assumes learners like α-UCB. Others pull differently, and then it may cost money. It never
 costs validity. The toy, and K = M = 30, σ = .1 with T = 2·10⁵."""
@@ -98,6 +104,17 @@ def contest_table(contest: dict[str, list[Rate]]) -> str:
     return table(("design", "agents", "runs", *(f"fell at δ′ = {d:g}" for d in LEVELS)), body)
 
 
+def moved_table(moved: dict[str, list[Rate]]) -> str:
+    """Means that are moved, with and without an allowance."""
+    names = {"robust": "`Certified(robust=γ)`", "plain": "`Certified`"}
+    body = [
+        (rates[at].what, names[name], f"{rates[at].runs:,}", *(_fell(r) for r in rates[at : at + len(LEVELS)]))
+        for name, rates in moved.items()
+        for at in range(0, len(rates), len(LEVELS))
+    ]
+    return table(("agents × arms, γ", "rule", "runs", *(f"fell at δ′ = {d:g}" for d in LEVELS)), body)
+
+
 def population_table(rows: list[tuple[str, str, Rate]]) -> str:
     """Claims about the population."""
     body = [(panel, rule, f"{r.runs:,}", f"{r.failures}", percent(r.share), percent(r.high)) for panel, rule, r in rows]
@@ -132,17 +149,17 @@ def costs_table(found: Results) -> str:
         ))  # fmt: skip
     heads = ("setting", "rule", "paid, mean ± se", "median", "decided", "right", "runs", "lower bound", "÷ bound")
     ratios = [
-        (name, f"{bound:,.0f}", *(f"{one.mean / bound:.2f}" for one in _pair(found, name)))
+        (name, f"{bound:,.0f}", *(f"{one.mean / bound:.2f}" for one in _compared(found, name)))
         for name, bound in found.limits.items()
         if bound > 0
     ]
     return "\n\n".join([
-        "Cost ÷ lower bound:", table(("setting", "lower bound", "before", "after"), ratios), table(heads, body)
+        "Cost ÷ lower bound:", table(("setting", "lower bound", "before", "after", ORACLE), ratios), table(heads, body)
     ])  # fmt: skip
 
 
-def _pair(found: Results, name: str) -> list[Cost]:
-    return [cost for rule in (BEFORE, AFTER) if (cost := found.cost(name, rule)) is not None]
+def _compared(found: Results, name: str) -> list[Cost]:
+    return [cost for rule in (BEFORE, AFTER, ORACLE) if (cost := found.cost(name, rule)) is not None]
 
 
 def forecasts_table(rows: list[tuple[str, Cost, Cost]]) -> str:

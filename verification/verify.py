@@ -59,6 +59,8 @@ def measure(scale: float, say: page.Say) -> Results:
     found.freezing = elimination.freezing(scale)
     say("designs that look at what they must not")
     found.contest = elimination.contest(max(scale, 0.1))
+    say("means that are moved")
+    found.moved = elimination.moved(max(scale, 0.1))
     say("populations")
     found.population = drawn.populations(scale)
     say("people who leave because of their rewards")
@@ -75,6 +77,7 @@ def measure(scale: float, say: page.Say) -> Results:
         found.limits[setting.name] = costs.limit(setting, runs)
         for name, rule in setting.rules().items():
             found.costs.append(costs.measure(setting, name, rule, runs))
+        found.costs.append(costs.oracle(setting, runs))
     say("wrong forecasts")
     found.forecasts = costs.wrong_forecasts(scale)
     return found

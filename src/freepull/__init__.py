@@ -1,7 +1,8 @@
 """freepull: incentivized exploration with learning agents.
 
 A principal wants to know which of K arms is best on average over M self-interested agents. She watches them learn,
-then pays small bonuses for the pulls that are still missing, and names the best arm with confidence 1 − δ.
+then pays small bonuses for the pulls that are still missing, and names the best arm: the probability that such a trial
+ends with a wrong certified verdict is at most δ.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ STEPS = 60
 
 
 def natural_pulls(means: Any, t: float, alpha: float = 2.0) -> NDArray[np.float64]:
-    """Return N_km(t) = α·log t/(c_m − μ_km)² for M×K means, with c_m such that Σ_k N_km = t.
+    """Return N_km(t) for M×K means: the pulls that keep all indices of an agent equal, t in all.
 
     A law of large numbers for α-UCB, not a bound: within a few per cent where counts are in the hundreds.
 

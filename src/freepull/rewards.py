@@ -59,6 +59,13 @@ class Law(ABC):
     def streams(self, means: Array) -> Streams:
         """Return the streams of a game with these M×K means."""
 
+    def divergences(self, means: Array, best: NDArray[np.int64]) -> Array:
+        """Return the M×K Kullback–Leibler divergences KL(law of arm k ‖ law of arm ``best[m]``) of every agent m."""
+        raise InvalidInput(
+            f"rewards must say how far two of their laws are apart, and {type(self).__name__} does not; give it a "
+            "method divergences(means, best), or use Bernoulli rewards."
+        )
+
 
 @dataclass(frozen=True)
 class Bernoulli(Law):
@@ -71,6 +78,10 @@ class Bernoulli(Law):
     def streams(self, means: Array) -> Streams:
         """A word's first 53 bits below μ·2⁵³ mean 1."""
         return Streams(0, _columns(np.rint(means * BITS)))
+
+    def divergences(self, means: Array, best: NDArray[np.int64]) -> Array:
+        """Those of coins."""
+        return _discrete(np.stack([1.0 - means, means], axis=2), best)
 
 
 @dataclass(frozen=True)
@@ -90,6 +101,18 @@ class Beta(Law):
         """Parameters a, b, and the constant where the law is one (−1 where not)."""
         constant = np.where((means == 0.0) | (means == 1.0), means, -1.0)
         return Streams(1, _columns(means * self.concentration, (1.0 - means) * self.concentration, constant))
+
+    def divergences(self, means: Array, best: NDArray[np.int64]) -> Array:
+        """By digamma functions; a constant is infinitely far from any other law."""
+        from scipy.special import betaln, digamma
+
+        c, other = self.concentration, _of(means, best)
+        with np.errstate(invalid="ignore"):
+            lean = digamma(means * c) - digamma((1.0 - means) * c)
+            apart = betaln(other * c, (1.0 - other) * c) - betaln(means * c, (1.0 - means) * c)
+            apart = np.maximum(apart + (means - other) * c * lean, 0.0)
+        constant = (np.minimum(means, 1.0 - means) == 0.0) | (np.minimum(other, 1.0 - other) == 0.0)
+        return np.asarray(np.where(means == other, 0.0, np.where(constant, np.inf, apart)))
 
 
 @dataclass(frozen=True)
@@ -119,18 +142,22 @@ class TruncatedNormal(Law):
 
     def _moments(self, centre: Array) -> tuple[Array, Array]:
         """Mean and variance of N(centre, sd²) given [0, 1]; computed on the side where probabilities are small."""
-        from scipy.special import ndtr
-
         flip = centre > 0.5
         c = np.where(flip, 1.0 - centre, centre)
         a, b = -c / self.sd, (1.0 - c) / self.sd
-        mass = ndtr(-a) - ndtr(-b)
         density_a, density_b = np.exp(-0.5 * a * a), np.exp(-0.5 * b * b)
-        scale = np.sqrt(2.0 * np.pi) * mass
+        scale = np.sqrt(2.0 * np.pi) * self._mass(centre)
         shift = (density_a - density_b) / scale
         mean = np.clip(c + self.sd * shift, 0.0, 1.0)
         variance = self.sd**2 * (1.0 + (a * density_a - b * density_b) / scale - shift**2)
         return np.asarray(np.where(flip, 1.0 - mean, mean)), np.maximum(variance, 0.0)
+
+    def _mass(self, centre: Array) -> Array:
+        """P(N(centre, sd²) in [0, 1])."""
+        from scipy.special import ndtr
+
+        c = np.minimum(centre, 1.0 - centre)
+        return np.asarray(ndtr(c / self.sd) - ndtr((c - 1.0) / self.sd))
 
     def variances(self, means: Array) -> Array:
         """The truncated normal's own variance."""
@@ -146,6 +173,13 @@ class TruncatedNormal(Law):
         start = np.where(side > 0, ndtr(ends[0]), ndtr(-ends[0]))
         stop = np.where(side > 0, ndtr(ends[1]), ndtr(-ends[1]))
         return Streams(2, _columns(side, centre, np.full(means.shape, self.sd), start, stop - start))
+
+    def divergences(self, means: Array, best: NDArray[np.int64]) -> Array:
+        """Those of two normals of one sd and different centres, given [0, 1]."""
+        centre = self._centres(means)
+        other, mass = _of(centre, best), self._mass(centre)
+        apart = (centre - other) * (2.0 * means - centre - other) / (2.0 * self.sd**2) + np.log(_of(mass, best) / mass)
+        return np.asarray(np.where(centre == other, 0.0, np.maximum(apart, 0.0)))
 
 
 @dataclass(frozen=True)
@@ -188,6 +222,12 @@ class Categorical(Law):
         agents, arms, size = table.shape
         starts = np.arange(agents * arms, dtype=float).reshape(agents, arms) * size
         return Streams(3, _columns(starts, starts + size - 1), levels.ravel(), np.tile(values, agents * arms))
+
+    def divergences(self, means: Array, best: NDArray[np.int64]) -> Array:
+        """Infinite where an arm pays what the other never does; equal values count as one."""
+        values, table = self._table()
+        _, which = np.unique(values, return_inverse=True)
+        return _discrete(table @ np.eye(int(which.max()) + 1)[which], best)
 
 
 @dataclass(frozen=True)
@@ -232,9 +272,32 @@ class Empirical(Law):
         levels = np.concatenate([np.rint(np.arange(1, n + 1) / n * BITS) for n in sizes]).astype(np.int64)
         return Streams(3, _columns(starts, starts + sizes.reshape(means.shape) - 1), levels, np.concatenate(logged))
 
+    def divergences(self, means: Array, best: NDArray[np.int64]) -> Array:
+        """Infinite where an arm has a reward in its log that the other has not."""
+        apart = np.zeros(means.shape)
+        for m, row in enumerate(self._sorted()):
+            for k, own in enumerate(row):
+                values, which = np.unique(np.concatenate([own, row[best[m]]]), return_inverse=True)
+                shares = [np.bincount(part, minlength=len(values)) / len(part) for part in np.split(which, [len(own)])]
+                apart[m, k] = _discrete(np.array([shares]), np.ones(1, np.int64))[0, 0]
+        return apart
+
 
 def _columns(*parts: Array) -> Array:
     table = np.zeros((*parts[0].shape, 5))
     for i, part in enumerate(parts):
         table[:, :, i] = part
     return table
+
+
+def _of(table: Array, best: NDArray[np.int64]) -> Array:
+    """Return every agent's entry for its arm ``best[m]``, as a column."""
+    return np.take_along_axis(table, np.asarray(best)[:, None], axis=1)
+
+
+def _discrete(table: Array, best: NDArray[np.int64]) -> Array:
+    """Σ p·log(p/q) over the last axis of an M×K×V table of probabilities, q those of arm ``best[m]``."""
+    from scipy.special import rel_entr
+
+    other = np.take_along_axis(table, np.asarray(best)[:, None, None], axis=1)
+    return np.asarray(np.maximum(rel_entr(table, other).sum(axis=2), 0.0))

@@ -62,7 +62,7 @@ class Posterior:
         return float(GRID @ self._joint.sum(axis=0))
 
     def means(self) -> Array:
-        """μ̃_km = (S_km + ν_k·a_k)/(N_km + ν_k), ν_k = W_k/τ̂²: the fewer pulls, the closer to the arm's a_k."""
+        """μ̃_km of docs/planning.md, past: the fewer pulls, the closer to the arm's a_k."""
         centre, strength = self._arms(self.spread)[0], self.noise / self.spread**2
         return np.clip((self.past.sums + strength * centre) / (self.past.pulls + strength), 0.0, 1.0)
 

@@ -41,6 +41,20 @@ def test_json_is_all_that_is_printed_and_equals_the_library() -> None:
     assert told["summary"]["decided_at"]["low"] is None
 
 
+@pytest.mark.parametrize(
+    ("more", "rule"),
+    [
+        ([], "the population rule at δ = 0.2 (proven)"),
+        (["--pulls", "9"], "the population rule at δ = 0.2 after 9 pulls a stream (proven)"),
+    ],
+)
+def test_the_population_rule_looks_at_every_n_unless_pulls_are_given(more: list[str], rule: str) -> None:
+    game = ["--game", "family:agents=30", "--horizon", "300", "--runs", "4"]
+    done = freepull("simulate", *game, "--rule", "population", "--delta", "0.2", *more)
+    assert done.returncode == 0, done.stderr
+    assert rule in " ".join(done.stdout.split())
+
+
 def test_every_part_has_an_option(tmp_path: Path) -> None:
     means = tmp_path / "means.csv"
     means.write_text("0.9,0.1\n0.2,0.3\n")
@@ -76,7 +90,6 @@ def test_every_part_has_an_option(tmp_path: Path) -> None:
         (["--rule", "paper", "--bound", "finite-time"], ["bound", "did you mean 'finite_time'?"]),
         (["--bound", "equation"], ["--bound", "left out", "--rule paper"]),
         (["--rule", "paper", "--gap", "0.1"], ["--gap", "--rule certified or pairwise"]),
-        (["--rule", "population"], ["--pulls"]),
         (["--rule", "population", "--pulls", "0"], ["pulls", "from 1"]),
         (["--gap", "2"], ["gap", "2"]),
         (["--rule", "papper"], ["--rule", "did you mean 'paper'?"]),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 from staging import EACH, Clock, create, reopen
@@ -42,7 +43,7 @@ def test_a_budget_may_be_just_what_is_spent_and_reserved(url: str, clock: Clock)
 
 def test_every_column_of_the_ledger_is_what_it_says(url: str, clock: Clock, tmp_path: Path) -> None:
     campaign = create(url, clock)
-    told = []
+    told: list[tuple[Any, ...]] = []
     for step in range(3):
         for agent in ("ann", "bob", "cy"):
             clock.pass_hours(1)

@@ -95,6 +95,7 @@ def test_a_segment_of_a_newer_format_is_refused(monkeypatch: pytest.MonkeyPatch)
         fp.Principal(fp.rules.Certified(0.01, gap=0.1, design=fp.rules.Design(forecast=fp.rules.Forecast()))),
         fp.Principal(fp.rules.Pairwise(0.1, epsilon=0.02, blocks=fp.rules.Blocks()), fp.observe.KnownGap(0.1)),
         fp.Principal(fp.rules.Paper(0.1, "simplified", 0.1), fp.observe.Adaptive(2.0), fp.protocols.BanFor(3)),
+        fp.Principal(fp.rules.Population(0.1)),
         fp.Principal(fp.rules.Population(0.1, pulls=7), fp.observe.Root(), fp.protocols.BanAfter(2), budget=3.5),
         fp.Principal(fp.rules.Passive(), fp.observe.Steps(4), fp.protocols.NeverBan(), "each", 2.0, 10),
     ],

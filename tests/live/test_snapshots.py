@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import os
 import random
 import signal
@@ -27,6 +28,7 @@ PRINCIPALS = [
     fp.Principal(fp.rules.Pairwise(0.1), observe=fp.observe.Steps(1), offers="each", budget=20),
     fp.Principal(fp.rules.Paper(0.5), observe=fp.observe.Share(0.1), protocol=fp.protocols.BanFor(2), offers="each"),
     fp.Principal(fp.rules.Population(0.1, pulls=5), observe=fp.observe.Steps(0), offers="each"),
+    fp.Principal(fp.rules.Population(0.5), observe=fp.observe.Steps(0), offers="each"),
 ]
 
 
@@ -42,6 +44,25 @@ def live(campaign: fp.Campaign, clock: Clock, rng: random.Random, acts: int) -> 
             campaign.tell(agent, arm, rng.random(), event)
         else:
             clock.pass_hours(rng.random() * 30)
+
+
+@pytest.mark.parametrize("snapshot", [True, False])
+def test_a_campaign_of_the_first_rules_goes_on_under_them(tmp_path: Path, clock: Clock, snapshot: bool) -> None:
+    """The file and the evidence are from freepull before its ψ became sharper; see `Setting.rules`."""
+    file = tmp_path / "trial.db"
+    file.write_bytes(gzip.decompress((Path(__file__).parent / "data" / "rules-1.db.gz").read_bytes()))
+    if not snapshot:
+        connection = apsw.Connection(str(file))
+        connection.execute("DELETE FROM snapshots")
+        connection.close()
+    with fp.Campaign.open(f"sqlite:///{file}", "old", clock=clock) as campaign:
+        rng = random.Random(5)
+        for _ in range(40):
+            agent, arm = rng.randrange(2), rng.randrange(3)
+            campaign.tell(agent, arm, round(rng.random() * (0.1, 0.3, 0.9)[arm] * 1024) / 1024)
+        bounds = [arm.bound.hex() for arm in campaign.status().arms if arm.bound is not None]
+        assert campaign.settings.rules == 1
+    assert bounds == ["0x1.1290dd83fbb9fp+11", "0x1.604a908df7148p+8", "0x1.01b289fda7820p-3"]
 
 
 @pytest.mark.parametrize("which", range(len(PRINCIPALS)))

@@ -45,7 +45,7 @@ def test_the_page_has_every_figure_with_its_source_and_every_curve(plan: fp.Plan
         assert row.value in page
         assert row.source in page
     assert plan.sentences[0] in page
-    for title in ("How many people", "How long", "How sure", "How long to watch before paying", "nearly as good"):
+    for title in ("How many people", "How long", "How much risk", "How long to watch before paying", "nearly as good"):
         assert title in page
     assert page.count("<figure>") == 4
     assert page.count("class=plan") == 4

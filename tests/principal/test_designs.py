@@ -117,8 +117,12 @@ def test_constants_come_from_the_design(gap: float | None) -> None:
     margins = np.array([0.0, 0.1])
     constants, prior = Certified(0.01, gap, layout).constants(setting(kappa=321), margins)
     told = (100, math.log(100), 0.13, 11, 12, 0.14, 0.15, 0.16, 5, 0.17 if gap is None else 0.0, 1.8, 1.9, False, 321)
-    assert constants[3:] == pytest.approx((*told, 0.1, 0.2, 3.0, 0.4, 1.5, 7.0))
-    assert constants.margins is margins
+    assert constants[6:] == pytest.approx((*told, 0.1, 0.2, 3.0, 0.4, 1.5, 7.0))
+    assert (constants.margins.tolist(), constants.decides, constants.margin) == ([0.0, 0.1], 0, 0.0)
+    robust, _ = Certified(0.01, gap, layout, robust=0.04).constants(setting(), margins)
+    assert (robust.margins.tolist(), robust.decides, robust.margin) == ([0.0, 0.08, 0.1], 1, 0.08)
+    assert Certified(0.01, robust=0.05).constants(setting(), np.zeros(0))[0].margins.tolist() == [0.1]
+    assert [Certified().constants(setting(rules=rules), margins)[0].rules for rules in (1, 2)] == [1, 2]
     assert len(prior) == len(constants.gaps)
     assert Certified(design=replace(layout, forecast=None)).constants(setting(kappa=321), margins)[0].kappa == 0
     assert Certified(design=layout).constants(setting(T=101), margins)[0].kappa == 50
@@ -135,6 +139,9 @@ def test_constants_come_from_the_design(gap: float | None) -> None:
         (lambda: Certified("0.05"), "delta must"),  # type: ignore[arg-type]
         (lambda: Certified(gap=0.0), "gap must be a number in [1e-06, 1], got 0.0."),
         (lambda: Certified(gap=1.1), "gap must"),
+        (lambda: Certified(robust=-0.01), "robust must be a number in [0, 0.5), got -0.01."),
+        (lambda: Certified(robust=0.5), "robust must"),
+        (lambda: Certified(gap=0.1, robust=0.05), "robust must be below 0.05, half of the planned gap, because"),
         (lambda: Certified(design="fast"), "design must be 'auto' or a rules.Design, got 'fast'."),
         (lambda: Certified(design=None), "design must"),  # type: ignore[arg-type]
         (lambda: Design(0), "first_block must be a whole number of at least 1, got 0."),

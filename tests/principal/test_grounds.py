@@ -73,12 +73,11 @@ def test_waiting_is_printed() -> None:
         "wait; agent 2 left",
         STACKS,
     )
-    assert len(STACKS) == 3
     assert str(grounds).splitlines() == [
         "rule: the certified rule at δ = 0.01 (proven)",
         "target: the panel: the average over its 3 agents",
         "agents who leave: wait; agent 2 left",
-        "error probability: at most δ = 0.01, if it is certified",
+        "error: such a trial ends with a wrong certified verdict with probability 0.01 at most",
         *(f"assumes: {assumption}" for assumption in STACKS),
     ]
 
@@ -144,6 +143,30 @@ def test_a_rule_with_the_worst_case_is_told_once_and_not_after_the_decision(monk
         trial.tell(2, 0, 0.5)
 
 
+@pytest.mark.parametrize(
+    "rule",
+    [
+        fp.rules.Certified(), fp.rules.Pairwise(), fp.rules.Population(), fp.rules.Population(pulls=9),
+        fp.rules.Paper(0.05, "finite_time"),
+    ],
+)  # fmt: skip
+def test_every_proven_rule_prints_the_conditions_of_its_proof_and_claims_no_more(rule: fp.rules.Rule) -> None:
+    lines = str(start(rule).verdict().rests_on).splitlines()
+    for said in (
+        "rewards lie in [0, 1]",
+        "a paid pull is worth as much as an unpaid one",
+        "nobody knows the reward of a pull, or part of it, when choosing it",
+        "do not drift",
+        "no event hits many agents at once",
+        "every pull is reported exactly once, whatever came of it",
+    ):
+        assert sum(line.startswith("assumes: ") and said in line for line in lines) == 1, said
+    assert "error: such a trial ends with a wrong certified verdict with probability 0.05 at most" in lines
+    drawn = any("drawn independently from the population" in line for line in lines)
+    assert drawn == isinstance(rule, fp.rules.Population)
+    assert any("at most once in each step" in line for line in lines) == isinstance(rule, fp.rules.Paper)
+
+
 @pytest.mark.parametrize("bound", ["finite_time", "equation"])
 def test_a_certified_verdict_of_the_paper_says_what_its_proof_assumes(bound: str) -> None:
     principal = fp.Principal(fp.rules.Paper(0.1, bound))
@@ -156,4 +179,6 @@ def test_a_certified_verdict_of_the_paper_says_what_its_proof_assumes(bound: str
 def test_a_heuristic_claims_nothing_and_so_assumes_nothing() -> None:
     for rule in (paper(), fp.rules.Paper(1.0), fp.rules.Passive()):
         assert not start(rule).rule.proven
-        assert start(rule).verdict().rests_on.assumptions == ()
+        grounds = start(rule).verdict().rests_on
+        assert grounds.assumptions == ()
+        assert "error" not in str(grounds), "it promises nothing either"

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import gzip
+import random
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,6 +16,8 @@ from drive import assert_sentence
 from freepull.errors import InvalidInput
 from freepull.principal.rules.base import RuleState, Want
 from random_trials import happen, live, trials
+
+FIRST_RULES = ["0x1.5771fb160b20cp+6", "0x1.8322532c71a0dp+4", "0x1.891e009200581p-3"]
 
 
 @settings(max_examples=60)
@@ -35,6 +40,27 @@ def test_a_restored_trial_goes_on_as_if_nothing_had_happened(
     assert restored.state() == trial.state()
     assert restored.rule.bounds() == trial.rule.bounds()
     assert str(restored.verdict().rests_on) == str(trial.verdict().rests_on)
+
+
+def test_a_trial_that_was_saved_under_the_first_rules_goes_on_under_them() -> None:
+    """The file and the evidence are from freepull before its ψ became sharper; see `Setting.rules`."""
+    state = gzip.decompress((Path(__file__).parent / "data" / "rules-1.state.gz").read_bytes())
+    principal = fp.Principal(fp.rules.Certified(1e-9), observe=fp.observe.Steps(0), offers="each")
+    for _ in range(2):  # saved again, it still knows
+        trial = principal.restore(state)
+        state = trial.state()
+    again = principal.start(arms=3, agents=2, horizon=200, rules=1)
+    for seed, told in ((1, [again]), (2, [again, trial])):
+        rng = random.Random(seed)
+        for i in range(60):
+            agent, arm = rng.randrange(2), rng.randrange(3)
+            reward = round(rng.random() * (0.1, 0.3, 0.9)[arm] * 1024) / 1024
+            for one in told:
+                one.tell(agent, arm, reward)
+                if i % 5 == 4:
+                    one.end_step()
+    assert [bound.hex() for bound in trial.rule.bounds()] == FIRST_RULES
+    assert again.state() == trial.state()
 
 
 def test_the_state_is_saved_between_steps_only_and_read_by_its_own_principal() -> None:

@@ -64,7 +64,7 @@ def test_a_rule_that_certifies_nothing_here_promises_nothing(page: Page, service
     log_in(page, service, service.reader)
     why, missing = page.inner_text("#verdict-why"), page.inner_text("#missing")
     assert "not certified" in why
-    assert "Confidence" not in why
+    assert "probability" not in why
     if rule == "Passive":
         assert missing == "This rule only watches: no arm goes, and nothing is ever decided."
     else:

@@ -36,9 +36,10 @@ def test_weights_give_the_same_path(weights: list[int], law: Any, offers: str) -
 @pytest.mark.parametrize("offers", ["one", "each"])
 def test_agents_without_weight_are_no_part_of_the_population(offers: str) -> None:
     game = fp.Game(MEANS, weights=[1, 0, 1, 1])
-    found = paths(game, fp.rules.Population(0.4, pulls=20), 200, offers=offers, runs=20)
-    assert all(o.paid[1].sum() == 0 for o in found)
-    assert any(o.paid.sum() > 0 for o in found)
+    for rule in (fp.rules.Population(0.4, pulls=20), fp.rules.Population(0.2)):
+        found = paths(game, rule, 200, offers=offers, runs=20)
+        assert all(o.paid[1].sum() == 0 for o in found)
+        assert any(o.paid.sum() > 0 for o in found)
 
 
 @pytest.mark.parametrize("offers", ["one", "each"])
@@ -65,9 +66,10 @@ def test_runs_are_declared_best_up_to_epsilon_while_other_arms_are_in() -> None:
 
 
 def test_the_adaptive_schedule_starts_at_the_same_step() -> None:
-    for rule in (fp.rules.Pairwise(0.2), fp.rules.Population(0.2, pulls=30)):
-        found = paths(fp.instances.toy(), rule, 1000, observe=fp.observe.Adaptive(slack=1.0))
-        assert any(o.paid.sum() > 0 for o in found)
+    for rule in (fp.rules.Pairwise(0.2), fp.rules.Population(0.2, pulls=30), fp.rules.Population(0.2)):
+        for slack in (0.1, 1.0):
+            found = paths(fp.instances.toy(), rule, 1000, observe=fp.observe.Adaptive(slack))
+            assert any(o.paid.sum() > 0 for o in found)
 
 
 def test_the_look_is_at_the_first_step_that_completes_it() -> None:
@@ -82,3 +84,20 @@ def test_population_looks_decide_and_do_not() -> None:
     assert 0 < sum(o.decided for o in found) < 30
     assert all(o.certified == o.decided for o in found)
     assert all(o.pulls.min() >= 10 for o in found)
+
+
+@pytest.mark.parametrize("offers", ["one", "each"])
+@pytest.mark.parametrize("law", [None, fp.rewards.Beta(3)])
+def test_looks_at_every_n_give_the_same_path(offers: str, law: Any) -> None:
+    means = [[0.1, 0.45 + 0.02 * m, 0.95 - 0.01 * m, 0.6] for m in range(12)]
+    game, rule = fp.Game(means, rewards=law), fp.rules.Population(0.2)
+    found = paths(game, rule, 600, runs=12, offers=offers, observe=fp.observe.Steps(30), **SHY)
+    some = [sum(c.active for c in o.trace[-4:]) for o in found]
+    assert 0 < sum(o.decided for o in found) < len(found), "some are decided, some are not"
+    assert any(1 < left < 4 for left in some), "arms fall one by one"
+    assert any(o.paid.sum() > 0 for o in found)
+
+
+def test_the_first_look_is_after_one_pull_of_every_stream() -> None:
+    found = paths(fp.Game([[1.0, 0.0, 0.0]] * 6), fp.rules.Population(0.2), 40, agents=fp.agents.RoundRobin())
+    assert [o.decided_at for o in found] == [3] * 4

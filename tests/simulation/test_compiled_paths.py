@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import combinations, product
 from typing import Any
 
@@ -62,6 +63,7 @@ OPTIONS: dict[str, list[Any]] = {
     "rule": [
         fp.rules.Paper(0.05, "simplified", 0.02), fp.rules.Paper(0.9, "simplified", 0.2), fp.rules.Paper(0.1),
         fp.rules.Paper(0.3, "finite_time"), fp.rules.Passive(), fp.rules.Certified(0.3),
+        fp.rules.Certified(0.4, robust=0.05),
         fp.rules.Certified(
             0.05,
             gap=0.2,
@@ -71,7 +73,8 @@ OPTIONS: dict[str, list[Any]] = {
             ),
         ),
         fp.rules.Pairwise(0.3), fp.rules.Pairwise(0.4, epsilon=0.3, gap=0.2, blocks=fp.rules.Blocks(3, 2, 0.3, 0.2)),
-        fp.rules.Population(0.3, pulls=3), fp.rules.Paper(0.3, "simplified", 0.05, pay="uniform"),
+        fp.rules.Population(0.3, pulls=3), fp.rules.Population(0.5),
+        fp.rules.Paper(0.3, "simplified", 0.05, pay="uniform"),
     ],
     "observe": [
         fp.observe.Share(0.5), fp.observe.Steps(0), fp.observe.Steps(2), fp.observe.Root(), fp.observe.Share(1.0),
@@ -120,14 +123,16 @@ def experiment(case: dict[str, Any], horizon: int, runs: Any, seed: int) -> Expe
         principal = fp.Principal(
             case["rule"], case["observe"], case["protocol"], case["offers"], case["bonus"], case["budget"]
         )
-    return check(
+    checked = check(
         case["game"], case["agents"], case["answers"], principal, horizon, runs, seed, case["until"], case["trace"]
     )
+    return replace(checked, margins=seed % 2 == 0)
 
 
 def same(a: Outcome, b: Outcome) -> None:
     for name in ("run", "arm", "correct", "decided", "certified", "decided_at", "offered", "refused", "banned"):
         assert getattr(a, name) == getattr(b, name), name
+    assert a.survives == b.survives
     for name in ("pulls", "sums", "paid"):
         assert np.array_equal(getattr(a, name), getattr(b, name)), name
     assert a.trace == b.trace
@@ -154,6 +159,7 @@ def test_every_pair_of_options_gives_the_same_path(number: int) -> None:
 def test_the_cases_reach_what_they_are_meant_to_reach() -> None:
     seen = [o for i, case in enumerate(CASES) for o in engine.play(experiment(dict(case), 120, [0, 1, 7], i), 1)]
     assert sum(o.decided for o in seen) > 20
+    assert len({o.survives for o in seen}) > 3
     assert sum(o.banned > 0 for o in seen) > 20
     assert sum(o.refused > 0 for o in seen) > 20
     assert sum(o.paid.sum() > 0 for o in seen) > 50

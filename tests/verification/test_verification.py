@@ -22,7 +22,7 @@ from peeking_adversary import CHOOSES_SIZES, HONEST, TAKES_ALL
 from scipy.stats import binom
 
 import freepull as fp
-from freepull.principal.rules.certified.state import MARGINS
+from freepull.principal.rules.certified.books import MARGINS
 from freepull.simulation.experiment import check
 from freepull.simulation.readable import Seat
 

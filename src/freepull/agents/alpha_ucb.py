@@ -12,7 +12,7 @@ from freepull.numerics import exploration
 
 @dataclass
 class AlphaUCB(Learner):
-    """Pick argmax_k μ̂_k + √(α·log t / N_k), an unpulled arm first.
+    """Pick the arm with the largest upper confidence bound (docs/mechanics.md, agents), an unpulled arm first.
 
     Parameters
     ----------

@@ -11,7 +11,7 @@ from freepull.randomness import CHOICE_ARM, CHOICE_COIN, uniform, word
 
 @dataclass
 class EpsilonGreedy(Learner):
-    """With probability ε_t = min(1, c·K/t) pick any of the K arms, else the best sample mean; an unpulled arm first.
+    """With a probability that falls as c·K/t pick any arm, else the best sample mean (docs/mechanics.md, agents).
 
     Parameters
     ----------

@@ -11,7 +11,7 @@ from freepull.numerics import kl_budget, kl_index
 
 @dataclass
 class KLUCB(Learner):
-    """Pick the arm with the largest q such that N_k·kl(μ̂_k, q) ≤ log t + c·log log t, an unpulled arm first.
+    """Pick the arm with the largest upper bound by divergence (docs/mechanics.md, agents), an unpulled arm first.
 
     kl is that of two coins, which is valid for any reward in [0, 1].
 

@@ -16,7 +16,7 @@ COMMANDS = {name: name for name in ("plan", "simulate", "study", "reproduce", "s
 COMMANDS["campaign"] = "campaign_data"
 """Every command's module; only the one that is asked for is loaded."""
 app = typer.Typer(
-    help="Incentivized exploration: watch first, pay for what is missing, name the best arm with confidence.",
+    help="Incentivized exploration: watch first, pay for what is missing, name the best arm at a proven risk.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,

@@ -17,6 +17,7 @@ from rich.table import Table
 
 from freepull.cli.screen import console, number
 from freepull.errors import InvalidInput
+from freepull.principal.verdict import tipping_point
 
 if TYPE_CHECKING:
     from freepull.live import Campaign, Status, Verdict
@@ -163,6 +164,8 @@ def show_status(status: Status) -> None:
         cells = number(mean), number(bound) if bound < 1e300 else "∞", f"{arm.pulls:,}", f"{arm.paid:,}"
         table.add_row(escape(arm.name), "yes" if arm.active else "withdrawn" if arm.withdrawn else "out", *cells)
     console.print(table)
+    if status.survives is not None:
+        console.print(f"the verdict {tipping_point(status.survives)}")
     if status.threshold is not None:
         console.print(f"an arm goes when its bound, the evidence against it, reaches {number(status.threshold)}")
 

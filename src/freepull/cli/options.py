@@ -20,10 +20,15 @@ def _option(help: str) -> typer.models.OptionInfo:
 
 
 RuleName = Annotated[str, _option(f"{', '.join(OWN)}; 'certified' is proven at every time.")]
-Delta = Annotated[float, _option("Error probability.")]
+Delta = Annotated[float, _option("The most that the probability of a wrong certified verdict may be.")]
 Gap = Annotated[float | None, _option("certified, pairwise: a planned gap.")]
+Robust = Annotated[
+    float | None, _option("certified: verdicts must stand if payment, drift and the like move every mean by so much.")
+]
 Epsilon = Annotated[float | None, _option("pairwise: stop when the leader is best up to ε.")]
-Pulls = Annotated[int | None, _option("population: pulls of every stream at the look.")]
+Pulls = Annotated[
+    int | None, _option("population: look once, after so many pulls of every stream; after every number by default.")
+]
 Bound = Annotated[
     str | None, _option(f"paper: {', '.join(BOUNDS)} ('simplified' is a heuristic); 'equation' by default.")
 ]

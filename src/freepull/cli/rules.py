@@ -9,7 +9,7 @@ from freepull.errors import InvalidInput
 from freepull.principal import rules
 
 OWN: dict[str, tuple[str, ...]] = {
-    "certified": ("gap",),
+    "certified": ("gap", "robust"),
     "pairwise": ("gap", "epsilon"),
     "population": ("pulls",),
     "paper": ("bound", "scale"),
@@ -34,6 +34,4 @@ def build_rule(name: str, delta: float, **options: object) -> rules.Rule:
             raise InvalidInput(f"--{option} must be left out with --rule {name}; it belongs to --rule {theirs}.")
     if name == "passive":
         return rules.Passive()
-    if name == "population" and "pulls" not in given:
-        raise InvalidInput("--rule population must be given --pulls, how many pulls of every stream it looks at.")
     return _MAKERS[name](delta=delta, **given)

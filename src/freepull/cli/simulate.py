@@ -44,6 +44,7 @@ def command(
     rule: options.RuleName = "certified",
     delta: options.Delta = 0.01,
     gap: options.Gap = None,
+    robust: options.Robust = None,
     epsilon: options.Epsilon = None,
     pulls: options.Pulls = None,
     bound: options.Bound = None,
@@ -63,7 +64,7 @@ def command(
         int | None, typer.Option(help="Record the state every so many steps (with --save).", rich_help_panel=OUTPUT)
     ] = None,
     keep: Annotated[
-        str, typer.Option(help="runs, or agents: a row a run and agent too (with --save).", rich_help_panel=OUTPUT)
+        str, typer.Option(help="runs, agents: a row an agent too, or survives (with --save).", rich_help_panel=OUTPUT)
     ] = "runs",
     save: Annotated[
         Path | None, typer.Option(help="Write the runs to this Parquet file.", rich_help_panel=OUTPUT)
@@ -84,6 +85,7 @@ def command(
         rule=rule,
         delta=delta,
         gap=gap,
+        robust=robust,
         epsilon=epsilon,
         pulls=pulls,
         bound=bound,

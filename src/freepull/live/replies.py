@@ -72,7 +72,7 @@ class Verdict:
     decided: bool
     """Whether the rule has decided."""
     certified: bool
-    """Whether the rule's guarantee holds for this verdict."""
+    """Whether it is decided by a rule whose proof holds here; see ``rests_on.delta`` for what that says."""
     why: str
     """Why, in a sentence."""
     step: int | None
@@ -81,6 +81,8 @@ class Verdict:
     """What was paid until now."""
     rests_on: Grounds
     """What has to hold for this verdict."""
+    survives: float | None = None
+    """It stands as long as payment, drift and the like move no mean by more than this; None if that is not known."""
 
     def __str__(self) -> str:
         standing = "certified" if self.certified else "decided, not certified" if self.decided else "undecided"
@@ -178,6 +180,8 @@ class Status:
     """How many events the log has."""
     at: datetime
     """When the last of them happened."""
+    survives: float | None = None
+    """The verdict stands as long as payment, drift and the like move no mean by more than this; None if not known."""
 
 
 @dataclass(frozen=True)

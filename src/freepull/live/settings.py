@@ -13,11 +13,10 @@ from freepull.live.money import MOST, Money
 from freepull.principal import Principal, protocols, rules, schedules
 from freepull.principal.budget import affordable
 from freepull.principal.principal import MOST_ARMS
+from freepull.principal.setting import RULES
 
 MODES = ("free", "rounds")
 LATE_JOINERS = ("observe", "count")
-RULES = 1
-"""The version of what decides: rules, offers, bans. It is pinned when a campaign is created."""
 PARKED_AFTER = 3
 """So many offers in a row that expire, and the agent is parked."""
 LONGEST_NAME = 200
@@ -57,6 +56,7 @@ class Settings:
     remembers: int
     """How long event ids are remembered."""
     rules: int = RULES
+    """The version of what decides; it is pinned when a campaign is created."""
 
     def encode(self) -> dict[str, Any]:
         """Return plain data."""
@@ -71,10 +71,8 @@ class Settings:
                 f"campaign {plain.get('name')!r} was created under rules of version {plain['rules']}, this freepull "
                 f"knows {RULES}; install a newer freepull."
             )
-        price = Money.parse("price", plain["price"])
-        return cls(
-            **plain | {"price": price, "arms": tuple(plain["arms"]), "principal": decode_part(plain["principal"])}
-        )
+        price, principal = Money.parse("price", plain["price"]), decode_part(plain["principal"])
+        return cls(**{"rules": 1} | plain | {"price": price, "arms": tuple(plain["arms"]), "principal": principal})
 
     def check_agents(self, count: int) -> None:
         """Refuse more agents in all than there is room for."""

@@ -62,6 +62,7 @@ def status_of(state: State, register: Register) -> Status:
         budget=None if offers.budget is None else Money(offers.budget, currency),
         events=state.events,
         at=shown(state.at),
+        survives=None if decision is None else decision.get("survives"),
     )
 
 
@@ -72,7 +73,8 @@ def verdict_of(state: State, register: Register) -> Verdict:
     if decision is not None:
         grounds = Grounds(**decision["rests_on"] | {"assumptions": tuple(decision["rests_on"]["assumptions"])})
         arm, step = register.arms[decision["arm"]], state.trial.decided_at
-        return Verdict(arm, True, bool(decision["certified"]), decision["why"], step, spent, grounds)
+        certified, survives = bool(decision["certified"]), decision.get("survives")
+        return Verdict(arm, True, certified, decision["why"], step, spent, grounds, survives)
     trial = state.trial
     leader = _leader(trial)
     reason = "nobody has pulled any yet" if leader is None else "this one has the largest mean"

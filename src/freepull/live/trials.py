@@ -42,6 +42,7 @@ def start(settings: Settings, agents: int, weights: list[float] | None, panels: 
         weights=weights,
         leavers=settings.leavers,
         withdrawal=settings.withdrawal,
+        rules=settings.rules,
     )
     if settings.mode == "free":
         trial.regular = False  # the paper's clock does not exist here, nor what is proven with it
@@ -110,7 +111,7 @@ def decision_of(trial: Trial, settings: Settings, panels: int) -> Facts:
     """Return the verdict of a trial that is decided, as plain data."""
     verdict = trial.verdict()
     grounds = asdict(grounds_of(trial, settings, panels))
-    told = {"arm": verdict.arm, "certified": verdict.certified, "why": verdict.why}
+    told = {"arm": verdict.arm, "certified": verdict.certified, "why": verdict.why, "survives": verdict.survives}
     return told | {"rests_on": grounds | {"assumptions": list(grounds["assumptions"])}}
 
 

@@ -37,7 +37,7 @@ TABLES = {
     "agents": ("How many people", "people"),
     "horizon": ("How long", "steps"),
     "observing": ("How long to watch before paying", "share of the horizon"),
-    "delta": ("How sure", "error probability δ"),
+    "delta": ("How much risk", "δ"),
     "epsilon": ("If an arm nearly as good will do", "best up to ε"),
 }
 OFFERS = {"one": "one offer a step", "each": "up to one offer to everybody in each step"}
@@ -113,8 +113,8 @@ def _reading(plan: Plan) -> list[str]:
     lines = [
         "A bonus is one paid pull. Every simulated trial draws a new truth from what is believed, so ranges are for "
         "one trial, and contain that the guesses may be wrong.",
-        "Certified means: named by a rule whose probability of ever eliminating a best option is proven to be at most "
-        "δ, for the average over the people who take part.",
+        "Certified means: named by a rule for which it is proven that the probability that such a trial ends with a "
+        "wrong certified answer is at most δ, for the average over the people who take part.",
         f"The budget counts trials that are decided before it is spent. {100 * CHANCE:g} % stands for sure enough.",
         "The fixed A/B test gives everybody every option equally often, looks once at the end and pays for every pull; "
         "it has the same δ, shared out among the rivals of the best option, and a power of "

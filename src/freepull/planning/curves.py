@@ -73,7 +73,7 @@ def observing(case: Case) -> Iterator[Variant]:
 
 
 def deltas(case: Case) -> Iterator[Variant]:
-    """Smaller and larger error probabilities."""
+    """Smaller and larger δ."""
     for delta in DELTAS:
         yield delta, replace(case, principal=replace(case.principal, rule=replace(_rule(case), delta=delta)))
 

@@ -81,7 +81,7 @@ def plan(
     game
         A game that is known, or a function that draws one from beliefs of your own.
     delta, principal
-        The error probability of the default principal, `Certified(0.05)` with offers to each; or another principal.
+        δ of the default principal, `Certified(0.05)` with offers to each; or another principal.
     strategy, answers
         How agents pick (`AlphaUCB(2)`) and answer offers (`Always()`); of several, every agent has one, at
         random; M of them are one each.

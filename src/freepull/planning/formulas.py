@@ -89,14 +89,15 @@ def sketch(game: Game, principal: Principal, horizon: int, alpha: float = 2.0) -
     beta = evidence(principal.rule, game.arms)
     plain: Any = getattr(fill_needed, "py_func", fill_needed)  # loading machine code takes longer than this
     means = game.global_means + tolerance(principal.rule) * (np.arange(game.arms) == game.best)
-    plain(needed, means, active, spreads, beta, 1e-9)
+    margin = 2 * principal.rule.robust if isinstance(principal.rule, Certified) else 0.0
+    plain(needed, means, active, spreads, beta, 1e-9, margin)
     natural = natural_pulls(game.means, kappa, alpha) if kappa > 1 else np.zeros(game.means.shape)
     money = affordable(principal.budget, principal.bonus)
     return Sketch(needed, natural, kappa, horizon, principal.offers == "one", math.inf if money is None else money)
 
 
 def evidence(rule: Rule, arms: int) -> float:
-    """β, the evidence that a rule has to gather: log(1/δ) + 1 (`Certified`), log((K−1)/δ) + 2 (`Pairwise`)."""
+    """β, the evidence that a rule has to gather (docs/planning.md, formulas)."""
     if isinstance(rule, Certified):
         return math.log(1 / rule.delta) + 1
     if isinstance(rule, Pairwise):

@@ -23,8 +23,7 @@ GOLDEN = (math.sqrt(5) - 1) / 2
 def lower_bound(game: Game, free_pulls: Any, delta: float) -> Array:
     """Return the M×K pulls to buy, beyond the free ones, at the least total that can tell the best arm at error δ.
 
-    Minimise Σ n_km such that Δ_j²/(2(V_* + V_j)) ≥ kl(δ, 1−δ) for every rival j, where
-    V_k = Σ_m p_m²·σ²_km/(N_km + n_km). Infinite where two arms tie for best.
+    Infinite where two arms tie for best.
     """
     checks.real("delta", delta, 0.0, 0.5, open_low=True, open_high=True)
     free = checks.numbers("free_pulls", free_pulls)
@@ -33,7 +32,7 @@ def lower_bound(game: Game, free_pulls: Any, delta: float) -> Array:
             f"free_pulls must be {game.agents} × {game.arms} numbers of at least 0, got {checks.shown(free)}."
         )
     rivals = [k for k in range(game.arms) if k != game.best]
-    information = (1 - 2 * delta) * math.log((1 - delta) / delta)
+    information = (1 - 2 * delta) * math.log((1 - delta) / delta)  # kl(δ, 1−δ)
     room = {k: float(game.gaps[k]) ** 2 / (2 * information) for k in rivals}
     tightest = min(room.values())
     if tightest == 0.0:

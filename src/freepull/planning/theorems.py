@@ -1,7 +1,8 @@
 """The paper's theorems and lemmas as functions, with the constants of their proofs and their conditions checked.
 
 They are bounds with large constants, true or vacuous, and never forecasts: on the paper's own games they exceed what
-is paid by orders of magnitude. docs/statistics.md says which steps of their proofs are open.
+is paid by orders of magnitude. The formulas are in docs/statistics.md, paper_theorems, and which steps of their proofs
+are open among the errata there.
 """
 
 from __future__ import annotations
@@ -16,7 +17,6 @@ from numpy.typing import NDArray
 from freepull import checks
 from freepull.errors import InvalidInput
 from freepull.game import TIE, Game
-from freepull.numerics import bernoulli_kl
 from freepull.principal.rules import bounds
 
 Array = NDArray[np.float64]
@@ -38,7 +38,7 @@ class Claim:
 
 
 def confidence(arms: int, agents: int, horizon: int, delta: float) -> Claim:
-    """Lemma 2: with probability 1 − δ, no |μ̂_k − μ_k| exceeds CB_k in the second half; the value is θ of Eq. (2).
+    """Lemma 2 (docs/statistics.md, lemma_2): how sure the paper's band is in the second half; the value is its θ.
 
     The paper asks for a horizon that is "sufficiently large". Where its θ is at least that of `finite_time`, which is
     proven for every horizon, it is large enough.
@@ -52,78 +52,78 @@ def confidence(arms: int, agents: int, horizon: int, delta: float) -> Claim:
 
 
 def sufficient_pulls(gap: float, arms: int, agents: int, horizon: int, delta: float) -> Claim:
-    """Lemma 3: pulls of an arm and of the best one, by every agent, after which the arm is surely out.
+    """Lemma 3 (docs/statistics.md, pulls_enough): pulls of an arm and of the best one after which the arm is out.
 
-    16·log(KT/δ)/(M·Δ_k²) + 64·log log(KT/δ)/Δ_k², on the event of Lemma 2.
+    Of every agent, and on the event H of Lemma 2.
 
     >>> sufficient_pulls(0.02, arms=3, agents=2, horizon=100_000, delta=0.01).condition
     'every agent needs 799,676 pulls of both arms, and has 100,000 for all: it cannot apply within the horizon.'
     """
     checks.real("gap", gap, SMALLEST, 1.0)
     checks.whole("agents", agents, 1)
-    L = _log_term(arms, horizon, delta)
-    value = 16 * L / (agents * gap * gap) + 64 * math.log(L) / (gap * gap)
+    _log_term(arms, horizon, delta)
+    value = 16 * bounds.equation(arms, agents, horizon, delta) / (agents * gap * gap)
     holds = 2 * value <= horizon
     told = f"every agent needs {math.ceil(value):,} pulls of both arms, and has {horizon:,} for all"
     return Claim(value, 1 - delta, holds, f"{told}: {'it can' if holds else 'it cannot'} apply within the horizon.")
 
 
 def ucb_pulls(means: Any, steps: int, alpha: float = 2.0) -> Claim:
-    """Lemma 4: an α-UCB agent has pulled arm k at least (√α − √1.5)²·log(Λ/2)/(4Δ_k²) times after Λ steps.
+    """Lemma 4 (docs/statistics.md, lemma_4): how often an α-UCB agent has pulled each arm at least after Λ steps.
 
-    ``means`` are the agent's own; the value is an array, NaN for its best arms, of which the lemma says nothing. The
-    condition is Λ/log²Λ > 4K(α − 3/2)²/Δ_min⁴.
+    ``means`` are the agent's own. The value has a number for every arm, its best one too; NaN for several that tie for
+    best, which the paper excludes. The probability is that of the event G_m.
     """
     mu = checks.numbers("means", means)
     if mu.ndim != 1 or len(mu) < 2 or not ((mu >= 0) & (mu <= 1)).all():
         raise InvalidInput(f"means must be one agent's means of 2 or more arms in [0, 1], got {checks.shown(means)}.")
     checks.whole("steps", steps, 2)
     checks.real("alpha", alpha, 1.5)
-    gaps = mu.max() - mu
-    gaps[gaps < TIE] = np.nan
+    gaps = Game([mu]).local_gaps[0]
+    tied = int((mu >= mu.max() - TIE).sum())
+    if tied > 1:
+        gaps[mu >= mu.max() - TIE] = np.nan
     value = (math.sqrt(alpha) - math.sqrt(1.5)) ** 2 * math.log(steps / 2) / (4 * gaps**2)
     probability = max(0.0, 1 - 2 * len(mu) / steps)
-    if np.isnan(gaps).all():
-        return Claim(value, probability, False, "some arm must be worse than the agent's best one: none is.")
-    needed = _steps_needed(4 * len(mu) * (alpha - 1.5) ** 2 / float(np.nanmin(gaps)) ** 4)
+    if tied > 1:
+        return Claim(value, probability, False, f"the agent must have one best arm: it has {tied}.")
+    needed = _steps_needed(4 * len(mu) * (alpha - 1.5) ** 2 / float(gaps.min()) ** 4)
     holds = steps > needed
-    told = f"it needs a horizon above {_long(needed)} here, and has {steps:,}"
+    told = f"on the event G_m it needs a horizon above {_long(needed)} here, and has {steps:,}"
     return Claim(value, probability, holds, f"{told}: {'it applies' if holds else 'it does not apply'}.")
 
 
 def expected_incentives(game: Game, horizon: int, delta: float) -> Claim:
-    """Theorem 1, with the constants of its proof, for agents with any consistent strategy.
+    """Theorem 1 (docs/statistics.md, theorem_1), with the constants of its proof and the divergences of the game's law.
 
-    Σ_km [16·log(KT/δ)/(MΔ_k²) + 64·log log(KT/δ)/Δ_k² − min{T/2, log(T/2)/kl(μ_km, μ_*m)}]⁺. The free pulls are Lai
-    and Robbins' and hold as T → ∞, so it is a statement about the limit, at any T.
+    Its free pulls are Lai and Robbins' and hold as T → ∞, so it is a statement about the limit, at any T.
     """
     _plain(game)
     _log_term(game.arms, horizon, delta)
-    best = game.means.max(axis=1)
-    natural = np.array([
-        [_lai_robbins(mu, best[m], horizon / 2) for mu in row] for m, row in enumerate(game.means)
-    ])  # fmt: skip
-    told = "the free pulls are those of the limit T → ∞; at a finite horizon nothing is claimed."
+    divergences = game.rewards.divergences(game.means, game.local_best)
+    with np.errstate(divide="ignore"):
+        natural = np.minimum(horizon / 2, math.log(horizon / 2) / divergences)
+    told = (
+        "the free pulls are those of the limit T → ∞, so at a finite horizon nothing is claimed; and off the event H "
+        f"of Lemma 2 up to δ·T/2 = {delta * horizon / 2:,.0f} more may be paid on average."
+    )
     return Claim(_unpaid(game, horizon, delta, natural), None, False, told)
 
 
 def ucb_incentives(game: Game, horizon: int, delta: float, alpha: float = 2.0) -> Claim:
-    """Theorem 2, with the constants of its proof: α-UCB agents, with probability 1 − δ − 4MK/T.
+    """Theorem 2 (docs/statistics.md, theorem_2), with the constants of its proof: α-UCB agents.
 
-    As Theorem 1, with the free pulls of Lemma 4 at Λ = T/2. Of an agent's best arms the lemma says nothing; as the
-    paper does, we count T/2 free pulls for them, all together, which its lemmas do not give.
+    The free pulls are those of Lemma 4 at Λ = T/2, of every arm.
     """
     _plain(game)
     half = checks.whole("horizon", horizon, 4) // 2
     claims = [ucb_pulls(row, half, alpha) for row in game.means]
-    natural = np.array([
-        np.where(np.isnan(one.value), half / np.isnan(one.value).sum(), np.minimum(one.value, half)) for one in claims
-    ])  # fmt: skip
+    natural = np.nan_to_num(np.array([one.value for one in claims]), nan=0.0)
     sure = confidence(game.arms, game.agents, horizon, delta)
     probability = max(0.0, 1 - delta - 4 * game.agents * game.arms / horizon)
     failing = [claim.condition for claim in (sure, *claims) if not claim.holds]
-    condition = failing[0] if failing else f"Lemma 2 and Lemma 4 apply to all {game.agents} agents."
-    return Claim(_unpaid(game, horizon, delta, natural), probability, not failing, condition)
+    told = f"Lemma 2 and Lemma 4 apply, on the event H and on the events G_m of all {game.agents} agents."
+    return Claim(_unpaid(game, horizon, delta, natural), probability, not failing, failing[0] if failing else told)
 
 
 def _unpaid(game: Game, horizon: int, delta: float, natural: Array) -> float:
@@ -142,14 +142,8 @@ def _plain(game: Game) -> None:
         raise InvalidInput("game must have equal weights here, because the theorems are for plain averages.")
 
 
-def _lai_robbins(mean: float, best: float, steps: float) -> float:
-    """min{Γ, log Γ/kl(μ_k, μ_*)}, the asymptotic free pulls of a consistent strategy."""
-    divergence = float(bernoulli_kl(float(mean), float(best)))
-    return steps if divergence <= 0.0 else min(steps, math.log(steps) / divergence)
-
-
 def _log_term(arms: int, horizon: int, delta: float) -> float:
-    """L = log(K·T/δ)."""
+    """L, of numbers that are allowed."""
     checks.whole("arms", arms, 2)
     checks.whole("horizon", horizon, 4)
     checks.real("delta", delta, 0.0, 1.0, open_low=True)

@@ -13,7 +13,7 @@ from freepull.principal import saving
 from freepull.principal.protocols import BanProtocol, TakeOrBan
 from freepull.principal.rules import Certified, Rule
 from freepull.principal.schedules import Schedule, Share
-from freepull.principal.setting import Setting
+from freepull.principal.setting import RULES, Setting
 
 if TYPE_CHECKING:
     from freepull.principal.trial import Trial
@@ -82,6 +82,7 @@ class Principal:
         weights: Any = None,
         leavers: str = "wait",
         withdrawal: bool = False,
+        rules: int = RULES,
     ) -> Trial:
         """Begin a trial on a panel of agents, driven by ask, tell and end_step.
 
@@ -97,6 +98,8 @@ class Principal:
             leaving has nothing to do with rewards), or "worst_case" (right for any leaving, `rules.Pairwise` only).
         withdrawal
             Whether arms may be withdrawn later (`rules.Pairwise` only; it costs a little from the start).
+        rules
+            The version of what decides; an older one (1) is for trials that began under it and are told again.
         """
         from freepull.principal.trial import Trial
 
@@ -119,8 +122,9 @@ class Principal:
             raise InvalidInput(f"leavers must be {allowed} with rules.{name}, got {leavers!r}.")
         if withdrawal and not self.rule.withdrawals:
             raise InvalidInput(f"withdrawal must be False with rules.{name}; only rules.Pairwise provides for it.")
-        setting = Setting(arms, agents, horizon, p, weighted, self.offers, leavers=leavers, withdrawal=bool(withdrawal))
-        return Trial(self, setting)
+        version = checks.whole("rules", rules, 1, RULES)
+        frame = Setting(arms, agents, horizon, p, weighted, self.offers, None, leavers, bool(withdrawal), version)
+        return Trial(self, frame)
 
     def restore(self, state: saving.Bytes) -> Trial:
         """Return the trial that gave this `Trial.state`, to go on with bit for bit.
@@ -138,7 +142,7 @@ class Principal:
         parts = saving.unpack(state)
         if parts["principal"] != saving.shown(self):
             raise InvalidInput(f"state must be of a trial of {saving.shown(self)}, got one of {parts['principal']}.")
-        frame, panel = saving.part_of(parts, "setting"), saving.part_of(parts, "panel")
+        frame, panel = {"rules": 1} | saving.part_of(parts, "setting"), saving.part_of(parts, "panel")
         trial = Trial(self, Setting(weights=panel["weights"].copy(), weighted=panel["weighted"], **frame))
         saving.put_back(trial, parts)
         return trial

@@ -84,7 +84,7 @@ class Record:
         self.unpulled = parts["unpulled"]
 
     def global_mean(self, arm: int) -> float:
-        """μ̂_k = (1/M)·Σ_m μ̂_km, with μ̂_km = 0 where N_km = 0."""
+        """μ̂_k (docs/statistics.md, algorithm), with μ̂_km = 0 where N_km = 0."""
         return self.mean_sums[arm] / ONE / self.agents
 
     def sample_mean(self, agent: int, arm: int) -> float:

@@ -24,7 +24,7 @@ MAGIC = b"freepull trial 1\n"
 
 def parts_of(trial: Trial) -> dict[str, Any]:
     """Return all that a trial is, by name."""
-    setting, frame = trial.setting, ("arms", "agents", "horizon", "offers", "leavers", "withdrawal")
+    setting, frame = trial.setting, ("arms", "agents", "horizon", "offers", "leavers", "withdrawal", "rules")
     own: dict[str, Any] = {name: getattr(trial, name) for name in ("steps", "kappa", "decided_at", "regular")}
     things = {
         "trial": own | {"told": trial.told},

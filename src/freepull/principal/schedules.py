@@ -68,7 +68,7 @@ class Steps(Schedule):
 
 @dataclass(frozen=True)
 class KnownGap(Schedule):
-    """κ_o = T − (16·K·L + 64·M·K·log L)/Δ², within [0, T], for a known Δ_min (the paper's appendix, sign mended)."""
+    """κ_o of the paper's appendix, its sign mended, for a known Δ_min (docs/statistics.md, kappa_o)."""
 
     gap: float
 

@@ -10,6 +10,9 @@ from numpy.typing import NDArray
 
 from freepull.errors import InvalidInput
 
+RULES = 2
+"""The version of what decides, which a trial keeps: 1 had the certified rule's ψ without a, as `Pairwise` has it."""
+
 
 @dataclass(frozen=True)
 class Setting:
@@ -27,6 +30,8 @@ class Setting:
     """What becomes of agents who leave: wait, independent or worst_case."""
     withdrawal: bool = False
     """Whether arms may be withdrawn."""
+    rules: int = RULES
+    """The version under which the trial began."""
 
     @property
     def expected_kappa(self) -> int | None:

@@ -16,7 +16,7 @@ from freepull.principal.trial import Trial
 
 
 def personal_weights(agents: int, agent: int, beta: float) -> NDArray[np.float64]:
-    """Return p_m = (1−β)/M + β·1{m = agent}: β = 0 is the plain average, β = 1 the agent alone.
+    """Return p_m (docs/certified.md, personalised): β = 0 is the plain average, β = 1 the agent alone.
 
     >>> personal_weights(4, 1, 0.6).round(3).tolist()
     [0.1, 0.7, 0.1, 0.1]

@@ -23,7 +23,7 @@ from freepull.principal.record import Record, units
 from freepull.principal.rules.base import RuleState
 from freepull.principal.schedules import within
 from freepull.principal.setting import Setting
-from freepull.principal.verdict import Verdict, listed
+from freepull.principal.verdict import Verdict, listed, tipping_point
 from freepull.principal.work import finish
 
 if TYPE_CHECKING:
@@ -316,6 +316,9 @@ class Trial:
         why = self.rule.claim() if decided else f"{self.rule.standing()}; this one has the largest global sample mean"
         if decided and self.rule.proven and not self.certifiable:
             why += f"; {IRREGULAR}"
+        survives = self.rule.survives() if decided and self.certifiable else None
+        if survives is not None:
+            why += f"; {tipping_point(survives)}"
         if awaited := self.awaited:
             why += f"; awaited: {listed(awaited)}"
         return Verdict(
@@ -327,6 +330,7 @@ class Trial:
             spent=self.spent,
             payments=self.offers.payments(),
             rests_on=self.panel.grounds(),
+            survives=survives,
         )
 
     def state(self) -> bytes:

@@ -20,6 +20,12 @@ def listed(agents: Sequence[int], name: Callable[[int], str] = "agent {}".format
     return ", ".join(map(name, agents[:SHOWN])) + others
 
 
+def tipping_point(survives: float) -> str:
+    """Say how wrong the assumptions may be."""
+    by = f"by more than ± {survives:g}" if survives > 0 else "at all"
+    return f"stands as long as payment, drift and the like move no mean {by}"
+
+
 @dataclass(frozen=True)
 class Grounds:
     """What a verdict rests on."""
@@ -27,19 +33,19 @@ class Grounds:
     rule: str
     """The rule in words, with "proven" or "heuristic"."""
     delta: float | None
-    """δ, the error probability; None where the rule claims nothing."""
+    """δ: such a trial ends with a wrong certified verdict with probability δ at most; None without a claim."""
     target: str
     """Whom the verdict speaks of: the panel or the population, with which weights, up to which ε."""
     leavers: str
     """What becomes of agents who leave."""
     assumptions: tuple[str, ...]
-    """What has to hold for it."""
+    """What has to hold for it; nothing where nothing is proven."""
 
     def __str__(self) -> str:
         lines = [f"rule: {self.rule}", f"target: {self.target}", f"agents who leave: {self.leavers}"]
-        lines += (
-            [f"error probability: at most δ = {self.delta:g}, if it is certified"] if self.delta is not None else []
-        )
+        if self.delta is not None and self.assumptions:
+            error = f"such a trial ends with a wrong certified verdict with probability {self.delta:g} at most"
+            lines.append(f"error: {error}")
         return "\n".join(lines + [f"assumes: {assumption}" for assumption in self.assumptions])
 
 
@@ -57,6 +63,8 @@ class Verdict:
     """In units of reward."""
     payments: Payments
     rests_on: Grounds
+    survives: float | None = None
+    """γ*: it stands as long as no mean is moved by more than this; None if it is not certified, or not known."""
 
     @property
     def paid(self) -> NDArray[np.int64]:

@@ -23,6 +23,7 @@ SCHEMA = {
     "decided_at": pl.Int64, "paid": pl.Int64, "offered": pl.Int64, "refused": pl.Int64, "banned": pl.Int64,
     "free_pulls": pl.Int64, "reward": pl.Float64, "bonus": pl.Float64, "regret": pl.Float64,
 }  # fmt: skip
+MARGIN_SCHEMA = {"survives": pl.Float64}
 AGENT_SCHEMA = {
     "run": pl.Int64, "agent": pl.Int64, "pulls": pl.List(pl.Int64), "reward": pl.Float64, "bonus": pl.Float64,
     "regret": pl.Float64,
@@ -49,10 +50,11 @@ class Collector:
         rewards, bonus = outcome.rewards(), self.experiment.principal.bonus
         regrets = outcome.regrets()
         paid = int(outcome.paid.sum())
+        margins = (outcome.survives,) if self.experiment.margins else ()
         self.rows.append(
             (outcome.run, outcome.arm, outcome.correct, outcome.decided, outcome.certified, outcome.decided_at, paid,
              outcome.offered, outcome.refused, outcome.banned, int(outcome.pulls.sum()) - paid,
-             math.fsum(rewards.tolist()), cost(paid, bonus), math.fsum(regrets.tolist()))
+             math.fsum(rewards.tolist()), cost(paid, bonus), math.fsum(regrets.tolist()), *margins)
         )  # fmt: skip
         self.paid += outcome.paid
         self.paid_squared += outcome.paid**2
@@ -70,7 +72,7 @@ class Collector:
         mean = self.paid / max(n, 1)
         variance = (self.paid_squared - self.paid * mean) / (n - 1) if n > 1 else np.full(mean.shape, np.nan)
         return Result(
-            frame=_frame(self.rows, SCHEMA, "run"),
+            frame=_frame(self.rows, SCHEMA | (MARGIN_SCHEMA if self.experiment.margins else {}), "run"),
             paid=mean,
             paid_error=np.sqrt(np.maximum(variance, 0.0) / max(n, 1)),
             provenance=self._provenance(engine, seconds, interrupted),

@@ -46,6 +46,8 @@ class Experiment:
     """What a verdict rests on: the rule in words, with "proven" or "heuristic", the target, the assumptions."""
     futile: str | None
     """Why no run can be decided, if that is known beforehand."""
+    margins: bool = False
+    """Whether it is kept how far every verdict survives."""
 
     def game_of(self, run: int) -> Game:
         """Return the game of one run: the given one, or a fresh one drawn for this run."""

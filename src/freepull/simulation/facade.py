@@ -7,6 +7,7 @@ import time
 import warnings
 from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from dataclasses import replace
 from itertools import islice
 
 from freepull import checks
@@ -23,7 +24,7 @@ from freepull.simulation.readable import play
 from freepull.simulation.results import Result
 
 ENGINES = ("auto", "compiled", "readable")
-KEEP = ("runs", "agents")
+KEEP = ("runs", "agents", "survives")
 _SAID: set[str] = set()
 """What was said already."""
 
@@ -69,7 +70,8 @@ def simulate(
     until
         "horizon": agents play on to T after the decision; "decided": the run ends there.
     keep
-        "runs", or "agents" for a row a run and agent as well.
+        "runs"; "agents" for a row a run and agent as well; "survives" for a column that says how far every verdict
+        survives (`rules.Certified`, `Verdict.survives`), which takes up to three times as long.
     trace
         Record active arms, means, bounds and payments at these steps, or every so many steps.
     progress
@@ -82,6 +84,7 @@ def simulate(
     agents = AlphaUCB() if agents is None else agents
     answers = Always() if answers is None else answers
     experiment = check(game, agents, answers, principal, horizon, runs, seed, until, trace)
+    experiment = replace(experiment, margins=keep == "survives")
     _say_if_futile(experiment)
     chosen = _engine(engine, experiment)
     collector = Collector(experiment, keep)

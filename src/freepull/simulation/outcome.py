@@ -46,6 +46,8 @@ class Outcome:
     paid: Counts
     """Bonuses paid per agent and arm."""
     trace: list[Checkpoint] = field(default_factory=list)
+    survives: float | None = None
+    """γ* of the verdict, if margins are kept."""
 
     def rewards(self) -> NDArray[np.float64]:
         """ΣX of every agent, bonuses not counted."""

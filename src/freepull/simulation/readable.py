@@ -105,6 +105,7 @@ def play(experiment: Experiment, run: int, watch: Watch | None = None) -> Outcom
         sums=trial.record.sums,
         paid=trial.paid,
         trace=trace,
+        survives=verdict.survives if experiment.margins else None,
     )
 
 

@@ -26,7 +26,7 @@ class Result:
 
     frame: pl.DataFrame
     """One row a run: run, arm, correct, decided, certified, decided_at, paid, offered, refused, banned, free_pulls,
-    reward, bonus, regret; the last three are sums over agents."""
+    reward, bonus, regret; the last three are sums over agents. With keep="survives" also survives."""
     paid: NDArray[np.float64]
     """Mean number of bonuses paid per agent and arm, M×K."""
     paid_error: NDArray[np.float64]

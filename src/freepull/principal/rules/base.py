@@ -21,11 +21,14 @@ Plan = NDArray[np.int32]
 """The arm that every agent would be paid for, −1 for none."""
 
 STACKS = (
-    "rewards lie in [0, 1], independent and of one law within a stream (arm, agent); streams are independent",
-    "no agent knows this pull's reward in advance, and every pull is reported, in the agent's own order",
-    "no shock is common to many agents",
+    "rewards lie in [0, 1]",
+    "a paid pull is worth as much as an unpaid one of the same agent and arm",
+    "nobody knows the reward of a pull, or part of it, when choosing it",
+    "rewards of one agent and arm do not drift, and do not depend on what happened before",
+    "no event hits many agents at once",
+    "every pull is reported exactly once, whatever came of it, each agent's in their own order",
 )
-"""What the rules assume that are proven for any adaptive sampling."""
+"""What the rules assume that are proven for any adaptive sampling (docs/certified.md, assumptions)."""
 SMALLEST = 1e-100
 """The smallest δ: nothing that is computed from it can then overflow."""
 
@@ -43,7 +46,7 @@ class Rule(ABC):
     """The settings of a rule; ``start`` gives its running state."""
 
     delta: float | None
-    """The error probability that the rule allows, None if it claims nothing."""
+    """The most that the probability of a wrong certified verdict may be; None if the rule claims nothing."""
     policies: ClassVar[tuple[str, ...]] = ("wait",)
     """The policies for agents who leave that the rule can follow."""
     withdrawals: ClassVar[bool] = False
@@ -113,6 +116,13 @@ class RuleState(ABC):
     def claim(self) -> str:
         """Say in words what has decided the trial."""
         return f"every other arm was eliminated by {self.title}"
+
+    def survives(self) -> float | None:
+        """Return γ*, how far every mean may be moved before a decision loses its proof; None where that is not known.
+
+        It is asked once the trial is decided.
+        """
+        return None
 
     def standing(self) -> str:
         """Say in words how things stand while the trial is undecided."""

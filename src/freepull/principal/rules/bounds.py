@@ -1,4 +1,4 @@
-"""θ, the paper's confidence level inside CB_k = (1/M)·√(Σ_m 1/N_km · θ) (Eq. 2 and docs/statistics.md, bounds)."""
+"""θ, the paper's confidence level inside CB_k, Eq. (2) (docs/statistics.md, bounds)."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from functools import lru_cache
 
 
 def equation(arms: int, agents: int, horizon: int, delta: float) -> float:
-    """Eq. (2) of the paper: L + 4·M·log L with L = log(K·T/δ). Proven wherever it is at least `finite_time`."""
+    """Eq. (2) of the paper (docs/statistics.md, equation). Proven wherever it is at least `finite_time`."""
     L = math.log(arms * horizon / delta)
     return L + 4 * agents * math.log(L)
 
 
 def simplified(arms: int, agents: int, horizon: int, delta: float, scale: float) -> float:
-    """The appendix's bound: scale·L; the authors' code has scale = 0.1. **Heuristic.**"""
+    """The appendix's bound (docs/statistics.md, simplified); the authors' code has scale = 0.1. **Heuristic.**"""
     return scale * math.log(arms * horizon / delta)
 
 
@@ -22,12 +22,8 @@ def simplified(arms: int, agents: int, horizon: int, delta: float, scale: float)
 def finite_time(arms: int, agents: int, horizon: int, delta: float) -> float:
     """θ*/2, **proven for every T** (docs/statistics.md, finite_time).
 
-    θ* is the smallest θ ≥ M + 1 such that for every θ' ≥ θ
-
-        (M+1) + M·log((θ'−1)·⌈θ'·log T⌉/M) − θ' ≤ log(δ/(K·T)).
-
-    On each interval where ⌈θ·log T⌉ = c the left side falls, and it jumps up from one interval to the next. So we go
-    down from a θ that is surely enough to the first interval on which the inequality fails, and find where.
+    On each interval where ⌈θ·log T⌉ = c, log B falls, and it jumps up from one interval to the next. So we go down from
+    a θ that is surely enough to the first interval on which B exceeds δ/(KT), and find where.
     """
     M, log_T = agents, math.log(horizon)
     target = math.log(delta / (arms * horizon))

@@ -56,8 +56,10 @@ def add_lacks(found: Any, needed: Any, pulls: Any, counted: Any, first: int, las
 
 
 @jit
-def fill_needed(needed: Any, means: Any, active: Any, spreads: Any, beta: float, smallest: float) -> None:
-    """n_j = 1.05·2β·(s_* + s_j)/Δ̂_j² pulls an agent, s_k = Σ_m p_m²·σ²_km, Δ̂ at least ``smallest``; n_* is the largest.
+def fill_needed(
+    needed: Any, means: Any, active: Any, spreads: Any, beta: float, smallest: float, margin: float = 0.0
+) -> None:
+    """Fill in n_k (docs/statistics.md, need), gaps less the margin that has to be shown, and at least ``smallest``.
 
     0 for arms that are not active.
     """
@@ -68,7 +70,7 @@ def fill_needed(needed: Any, means: Any, active: Any, spreads: Any, beta: float,
     for j in range(means.shape[0]):
         needed[j] = 0.0
         if active[j] and j != leader:
-            gap = max(means[leader] - means[j], smallest)
+            gap = max(means[leader] - means[j] - margin, smallest)
             needed[j] = MARGIN * 2.0 * beta * (spreads[leader] + spreads[j]) / (gap * gap)
             most = max(most, needed[j])
     needed[leader] = most

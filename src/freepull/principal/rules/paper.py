@@ -14,7 +14,7 @@ from freepull import checks
 from freepull.errors import InvalidInput
 from freepull.principal.record import ONE, Record
 from freepull.principal.rules import bounds
-from freepull.principal.rules.base import SMALLEST, Floats, Plan, Rule, Want
+from freepull.principal.rules.base import SMALLEST, STACKS, Floats, Plan, Rule, Want
 from freepull.principal.rules.need import NeedingState
 from freepull.principal.rules.owing import Ints, neediest
 from freepull.principal.rules.window import gap_window
@@ -23,12 +23,8 @@ from freepull.principal.work import STREAMS, Work, finish, pieces
 
 BOUNDS = ("equation", "simplified", "finite_time")
 PAY = ("widest", "uniform")
-STEPS = (
-    "rewards lie in [0, 1], and each has the mean of its stream (arm, agent), whatever happened before its step",
-    "rewards of one step are independent between agents",
-    "no agent knows this pull's reward in advance, and every agent acts at most once in each step",
-)
-"""What the proof of `finite_time` assumes (docs/statistics.md, model)."""
+STEPS = (*STACKS, "every agent acts at most once in each step")
+"""What the proof of `finite_time` assumes, in the words of the other rules (docs/statistics.md, model)."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +34,8 @@ class Paper(Rule):
     Parameters
     ----------
     delta
-        The error probability, at least 1e-100 and at most 1; ``finite_time``, which is proven, takes less than 1.
+        The most that the probability of a wrong certified verdict may be, at least 1e-100 and at most 1;
+        ``finite_time``, which is proven, takes less than 1.
     bound
         ``equation`` is Eq. (2) as printed; ``simplified`` is the appendix's, times ``scale``, a **heuristic** (the
         authors' code has scale 0.1); ``finite_time`` is proven for every horizon.
@@ -68,7 +65,7 @@ class Paper(Rule):
             )
 
     def theta(self, arms: int, agents: int, horizon: int) -> float:
-        """Return θ in CB_k = (1/M)·√(Σ_m 1/N_km · θ)."""
+        """Return θ of the bound (docs/statistics.md, bounds)."""
         if self.bound == "simplified":
             return bounds.simplified(arms, agents, horizon, self.delta, self.scale)
         formula = bounds.equation if self.bound == "equation" else bounds.finite_time
@@ -105,7 +102,7 @@ class PaperState(NeedingState):
         self.title = f"the paper's rule with the bound '{rule.bound}'{scaled}{paying} at δ = {rule.delta:g} ({status})"
 
     def width(self, arm: int) -> float:
-        """M·CB_k = √(Σ_m 1/N_km · θ), infinite while some agent has never pulled the arm."""
+        """M·CB_k, infinite while some agent has never pulled the arm."""
         if self.record.unpulled[arm]:
             return math.inf
         return math.sqrt(self.record.inverse_sums[arm] / ONE * self.theta)
@@ -115,7 +112,7 @@ class PaperState(NeedingState):
         return [self.width(k) / self.setting.agents for k in range(self.setting.arms)]
 
     def evaluate(self, incentivizing: bool) -> None:
-        """Eq. (3): keep k while μ̂_k + CB_k ≥ max_j (μ̂_j − CB_j), both sides times M; nothing goes before κ."""
+        """Eq. (3), both sides times M (docs/statistics.md, elimination); nothing goes before κ."""
         if not incentivizing:
             return
         arms = range(self.setting.arms)
@@ -180,7 +177,7 @@ class PaperState(NeedingState):
         return (0, 0, arm) if self.record.unpulled[arm] else (1, -self.record.inverse_sums[arm], arm)
 
     def needed(self) -> Work[Floats]:
-        """n_k = 4θ/(M·Δ̂_k²), Δ̂ at least the window's lo; 0 for eliminated arms."""
+        """What is typically enough (docs/statistics.md, pulls_enough), gaps at least lo; 0 for eliminated arms."""
         setting, K = self.setting, self.setting.arms
         T = setting.horizon_for("rules.Paper")
         lo, _ = gap_window(K, setting.agents, T, T // 2, self.delta, setting.offers)

@@ -1,4 +1,4 @@
-"""The population rule: one look, fixed beforehand, at the agents' own differences (docs/certified.md, population).
+"""The population rule: looks at the agents' own differences over their first n rewards (docs/certified.md, population).
 
 The panel's bounds speak of the agents who take part. To speak of the population that they were drawn from, an agent
 counts as one draw: D_m, the difference of its means over the first n rewards of two arms.
@@ -19,9 +19,12 @@ from freepull.game import TIE
 from freepull.numerics import zeros
 from freepull.principal.record import BATCH, Record, Words, enter
 from freepull.principal.rules.base import SMALLEST, STACKS, Floats, Rule
+from freepull.principal.rules.certified.waiting import Queues, Waiting, drop, is_full, pop, push
+from freepull.principal.rules.need import fill_needed
 from freepull.principal.rules.owing import Ints, OwingState
+from freepull.principal.rules.window import smallest_gap
 from freepull.principal.setting import Setting
-from freepull.principal.work import STREAMS, Work, finish, pieces
+from freepull.principal.work import STREAMS, Work, finish, tiles
 
 BETS = np.array([0.99, 0.8, 0.5, 0.25, 0.12])
 """λ_i."""
@@ -33,23 +36,31 @@ MOST = 1 << 30
 
 @dataclass(frozen=True)
 class Population(Rule):
-    """One look at the first ``pulls`` rewards of every stream: **proven** for the population, if agents are drawn.
+    """Looks at the first n rewards of every stream, n = 1, 2, …: **proven** for the population, if agents are drawn.
 
-    Arm j is claimed above arm k if Σ_i π_i·Π_m (1 + λ_i·D_m) ≥ (K−1)/δ. The trial is decided if one arm is claimed
-    above all others at that look, and stays undecided for ever if not.
+    Arm k goes if, at any n, some arm j that is still in has Σ_i π_i·Π_m (1 + λ_i·D_m) ≥ (K−1)/δ.
 
-    >>> Population(delta=0.05, pulls=200)
-    Population(delta=0.05, pulls=200)
+    Parameters
+    ----------
+    delta
+        The most that the probability of a wrong certified verdict may be, in (0, 1).
+    pulls
+        If given, there is one look only, at n = pulls. The trial is decided if one arm is above all others there, and
+        stays undecided for ever if not. No reason to want this is known: campaigns of version 0.1 have it.
+
+    >>> Population(delta=0.05)
+    Population(delta=0.05, pulls=None)
     """
 
     policies: ClassVar[tuple[str, ...]] = ("wait", "independent")
 
     delta: float = 0.05
-    pulls: int = 100
+    pulls: int | None = None
 
     def __post_init__(self) -> None:
         checks.keep_real(self, "delta", SMALLEST, 1.0, open_high=True)
-        checks.keep_whole(self, "pulls", 1, MOST)
+        if self.pulls is not None:
+            checks.keep_whole(self, "pulls", 1, MOST)
 
     def threshold(self, arms: int) -> float:
         """log((K−1)/δ): a union over the rivals of the best arm."""
@@ -63,11 +74,11 @@ class Population(Rule):
         return agents
 
     def futile(self, setting: Setting) -> str | None:
-        """Say which is missing: agents, or time for their pulls."""
+        """Say which is missing: agents, or time for the pulls of the one look."""
         K, M, least = setting.arms, int((setting.weights > 0).sum()), self.fewest_agents(setting.arms)
         if least > M:
             return f"at least {least} agents are needed for {K} arms at δ = {self.delta:g}, and there are {M}"
-        if setting.horizon is not None and K * self.pulls > setting.horizon:
+        if self.pulls is not None and setting.horizon is not None and K * self.pulls > setting.horizon:
             return f"{K} × {self.pulls} pulls of every agent are needed, and the horizon is {setting.horizon}"
         return None
 
@@ -85,67 +96,91 @@ class Population(Rule):
 
 
 @jit
-def fill_evidence(evidence: Any, sums: Any, weights: Any, pulls: int) -> None:
-    """log Σ_i π_i·Π_m (1 + λ_i·D_m) for every arm j (row) above every arm k (column), agents in their order.
+def look(evidence: Any, rows: Any, sums: Any, targets: Any, weights: Any, n: int, once: bool) -> None:
+    """log E_jk(n) for every arm j (row) above every arm k (column) that is still in, from sums of n rewards.
 
-    ``sums`` are those of the first ``pulls`` rewards by arm and agent, in units of 2⁻³⁰.
+    ``rows`` is to work in: sums over agents, and a row of logarithms for each bet.
     """
     K, M = sums.shape
+    clear(evidence, rows, targets)
+    add_totals(rows, sums, weights, 0, K, 0, M)
     for j in range(K):
-        for k in range(K):
+        if targets[j] > 0:
+            begin_row(rows)
+            add_logs(rows, sums, targets, weights, n, once, j, 0, K, 0, M)
+            end_row(evidence, rows, targets, once, j)
+
+
+@jit
+def clear(evidence: Any, rows: Any, targets: Any) -> None:
+    """Forget the last look; an arm that is out keeps what it fell to."""
+    for k in range(evidence.shape[0]):
+        rows[0, k] = 0.0
+        if targets[k] > 0:
+            evidence[:, k] = -np.inf
+
+
+@jit
+def add_totals(rows: Any, sums: Any, weights: Any, low: int, high: int, first: int, last: int) -> None:
+    """Add up the first rewards of a range of arms over a range of agents."""
+    for k in range(low, high):
+        for m in range(first, last):
+            if weights[m] > 0.0:
+                rows[0, k] += float(sums[k, m])
+
+
+@jit
+def compared(rows: Any, targets: Any, once: bool, j: int, k: int) -> Any:
+    """Whether E_jk is looked at: it is at most 1 unless Σ_m D_m is positive, so k would stay. The one look has all."""
+    return once or (targets[k] > 0 and rows[0, j] > rows[0, k])
+
+
+@jit
+def begin_row(rows: Any) -> None:
+    """log π_i."""
+    for i in range(BETS.shape[0]):
+        rows[1 + i, :] = math.log(SHARES[i])
+
+
+@jit
+def add_logs(
+    rows: Any, sums: Any, targets: Any, weights: Any, n: int, once: bool, j: int, low: int, high: int, first: int,
+    last: int,
+) -> None:  # fmt: skip
+    """Add Σ_m log(1 + λ_i·D_m) over a range of agents, for arm j above a range of arms, agents in their order."""
+    for k in range(low, high):
+        if compared(rows, targets, once, j, k):
+            for i in range(BETS.shape[0]):
+                log = rows[1 + i, k]
+                for m in range(first, last):
+                    if weights[m] > 0.0:
+                        log += math.log1p(BETS[i] * (float(sums[j, m] - sums[k, m]) * 2.0**-30 / float(n)))
+                rows[1 + i, k] = log
+
+
+@jit
+def end_row(evidence: Any, rows: Any, targets: Any, once: bool, j: int) -> None:
+    """Add up what the bets hold, without overflow."""
+    for k in range(evidence.shape[0]):
+        if compared(rows, targets, once, j, k):
             total = 0.0
             for i in range(BETS.shape[0]):
-                log = add_logs(log_share(i), sums, weights, pulls, j, k, i, 0, M)
-                total = add_exp(total, log)
-            evidence[j, k] = log_of(total)
+                total += math.exp(min(rows[1 + i, k], 700.0))
+            evidence[j, k] = math.log(total)
 
 
 @jit
-def log_share(i: int) -> float:
-    """log π_i."""
-    return math.log(SHARES[i])
-
-
-@jit
-def add_logs(log: float, sums: Any, weights: Any, pulls: int, j: int, k: int, i: int, first: int, last: int) -> float:
-    """Add Σ_m log(1 + λ_i·D_m) over a range of agents."""
-    for m in range(first, last):
-        if weights[m] > 0.0:
-            log += math.log1p(BETS[i] * (float(sums[j, m] - sums[k, m]) * 2.0**-30 / float(pulls)))
-    return log
-
-
-@jit
-def add_exp(total: float, log: float) -> float:
-    """Add what a bet holds to what all hold, without overflow."""
-    return total + math.exp(min(log, 700.0))
-
-
-@jit
-def log_of(total: float) -> float:
-    """Return the logarithm."""
-    return math.log(total)
-
-
-@jit
-def take(
-    pulls: Any, totals: Any, changes: Any, sums: Any, owing: Any, weights: Any, most: int, streams: Any, rewards: Any
-) -> None:
-    """Enter pulls into the record and see them, in their order."""
-    K = pulls.shape[1]
-    for i in range(streams.shape[0]):
-        m, k = streams[i] // K, streams[i] % K
-        enter(pulls, totals, changes, m, k, rewards[i])
-        see(pulls, sums, owing, weights, most, m, k, rewards[i])
-
-
-@jit
-def see(pulls: Any, sums: Any, owing: Any, weights: Any, most: int, m: int, k: int, reward: Any) -> None:
-    """Add up first rewards; later ones do not count. The record has this pull already."""
-    n = np.int64(pulls[m, k])
-    if weights[m] > 0.0 and n <= most:
-        sums[k, m] += np.int64(reward)
-        owing[0] -= n == most
+def eliminate(evidence: Any, targets: Any, threshold: float) -> int:
+    """Give arms that lose to another one no target, the others the next n; return how many are left."""
+    left = 0
+    for k in range(targets.shape[0]):
+        if targets[k] > 0:
+            targets[k] += 1
+            for j in range(targets.shape[0]):
+                if evidence[j, k] >= threshold:
+                    targets[k] = 0
+            left += targets[k] > 0
+    return left
 
 
 @jit
@@ -168,30 +203,87 @@ def against(evidence: Any) -> list[float]:
     return [max(math.exp(min(float(evidence[j, k]), 700.0)) for j in range(K) if j != k) for k in range(K)]
 
 
+@jit
+def take(
+    pulls: Any, totals: Any, changes: Any, sums: Any, targets: Any, owing: Any, queues: Any, weights: Any, once: bool,
+    streams: Any, rewards: Any,
+) -> int:  # fmt: skip
+    """Enter pulls into the record and see them, in their order, until the pool is full; return how many."""
+    K = pulls.shape[1]
+    for i in range(streams.shape[0]):
+        if is_full(queues):
+            return i
+        m, k = streams[i] // K, streams[i] % K
+        enter(pulls, totals, changes, m, k, rewards[i])
+        see(pulls, sums, targets, owing, queues, weights, once, m, k, rewards[i])
+    return len(streams)
+
+
+@jit
+def see(
+    pulls: Any, sums: Any, targets: Any, owing: Any, queues: Any, weights: Any, once: bool, m: int, k: int, reward: Any
+) -> None:
+    """Add up first rewards up to the next look, and let later ones wait. The record has this pull already."""
+    n = np.int64(pulls[m, k])
+    if weights[m] > 0.0 and n <= targets[k]:
+        sums[k, m] += np.int64(reward)
+        owing[0] -= n == targets[k]
+    elif weights[m] > 0.0 and targets[k] > 0 and not once:
+        push(queues, k, m, reward)
+
+
+@jit
+def refill(
+    sums: Any, targets: Any, owing: Any, queues: Any, weights: Any, low: int, high: int, first: int, last: int
+) -> None:
+    """Let what waited of a range of arms and agents enter the next look, and count the streams that owe it."""
+    for k in range(low, high):
+        for m in range(first, last):
+            if targets[k] == 0:
+                if queues.tails[k, m] > 0:
+                    drop(queues, k, m)
+            elif weights[m] > 0.0:
+                if queues.tails[k, m] > 0:
+                    sums[k, m] += pop(queues, k, m)
+                else:
+                    owing[0] += 1
+
+
 class PopulationState(OwingState):
-    """The sums of everybody's first rewards, up to the look."""
+    """The sums of everybody's first rewards up to the next look, and the rewards that wait for a later one.
+
+    A stream takes 12 bytes here, and a reward that waits 8.
+    """
 
     proven = True
     stepwise = False
-    assumptions = (
-        "agents were drawn independently from the population",
-        "nobody is missing because of rewards",
-        "there is one look, fixed beforehand",
-        *STACKS,
-    )
 
     def __init__(self, rule: Population, setting: Setting, record: Record) -> None:
         super().__init__(setting, record)
         K, M = setting.arms, setting.agents
-        self.pulls, self.threshold, self.fewest = rule.pulls, rule.threshold(K), rule.fewest_agents(K)
-        self.title = f"the population rule at δ = {rule.delta:g} after {rule.pulls} pulls a stream (proven)"
+        self.delta, self.threshold, self.fewest = rule.delta, rule.threshold(K), rule.fewest_agents(K)
+        self.once = rule.pulls is not None
+        """Whether there is one look only."""
+        when = f" after {rule.pulls} pulls a stream" if self.once else ""
+        self.title = f"the population rule at δ = {rule.delta:g}{when} (proven)"
+        self.assumptions = (
+            "agents were drawn independently from the population",
+            "nobody is missing because of rewards, or of which arms they like",
+            *(("there is one look, fixed beforehand",) if self.once else ()),
+            *STACKS,
+        )
         self.sums: Ints = zeros((K, M), np.int64)
-        """Sums of the first rewards, in units of 2⁻³⁰, by arm and agent."""
+        """Sums of the first rewards up to the next look, in units of 2⁻³⁰, by arm and agent."""
         self.claims = np.full((K, K), -np.inf)
-        """log evidence for every arm (row) above every other (column)."""
+        """log evidence for every arm (row) above every other (column), at the last look."""
+        self.targets: Ints = np.full(K, 1 if rule.pulls is None else rule.pulls)
+        """n of the next look by arm, 0 for arms that are out."""
         self.owing: Ints = np.array([K * int((setting.weights > 0).sum())])
-        """Streams that have not given their first rewards (one entry)."""
+        """Streams that have not given the first rewards of the next look (one entry)."""
         self.looked = False
+        """Whether the one look is over."""
+        self._waiting = Waiting(K, M)
+        self._looking = False
 
     @property
     def target(self) -> str:
@@ -201,15 +293,17 @@ class PopulationState(OwingState):
 
     @property
     def finished(self) -> bool:
-        """Whether the look is over: who leaves later makes no second one."""
+        """Whether the one look is over: who leaves later makes no second one."""
         return self.looked
 
     def claim(self) -> str:
-        """Say what the look has shown."""
+        """Say what the looks have shown."""
+        if not self.once:
+            return super().claim()
         return f"it was claimed above every other arm by {self.title}, at its one look"
 
     def standing(self) -> str:
-        """Say that there will be no second look, or that even the first can show nothing."""
+        """Say that there will be no second look, or that not even the clearest can show anything."""
         if not self.looked:
             return super().standing() + self._short_of_agents()
         return f"the one look of {self.title} claimed no arm above all others, and there is no second"
@@ -219,62 +313,106 @@ class PopulationState(OwingState):
         return f", which can never decide with fewer than {self.fewest} agents" if among < self.fewest else ""
 
     def observe(self, agent: int, arm: int, reward: int) -> None:
-        """Add up first rewards; later ones do not count."""
-        see(self.record.pulls, self.sums, self.owing, self.setting.weights, self.pulls, agent, arm, reward)
+        """Add up first rewards, or let one wait."""
+        self._waiting.make_room()
+        see(self.record.pulls, *self._books, self.setting.weights, self.once, agent, arm, reward)
+
+    @property
+    def _books(self) -> tuple[Ints, Ints, Ints, Queues]:
+        return self.sums, self.targets, self.owing, self._waiting.queues
 
     def take(self, streams: Words, rewards: Words) -> None:
         """Enter pulls into the record and see them, in their order."""
-        record = self.record
-        for first, last in pieces(len(streams), BATCH):
-            take(
-                record.pulls, record.sums, record.changes, self.sums, self.owing, self.setting.weights, self.pulls,
-                streams[first:last], rewards[first:last],
+        record, done = self.record, 0
+        while done < len(streams):
+            batch = slice(done, done + BATCH)
+            done += take(
+                record.pulls, record.sums, record.changes, *self._books, self.setting.weights, self.once,
+                streams[batch], rewards[batch],
             )  # fmt: skip
             record.note(0, record.arms)
+            self._waiting.make_room()
 
     def evaluate(self, incentivizing: bool) -> None:
-        """Look, once, when every stream has given its first rewards."""
+        """Look at every n that all streams have given."""
         finish(self.evaluation(incentivizing))
 
     def evaluation(self, incentivizing: bool) -> Work[None]:
-        """Look in slices, as `fill_evidence` does."""
-        if self.owing[0] > 0 or self.looked:
+        """Look at every n that all streams have given, in slices."""
+        if self.owing[0] > 0 or self.looked or self.decided:
             return
-        self.looked = True
-        K, M, weights = self.setting.arms, self.setting.agents, self.setting.weights
-        for j in range(K):
-            for k in range(K):
-                total = 0.0
-                for i in range(len(BETS)):
-                    log = log_share(i)
-                    for first, last in pieces(M, STREAMS):
-                        log = add_logs(log, self.sums, weights, self.pulls, j, k, i, first, last)
-                        yield
-                    total = add_exp(total, log)
-                self.claims[j, k] = log_of(total)
-        found = winner(self.claims, self.threshold)
-        if found >= 0:
-            self.active = [k == found for k in range(K)]
+        self._looking, claims, active = True, self.claims.copy(), self.active
+        while self.owing[0] == 0 and sum(active) > 1:
+            yield from self._look(claims)
+            if self.once:
+                found = winner(claims, self.threshold)
+                active, self.looked = [found in (-1, k) for k in range(self.setting.arms)], True
+                break
+            left = eliminate(claims, self.targets, self.threshold)
+            active = (self.targets > 0).tolist()
+            if left == 1:
+                self._end()
+            else:
+                yield from self._begin_look()
+        self._looking, self.claims, self.active = False, claims, active
+
+    def _look(self, claims: Floats) -> Work[None]:
+        """Do what `look` does."""
+        sums, targets, weights, n = self.sums, self.targets, self.setting.weights, int(self.targets.max())
+        rows = np.zeros((1 + len(BETS), self.setting.arms))
+        size = self.setting.arms, self.setting.agents, STREAMS
+        clear(claims, rows, targets)
+        for tile in tiles(*size):
+            add_totals(rows, sums, weights, *tile)
+            yield
+        for j in np.flatnonzero(targets).tolist():
+            begin_row(rows)
+            for tile in tiles(*size):
+                add_logs(rows, sums, targets, weights, n, self.once, j, *tile)
+                yield
+            end_row(claims, rows, targets, self.once, j)
+
+    def _begin_look(self) -> Work[None]:
+        """Let what waited enter the next look."""
+        for tile in tiles(self.setting.arms, self.setting.agents, STREAMS):
+            refill(*self._books, self.setting.weights, *tile)
+            yield
+
+    def _end(self) -> None:
+        """One arm is left: nobody owes anything, and nothing waits."""
+        self._waiting.end()
+        self.targets[:] = 0
 
     def owed_by(self, agents: Any) -> Ints:
-        """Return how far streams are below n."""
-        below = np.maximum(self.pulls - self.record.pulls[agents].astype(np.int64), 0)
-        return np.asarray(below * (self.setting.weights[agents] > 0)[:, None])
+        """Return how far streams are below n; nothing while that is being looked at."""
+        below = np.maximum(self.targets - self.record.pulls[agents].astype(np.int64), 0)
+        return np.asarray(below * (self.setting.weights[agents] > 0)[:, None] * (not self._looking))
 
     def needed(self) -> Work[Floats]:
-        """n."""
-        yield
-        return np.full(self.setting.arms, float(self.pulls))
+        """n of the one look; else n_k from the sample means so far (`fill_needed`), β = log((K−1)/δ) + 2, σ² = ¼."""
+        K = self.setting.arms
+        if self.once:
+            yield
+            return self.targets.astype(float)
+        spreads, needed = np.full(K, 0.25 * float((self.setting.weights**2).sum())), np.zeros(K)
+        means = yield from self.means()
+        smallest = smallest_gap(self.setting, self.delta)
+        fill_needed(needed, means, self.targets, spreads, self.threshold + 2.0, smallest)
+        return needed
 
     def parts(self) -> dict[str, Any]:
-        """Return the sums, the look if there was one, and what it claimed."""
-        kept = {"sums": self.sums, "owing": self.owing, "claims": self.claims}
+        """Return the sums, what waits, and what the looks have claimed."""
+        kept: dict[str, Any] = {"sums": self.sums, "owing": self.owing, "claims": self.claims}
+        if not self.once:
+            kept |= {"targets": self.targets} | self._waiting.queues._asdict()
         return kept | {"looked": self.looked, "active": self.active}
 
     def restore(self, parts: dict[str, Any]) -> None:
         """Go on from what `parts` returned."""
-        for mine, kept in ((self.sums, "sums"), (self.owing, "owing"), (self.claims, "claims")):
-            np.copyto(mine, parts[kept])
+        for name in ("sums", "owing", "claims") if self.once else ("sums", "owing", "claims", "targets"):
+            np.copyto(getattr(self, name), parts[name])
+        if not self.once:
+            self._waiting.restore(*(parts[name] for name in Queues._fields))
         self.looked, self.active = parts["looked"], parts["active"]
 
     @property
@@ -283,9 +421,9 @@ class PopulationState(OwingState):
         return math.exp(min(self.threshold, 700.0))
 
     def bounds(self) -> list[float]:
-        """The largest evidence against every arm, 0 before the look."""
+        """The largest evidence against every arm at the last look; 0 before it, and where no arm did better."""
         return against(self.claims)
 
     def evidence(self) -> list[float]:
-        """Return the largest evidence against every arm, 0 before the look."""
+        """Return the largest evidence against every arm, as `bounds` does."""
         return self.bounds()

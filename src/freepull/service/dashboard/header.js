@@ -67,10 +67,10 @@ export function ground(verdict) {
     return;
   }
   const { why, decided, certified, rests_on: { rule, delta, target, leavers, assumptions } } = verdict;
-  const at = `Confidence ${figure(100 * (1 - delta))} %`, said = why.includes("not certified");
+  const risk = ` The probability that such a trial ends with a wrong certified verdict is at most ${figure(100 * delta)} %.`, said = why.includes("not certified");
   const none = said ? "" : " This rule is not proven here, so its verdict is not certified.";
-  const sure = said || delta === null || !rule.includes("(proven)") ? none : certified ? ` ${at}.` : decided ? "" : ` ${at} once it is certified.`;
-  $("verdict-why").textContent = `${why.charAt(0).toUpperCase()}${why.slice(1).replace(/\.$/, "")}.${sure}`;
+  const claim = said || delta === null || !rule.includes("(proven)") ? none : decided && !certified ? "" : risk;
+  $("verdict-why").textContent = `${why.charAt(0).toUpperCase()}${why.slice(1).replace(/\.$/, "")}.${claim}`;
   const rows = [["Rule", rule], ["Target", target], ["Agents who leave", leavers], ...assumptions.map((it) => ["Assumes", it])];
   const all = element("dl", null, "rests");
   for (const [name, text] of rows) all.append(element("dt", name), element("dd", text));

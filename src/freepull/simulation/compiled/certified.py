@@ -14,7 +14,18 @@ import numpy as np
 from freepull.compiling import jit, jit_apart
 from freepull.numerics import mix, reward_units
 from freepull.principal.rules import Certified
-from freepull.principal.rules.certified.books import Constants, Fill, Measure, Round, Used, blank, fresh
+from freepull.principal.rules.certified.books import (
+    MARGINS,
+    Constants,
+    Fill,
+    Measure,
+    Round,
+    Used,
+    blank,
+    fresh,
+    survives,
+    worse_by,
+)
 from freepull.principal.rules.certified.design import design, fill_spreads, prediction
 from freepull.principal.rules.certified.evaluation import eliminate, evaluate
 from freepull.principal.rules.need import fill_needed
@@ -42,8 +53,6 @@ from freepull.simulation.experiment import Experiment
 
 _ARM, _STEP = np.uint64(ARM_STEP), np.uint64(STEP)
 _11, _W = np.uint64(11), np.uint64(WIDTH)
-ELIMINATING: Floats = np.zeros(1)
-"""The only margin that a simulation keeps: x = 0."""
 
 
 class Books(NamedTuple):
@@ -217,7 +226,8 @@ def missing(mean: Any, cells: Any, laws: Any, seats: Any, books: Any, each: bool
     means, spreads, needed = books.estimates[0], books.estimates[1], books.estimates[2]
     global_means(mean, cells, laws, seats, means, weights, books.weighted, run * agents)
     fill_spreads(used, books.constants, spreads)
-    fill_needed(needed, means, used.active, spreads, books.constants.confidence + 3.0, books.smallest)
+    beta, margin = books.constants.confidence + 3.0, books.constants.margin
+    fill_needed(needed, means, used.active, spreads, beta, books.smallest, margin)
     return lacking(cells, laws, seats, weights, needed, each, run * agents)
 
 
@@ -231,6 +241,8 @@ class CertifiedKernel:
         rule = experiment.principal.rule
         assert isinstance(rule, Certified)
         self.rule, self.coded = rule, coded
+        self.margins: Floats = MARGINS if experiment.margins else np.zeros(0)
+        """The x that are kept beside the one that decides."""
         self.agents, self.arms = experiment.shape[0], np.uint64(experiment.shape[1])
         self.bonus, self.horizon = float(experiment.principal.bonus), experiment.horizon
 
@@ -239,7 +251,7 @@ class CertifiedKernel:
         b, M, K = block, self.agents, int(self.arms)
         B = len(block.runs)
         frame = replace(self.coded.frame, weights=b.games[0].weights, weighted=b.games[0].weighted)
-        constants, prior = self.rule.constants(frame, ELIMINATING)
+        constants, prior = self.rule.constants(frame, self.margins)
         used, coming = fresh(K, M, constants, prior, B)
         run_of = np.full(len(b.arm), B, np.int64)
         run_of[b.seats[:, LANE]] = np.repeat(np.arange(B), M)
@@ -270,9 +282,14 @@ class CertifiedKernel:
             )
         )  # fmt: skip
 
+    def survives(self, block: Block, run: int) -> float:
+        """γ* of a run that is decided."""
+        books = block.own
+        return survives(worse_by(books.coming.peaks[run], books.constants), books.used.active[run] == 1)
+
     def bounds(self, block: Block) -> Floats:
-        """ΣC_k per (run, arm)."""
-        capital = block.own.coming.capital[:, 0]
+        """W_k(2γ) per (run, arm)."""
+        capital = block.own.coming.capital[:, block.own.constants.decides]
         return np.asarray([[_total(capital[run, k]) for k in range(capital.shape[1])] for run in range(len(capital))])
 
 

@@ -221,9 +221,14 @@ class Player:
                     sums=sums[i],
                     paid=paid[i],
                     trace=traces[i],
+                    survives=self._survives(block, i) if at > 0 and self.experiment.margins else None,
                 )
             )
         return found
+
+    def _survives(self, block: Block, run: int) -> float | None:
+        """Return γ* of a run that is decided, if the rule has one."""
+        return self.kernel.survives(block, run) if isinstance(self.kernel, CertifiedKernel) else None
 
 
 def _first_steps(block: Block) -> int:

@@ -1,4 +1,4 @@
-"""A word on the screen while the engine compiles: it takes seconds, once, and nobody should wonder why."""
+"""A word on the screen while the engine compiles: it takes a while, once, and nobody should wonder why."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 from numba.core import event
 
-WORDS = "compiling the engine for this machine: some seconds, once"
+WORDS = "compiling the engine for this machine: half a minute to a minute, once"
 
 
 class _Notice(event.Listener):

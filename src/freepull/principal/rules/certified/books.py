@@ -7,6 +7,7 @@ from `Used` alone. `Fill` holds the fresh samples of that round. The design func
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,8 +26,12 @@ MEAN, VARIANCE, NOISE, STRENGTH, INFORMATION = range(5)
 ν_k (how strongly predictions are drawn to m_k), I_k (information against the leader)."""
 LEVEL, ROUNDS = range(2)
 """Entries of ``Used.course``: R, the level reached, and how many rounds were evaluated."""
-VALUES = 12
+MARGINS = np.concatenate([[0.0], np.round(0.4 * 1.25 ** -np.arange(24.0), 5)[::-1]])
+"""The x for which W_k(x) is kept."""
+VALUES = 13
 """Columns of ``Measure.values``."""
+RIVAL, TESTED = range(2)
+"""The two parts that an arm plays in bets: what is ahead, and what is behind."""
 
 
 class Constants(NamedTuple):
@@ -37,7 +42,13 @@ class Constants(NamedTuple):
     gaps: Floats
     """ℓ_i, the candidate gaps."""
     margins: Floats
-    """x of W_k(x); the first is 0, the account that eliminates."""
+    """x of W_k(x), rising."""
+    decides: int
+    """Which of them eliminates."""
+    margin: float
+    """That one: 2γ, 0 if nothing else is asked for."""
+    rules: int
+    """Under version 1, a is 1, sums are plain, and a bet is given up only where it is negligible at every margin."""
     threshold: float
     """1/δ."""
     confidence: float
@@ -107,16 +118,20 @@ class Measure(NamedTuple):
     """A filled round in the numbers that the bets need, per arm."""
 
     values: Floats
-    """Y_k, V_k, the largest u_km, and sums over agents from which the next design is drawn (`evaluation.py`)."""
+    """Y_k, V_k, the largest a_km·u_km, and sums over agents from which the next design is drawn (`evaluation.py`)."""
     powers: Floats
-    """Σ_m B_km·u_km^q for q = 0…9."""
+    """Σ_m B_km·a_km^{q−2}·u_km^q as a rival and as the tested arm, for q = 2…9: indices k, part, q."""
+    lost: Floats
+    """What rounding took from these sums, and, at q = 0, from Y_k; 0 under version 1 of the rules."""
     totals: Floats
     """What the account at hand held before the round, by margin."""
 
 
 def blank(arms: int, constants: Constants) -> Measure:
     """Return a measure to be written to."""
-    return Measure(np.zeros((arms, VALUES)), np.zeros((arms, 10)), np.zeros(len(constants.margins)))
+    return Measure(
+        np.zeros((arms, VALUES)), np.zeros((arms, 2, 10)), np.zeros((arms, 2, 10)), np.zeros(len(constants.margins))
+    )
 
 
 def fresh(
@@ -151,6 +166,17 @@ def fresh(
         scratch=np.zeros(K),
     )
     return used, coming
+
+
+def worse_by(peaks: Floats, constants: Constants) -> list[float]:
+    """Return for every arm the largest x at which W_k(x) has reached 1/δ, 0 if none has."""
+    reached = peaks >= constants.threshold
+    return [float(constants.margins[column].max(initial=0.0)) for column in reached.T]
+
+
+def survives(worse_by: Sequence[float], active: Sequence[bool]) -> float:
+    """Return γ* of a trial that is decided: half of the least `worse_by` of the arms that are out."""
+    return min(x for x, alive in zip(worse_by, active, strict=True) if not alive) / 2
 
 
 @jit

@@ -33,7 +33,7 @@ def rebalance(used: Any, coming: Any, constants: Any, first_arm: int, last_arm: 
         best = second if k == first else first
         _rivals(used, coming, k, best)
         _fits(used, coming, constants, k, best)
-        place = used.course[LEVEL] >= constants.held_until or _clearly_behind(used, k, best)
+        place = used.course[LEVEL] >= constants.held_until or _clearly_behind(used, constants, k, best)
         for x in range(X):
             if place:
                 _place_cash(coming, constants, x, k)
@@ -41,9 +41,9 @@ def rebalance(used: Any, coming: Any, constants: Any, first_arm: int, last_arm: 
 
 
 @jit
-def _clearly_behind(used: Any, k: int, best: int) -> Any:
-    """Whether the arm's used samples lie clearly behind the best rival's: (m_j0 − m_k)⁺ ≥ 2·√(tv_j0 + tv_k)."""
-    behind = max(used.arms[best, MEAN] - used.arms[k, MEAN], 0.0)
+def _clearly_behind(used: Any, constants: Any, k: int, best: int) -> Any:
+    """Whether the arm's used samples lie clearly behind the best rival's: (m_j0 − m_k − 2γ)⁺ ≥ 2·√(tv_j0 + tv_k)."""
+    behind = max(used.arms[best, MEAN] - used.arms[k, MEAN] - constants.margin, 0.0)
     return behind * behind >= CLEAR * CLEAR * (used.arms[best, VARIANCE] + used.arms[k, VARIANCE])
 
 
@@ -105,9 +105,9 @@ def _rivals(used: Any, coming: Any, k: int, best: int) -> None:
 
 @jit
 def _fits(used: Any, coming: Any, constants: Any, k: int, best: int) -> None:
-    """Q_i ∝ exp(−(ℓ_i − (m_j0 − m_k)⁺)²/(2(tv_j0 + tv_k))) + 0.001/n."""
+    """Q_i ∝ exp(−(ℓ_i − (m_j0 − m_k − 2γ)⁺)²/(2(tv_j0 + tv_k))) + 0.001/n."""
     n = constants.gaps.shape[0]
-    gap = max(used.arms[best, MEAN] - used.arms[k, MEAN], 0.0)
+    gap = max(used.arms[best, MEAN] - used.arms[k, MEAN] - constants.margin, 0.0)
     spread = used.arms[best, VARIANCE] + used.arms[k, VARIANCE]
     total = 0.0
     for i in range(n):

@@ -134,6 +134,6 @@ def _stretch_to_come(used: Any, constants: Any, k: int, leader: int, second: int
     """h: how many times the level so far the arm is likely to need, from its gap and the information about it."""
     rival = second if k == leader else k
     information = max(used.arms[k, INFORMATION], 1e-9)
-    gap = max(used.arms[leader, MEAN] - used.arms[rival, MEAN], 1.0 / math.sqrt(information))
+    gap = max(used.arms[leader, MEAN] - used.arms[rival, MEAN] - constants.margin, 1.0 / math.sqrt(information))
     h = constants.gamma * 2.0 * (constants.confidence + 1.5) / (gap * gap) / information
     return min(max(h, constants.shortest), constants.longest)

@@ -14,21 +14,24 @@ from freepull.principal.rules.certified.books import (
     LEVEL,
     MEAN,
     NOISE,
+    RIVAL,
     ROUNDS,
     STRENGTH,
+    TESTED,
     VALUES,
     VARIANCE,
     leaders,
 )
-from freepull.principal.rules.certified.design import noise
+from freepull.principal.rules.certified.design import noise, prediction
 
 LARGEST_BET = 0.6
-"""e·u never exceeds this; ψ needs it below 1."""
+"""e·a·u never exceeds this; ψ needs it below 1."""
 NEGLIGIBLE = 1e-12
 """A bet that holds less than this share of its account is given up, which can only weaken the evidence."""
-Y, V, LARGEST, PULLS, ERRORS, AGENTS, WEIGHTED, WEIGHTED_NOISE, OWN, NOISES, NOISES_OF_MEANS, SQUARES = range(VALUES)
-"""Columns of ``Measure.values``: Y, V, the largest u; then Σ U, Σ Q, how many agents, Σ p·S/U, Σ p²·σ̂²/U, Σ S/U, Σ σ̂²,
-Σ σ̂²/U, Σ (S/U − their mean)²."""
+LARGEST = 0
+Y, V, PULLS, ERRORS, AGENTS, WEIGHTED, WEIGHTED_NOISE, OWN, NOISES, NOISES_OF_MEANS, SQUARES = range(2, VALUES)
+"""Columns of ``Measure.values``: the largest a·u as a rival and as the tested arm, Y, V; then Σ U, Σ Q, how many
+agents, Σ p·S/U, Σ p²·σ̂²/U, Σ S/U, Σ σ̂², Σ σ̂²/U, Σ (S/U − their mean)²."""
 
 
 @jit
@@ -58,27 +61,52 @@ def clear(measure: Any) -> None:
     """Begin all sums at 0."""
     for k in range(measure.values.shape[0]):
         for q in range(10):
-            measure.powers[k, q] = 0.0
+            measure.powers[k, RIVAL, q] = measure.powers[k, TESTED, q] = 0.0
+            measure.lost[k, RIVAL, q] = measure.lost[k, TESTED, q] = 0.0
         for column in range(VALUES):
             measure.values[k, column] = 0.0
 
 
 @jit
 def measure_streams(used: Any, coming: Any, fill: Any, measure: Any, constants: Any, tile: Any) -> None:
-    """Y_k, V_k, the largest u_km and the power sums Σ_m B_km·u_km^q, with u_km = p_m/b_km."""
+    """Y_k, V_k, the largest a_km·u_km and the power sums Σ_m B_km·a_km^{q−2}·u_km^q, with u_km = p_m/b_km.
+
+    a is how far a reward can fall short of what was expected: a rival's by x̂, the tested arm's, which counts with a
+    minus, by 1 − x̂. What the evidence is made of is summed as by Kahan, so that its rounding does not grow with M.
+    """
+    kept = 1.0 if constants.rules > 1 else 0.0
     for k in range(tile[0], tile[1]):
         if used.active[k] == 1:
             for m in range(tile[2], tile[3]):
                 if coming.blocks[k, m] > 0:
                     b = float(coming.blocks[k, m])
                     u = constants.weights[m] / b
-                    measure.values[k, Y] += u * fill.sums[k - tile[0], m - tile[2]]
+                    own = u * fill.sums[k - tile[0], m - tile[2]]
+                    measure.values[k, Y], measure.lost[k, RIVAL, 0] = _added(
+                        measure.values[k, Y], measure.lost[k, RIVAL, 0], own, kept
+                    )
                     measure.values[k, V] += u * u * b * noise(used, k, m)
-                    measure.values[k, LARGEST] = max(measure.values[k, LARGEST], u)
-                    power = u * fill.errors[k - tile[0], m - tile[2]]
-                    for q in range(2, 10):
-                        power *= u
-                        measure.powers[k, q] += power
+                    expected = prediction(used, k, m)
+                    for part in range(2):
+                        a = 1.0
+                        if constants.rules > 1:
+                            a = expected if part == RIVAL else 1.0 - expected
+                        reach = a * u
+                        measure.values[k, LARGEST + part] = max(measure.values[k, LARGEST + part], reach)
+                        power = u * fill.errors[k - tile[0], m - tile[2]] * u
+                        for q in range(2, 10):
+                            measure.powers[k, part, q], measure.lost[k, part, q] = _added(
+                                measure.powers[k, part, q], measure.lost[k, part, q], power, kept
+                            )
+                            power *= reach
+
+
+@jit
+def _added(total: float, lost: float, term: float, kept: float) -> Any:
+    """A sum with one more term, and what it lost in rounding, unless that is not kept (0)."""
+    rest = term - lost
+    new = total + rest
+    return new, kept * ((new - total) - rest)
 
 
 @jit
@@ -91,23 +119,24 @@ def pay_out(used: Any, coming: Any, measure: Any, constants: Any, first: int, la
 
 @jit
 def _pay_out(used: Any, coming: Any, measure: Any, constants: Any, k: int) -> None:
-    """C_k[j, i] ← C_k[j, i]·exp(e·(Y_j − Y_k − x) − Σ_m ψ(e·u_jm)·B_jm − Σ_m ψ(e·u_km)·B_km).
+    """C_k[j, i] ← C_k[j, i]·exp(e·(Y_j − Y_k − x) − Σ_m ψ_a(e·u_jm)·B_jm − Σ_m ψ_a(e·u_km)·B_km).
 
-    ψ(u) = −log(1−u) − u is bounded from above by its series to u⁸ and u⁹/(9(1−u)), so that the sums over agents are
-    power sums, the same for all bets.
+    ψ_a(u) = ψ(au)/a², ψ(u) = −log(1−u) − u, is bounded from above by its series to u⁸ and u⁹·a⁷/(9(1−au)), so that
+    the sums over agents are power sums, the same for all bets.
     """
     for x in range(constants.margins.shape[0]):
         measure.totals[x] = evidence(coming, x, k)
     for j in range(used.active.shape[0]):
         if used.active[j] == 0 or j == k:
             continue
-        largest = max(measure.values[j, LARGEST], measure.values[k, LARGEST])
+        largest = max(measure.values[j, LARGEST + RIVAL], measure.values[k, LARGEST + TESTED])
         spread = measure.values[j, V] + measure.values[k, V]
         ahead = measure.values[j, Y] - measure.values[k, Y]
         for i in range(constants.gaps.shape[0]):
             counts = False
             for x in range(constants.margins.shape[0]):
-                counts = counts or coming.capital[x, k, j, i] > NEGLIGIBLE * measure.totals[x]
+                asked = x == constants.decides or constants.rules == 1
+                counts = counts or (asked and coming.capital[x, k, j, i] > NEGLIGIBLE * measure.totals[x])
             if not counts:
                 for x in range(constants.margins.shape[0]):
                     coming.capital[x, k, j, i] = 0.0
@@ -116,9 +145,10 @@ def _pay_out(used: Any, coming: Any, measure: Any, constants: Any, k: int) -> No
             paid, power = e * ahead, e
             for q in range(2, 9):
                 power *= e
-                paid -= power * (measure.powers[j, q] + measure.powers[k, q]) / float(q)
+                paid -= power * (measure.powers[j, RIVAL, q] + measure.powers[k, TESTED, q]) / float(q)
             power *= e
-            paid -= power * (measure.powers[j, 9] + measure.powers[k, 9]) / (9.0 * (1.0 - e * largest))
+            rest = measure.powers[j, RIVAL, 9] + measure.powers[k, TESTED, 9]
+            paid -= power * rest / (9.0 * (1.0 - e * largest))
             for x in range(constants.margins.shape[0]):
                 if coming.capital[x, k, j, i] > 0.0:  # nothing stays nothing, also if the factor overflows
                     coming.capital[x, k, j, i] *= math.exp(paid - e * constants.margins[x])
@@ -126,7 +156,7 @@ def _pay_out(used: Any, coming: Any, measure: Any, constants: Any, k: int) -> No
 
 @jit
 def evidence(coming: Any, x: int, k: int) -> float:
-    """ΣC_k, or W_k at the x-th margin."""
+    """W_k at the x-th margin."""
     total = 0.0
     for j in range(coming.capital.shape[2]):
         for i in range(coming.capital.shape[3]):
@@ -136,19 +166,23 @@ def evidence(coming: Any, x: int, k: int) -> float:
 
 @jit
 def eliminate(used: Any, coming: Any, constants: Any) -> int:
-    """Let go the arms whose evidence has reached 1/δ, if all have the one with least evidence stays; count the rest."""
+    """Let go the arms whose evidence has reached 1/δ, if all have the one with least evidence stays; count the rest.
+
+    The evidence is W_k(2γ).
+    """
     left, least, lowest = 0, -1, math.inf
     for k in range(used.active.shape[0]):
         if used.active[k] == 1:
             for x in range(coming.peaks.shape[0]):
                 coming.peaks[x, k] = max(coming.peaks[x, k], evidence(coming, x, k))
-            against = evidence(coming, 0, k)
+            against = evidence(coming, constants.decides, k)
             if against < lowest:
                 least, lowest = k, against
             if against < constants.threshold:
                 left += 1
     for k in range(used.active.shape[0]):
-        if used.active[k] == 1 and evidence(coming, 0, k) >= constants.threshold and (left > 0 or k != least):
+        reached = evidence(coming, constants.decides, k) >= constants.threshold
+        if used.active[k] == 1 and reached and (left > 0 or k != least):
             used.active[k] = 0
     return max(left, 1)
 

@@ -18,6 +18,9 @@ from freepull.principal.rules.certified.gaps import candidate_gaps
 from freepull.principal.rules.certified.state import CertifiedState
 from freepull.principal.setting import Setting
 
+SMALLEST_GAP = 1e-6
+"""The smallest gap that may be planned for."""
+
 
 @dataclass(frozen=True)
 class Certified(Rule):
@@ -29,11 +32,14 @@ class Certified(Rule):
     Parameters
     ----------
     delta
-        The error probability, in (0, 1).
+        The most that the probability of a wrong certified verdict may be, in (0, 1).
     gap
         A planned gap between the best arm and the next, if there is a guess; a wrong one costs money, never validity.
     design
         "auto", or a `Design`: how the rounds are laid out.
+    robust
+        γ: a verdict must still stand if payment, drift and the like move every mean by up to ± γ. It has to be shown
+        that an arm is worse by more than 2γ, so closer arms are never told apart; below 0.5, and below half of ``gap``.
 
     >>> Certified(delta=0.05)
     Certified(delta=0.05)
@@ -44,31 +50,44 @@ class Certified(Rule):
     delta: float = 0.05
     gap: float | None = None
     design: Design | str = "auto"
+    robust: float = 0.0
 
     def __post_init__(self) -> None:
         checks.keep_real(self, "delta", SMALLEST, 1.0, open_high=True)
         if self.gap is not None:
-            checks.keep_real(self, "gap", 1e-6, 1.0)
+            checks.keep_real(self, "gap", SMALLEST_GAP, 1.0)
         if self.design != "auto" and not isinstance(self.design, Design):
             raise InvalidInput(f"design must be 'auto' or a rules.Design, got {checks.shown(self.design)}.")
+        checks.keep_real(self, "robust", 0.0, 0.5, open_high=True)
+        if self.gap is not None and self.robust > 0.0 and 2 * self.robust >= self.gap:
+            raise InvalidInput(
+                f"robust must be below {self.gap / 2:g}, half of the planned gap, because arms that are closer than "
+                f"2·robust are never told apart, got {self.robust:g}."
+            )
 
     def __repr__(self) -> str:
         gap = "" if self.gap is None else f", gap={self.gap!r}"
-        return f"Certified(delta={self.delta!r}{gap}{'' if self.design == 'auto' else f', design={self.design!r}'})"
+        design = "" if self.design == "auto" else f", design={self.design!r}"
+        return f"Certified(delta={self.delta!r}{gap}{design}{f', robust={self.robust!r}' if self.robust else ''})"
 
     def designed(self, setting: Setting) -> Design:
         """Return the design that is used in a setting."""
         return self.design if isinstance(self.design, Design) else auto(setting)
 
     def constants(self, setting: Setting, margins: Floats) -> tuple[Constants, Floats]:
-        """Return all that is fixed before the first sample, and π."""
-        design = self.designed(setting)
-        gaps, prior = candidate_gaps(setting, self.delta, self.gap)
+        """Return all that is fixed before the first sample, and π; the margin that decides joins the others."""
+        design, margin = self.designed(setting), 2.0 * self.robust
+        margins = np.union1d(margins, [margin])
+        planned = None if self.gap is None else max(self.gap - margin, SMALLEST_GAP)
+        gaps, prior = candidate_gaps(setting, self.delta, planned)
         forecast = design.forecast
         constants = Constants(
             weights=np.ascontiguousarray(setting.weights, np.float64),
             gaps=gaps,
             margins=margins,
+            decides=int(np.searchsorted(margins, margin)),
+            margin=margin,
+            rules=setting.rules,
             threshold=1 / self.delta,
             confidence=math.log(1 / self.delta),
             growth=float(design.growth),

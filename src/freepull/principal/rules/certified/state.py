@@ -14,7 +14,7 @@ from freepull.numerics import zeros
 from freepull.principal.record import BATCH, Record, Words
 from freepull.principal.rules.base import STACKS
 from freepull.principal.rules.certified import evaluation as steps
-from freepull.principal.rules.certified.books import ROUNDS, Fill, Floats, blank, fresh
+from freepull.principal.rules.certified.books import MARGINS, ROUNDS, Fill, Floats, blank, fresh, survives, worse_by
 from freepull.principal.rules.certified.capital import rebalance
 from freepull.principal.rules.certified.design import add_spreads, set_worth, size
 from freepull.principal.rules.certified.entering import Stage, fill_owed, fill_sums, refill, see, take
@@ -28,8 +28,6 @@ from freepull.principal.work import STREAMS, Work, finish, pieces, tiles
 if TYPE_CHECKING:
     from freepull.principal.rules.certified.rule import Certified
 
-MARGINS = np.concatenate([[0.0], np.round(0.4 * 1.25 ** -np.arange(24.0), 5)[::-1]])
-"""The x for which W_k(x) is kept."""
 BETS = 1 << 18
 """Bets that one slice looks at."""
 
@@ -198,14 +196,15 @@ class CertifiedState(OwingState):
             yield
         means = yield from self.means()
         smallest = smallest_gap(self.setting, self.delta)
-        fill_needed(needed, means, self.used.active, spreads, self.constants.confidence + 3.0, smallest)
+        beta, margin = self.constants.confidence + 3.0, self.constants.margin
+        fill_needed(needed, means, self.used.active, spreads, beta, smallest, margin)
         return needed
 
     def evidence(self) -> list[float]:
-        """ΣC_k against every arm: an arm goes when it reaches 1/δ, and stays as it was then."""
+        """W_k(2γ) against every arm: an arm goes when it reaches 1/δ, and stays as it was then."""
         if self._shown is not None:
             return list(self._shown[0])
-        return [float(steps.evidence(self.coming, 0, k)) for k in range(self.setting.arms)]
+        return [float(steps.evidence(self.coming, self.constants.decides, k)) for k in range(self.setting.arms)]
 
     def worse_by(self) -> list[float]:
         """Return for every arm the largest x for which max_j μ_j − μ_k > x is proven, 0 if none is.
@@ -214,8 +213,11 @@ class CertifiedState(OwingState):
         """
         if self._shown is not None:
             return list(self._shown[1])
-        proven = self.coming.peaks >= self.constants.threshold
-        return [float(MARGINS[proven[:, k]].max(initial=0.0)) for k in range(self.setting.arms)]
+        return worse_by(self.coming.peaks, self.constants)
+
+    def survives(self) -> float | None:
+        """γ*: half of the margin by which every arm that is out is proven to be worse."""
+        return survives(self.worse_by(), self.active)
 
     @property
     def goes_at(self) -> float:

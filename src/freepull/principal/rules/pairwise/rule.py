@@ -33,7 +33,7 @@ class Pairwise(Rule):
     Parameters
     ----------
     delta
-        The error probability, in (0, 1).
+        The most that the probability of a wrong certified verdict may be, in (0, 1).
     epsilon
         Stop as soon as the leader is proven to be at most this much worse than the best; 0: when one arm is left.
     gap
