@@ -16,8 +16,12 @@ from freepull.principal.principal import MOST_ARMS
 
 MODES = ("free", "rounds")
 LATE_JOINERS = ("observe", "count")
-RULES = 1
-"""The version of what decides: rules, offers, bans. It is pinned when a campaign is created."""
+RULES = 2
+"""The version of what decides: rules, offers, bans. It is pinned when a campaign is created.
+
+Under version 1 agents who let offers lapse had left, all who left within one step counted as one, and joining brought
+withdrawn arms back. That breaks the proofs. Replay does it again, and then the verdict is not certified.
+"""
 PARKED_AFTER = 3
 """So many offers in a row that expire, and the agent is parked."""
 LONGEST_NAME = 200
@@ -57,6 +61,11 @@ class Settings:
     remembers: int
     """How long event ids are remembered."""
     rules: int = RULES
+
+    @property
+    def early(self) -> bool:
+        """Whether the campaign was created under version 1 of the rules."""
+        return self.rules < 2
 
     def encode(self) -> dict[str, Any]:
         """Return plain data."""
