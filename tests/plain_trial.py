@@ -319,8 +319,8 @@ class PlainTrial:
         if self.decided_at is not None or (self.setting.horizon is not None and t > self.setting.horizon):
             return
         if self.leaving:
+            self.panels += sum(self.setting.weights[m] > 0 for m in self.leaving)
             self.setting, self.leaving = self.setting.without(self.leaving), []
-            self.panels += 1
             self.rule = self.renewed()
         self.rule.look()
         self.decided_at = t if sum(self.rule.active) == 1 else None  # type: ignore[assignment]

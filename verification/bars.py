@@ -45,6 +45,9 @@ def _errors(bars: Bars, found: Results) -> None:
     spread = [rate for panel, rule, rate in found.population if rule != "Population" and "sd" in panel]
     bars.breaks(ERRORS, "the panel's rule is wrong about the population", spread)
     bars.holds(ERRORS, "people who leave when pleased, worst_case", [found.leavers["worst_case"]])
+    parked, dropped = found.ignoring.values()
+    bars.holds(ERRORS, "people who ignore offers of an arm that disappointed them, parked", [parked])
+    bars.breaks(ERRORS, "the same people, parked and then dropped by hand", [dropped])
 
 
 def _displayed(bars: Bars, found: Results) -> None:

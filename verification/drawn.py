@@ -6,17 +6,26 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from multiprocessing import get_context
+from typing import Any
 
 import numpy as np
 from found import THREADS
 from judging import Rate
 
 import freepull as fp
+from freepull.live.batches import Batch, Pull
+from freepull.live.creation import agree
+from freepull.live.desk import Desk
+from freepull.live.log import Log
+from freepull.live.state import State
+from freepull.live.telling import tell
+from freepull.principal.record import UNITS
 from freepull.randomness import key, uniform, word
 
 DELTA, SEED, PULLS = 0.05, 5_000, 200
 PANELS = [(30, 2, 0.1), (60, 2, 0.1), (120, 2, 0.1), (60, 3, 0.1), (60, 2, 0.5), (500, 3, 0.5)]
 LEAVER_ARMS, LEAVER_AGENTS, LEAVER_STEPS = 2, 6, 60
+IGNORING, DAYS, DAY = 100, 150, 24 * 3600 * 10**6
 
 
 @dataclass(frozen=True)
@@ -100,3 +109,61 @@ def _falls(policy: str, run: int) -> bool:
         if trial.decided_at is not None:
             return 0 not in trial.active
     return 0 not in trial.active
+
+
+def ignoring(scale: float) -> dict[str, Rate]:
+    """How often a tied arm falls, certified, though people ignore offers of the other arm if it disappointed them.
+
+    A hundred agents alike, two arms that tie at ½, a campaign with ``leavers="independent"``. Whoever has at least ten
+    pulls of arm 1 with a mean below ½ ignores offers of it, and is parked after three. Those who are parked rest; or
+    the operator takes them for gone, which drops them because of their rewards.
+    """
+    found = {}
+    with ProcessPoolExecutor(THREADS, get_context("spawn")) as pool:
+        for name, gone, most in (("parked", False, 200), ("parked, then dropped by hand", True, 60)):
+            runs = max(20, int(most * scale))
+            fell = pool.map(partial(ignored, gone=gone), range(runs), chunksize=5)
+            found[name] = Rate(name, runs, sum(fell), DELTA)
+    return found
+
+
+def ignored(run: int, gone: bool, days: int = DAYS, least: int = 10) -> bool:
+    """Play one campaign in memory; say whether arm 0 fell and that is certified."""
+    principal = fp.Principal(fp.rules.Certified(DELTA), observe=fp.observe.Steps(0), offers="each")
+    settings = agree(
+        name="ignored", arms=2, principal=principal, price="1 EUR", mode="free", horizon=None, ends=None,
+        leavers="independent", withdrawal=False, late_joiners="observe", offer_lasts="1 hour", cool_down="1 hour",
+        round_lasts=None, remembers="1 day",
+    )  # fmt: skip
+    desk = Desk(State(settings), Log())
+    state, people = desk.state, desk.state.people
+    desk.enrol(IGNORING, None, DAY, "")
+    desk.start(DAY, "")
+    keys = [[key(SEED, run, m, purpose) for purpose in (0, 1)] for m in range(IGNORING)]
+    pulls, sums = np.zeros((2, IGNORING, 2), int)
+    for day in range(2, days + 2):
+        at, told = day * DAY, list[Pull]()
+        desk.tick(at)
+        for m in sorted(people.parked) if gone else ():
+            if len(people.left) < IGNORING - 1:
+                desk.leave(m, at, "")
+        for m in sorted(set(range(IGNORING)) - people.left):
+            offer = desk.ask(m, at)
+            k = _favourite(pulls[m], sums[m], word(keys[m][0], 0, day)) if offer is None else offer.arm
+            if offer is not None and k == 1 and pulls[m, 1] >= least and 2 * sums[m, 1] < pulls[m, 1]:
+                continue
+            pulls[m, k] += 1
+            x = int(uniform(word(keys[m][1], k, int(pulls[m, k]))) < 0.5)
+            sums[m, k] += x
+            told.append(Pull(m, k, x * UNITS))
+        tell(desk, Batch.of(told), at, {}, strict=True)
+        if state.decision is not None:
+            return bool(state.decision["arm"] == 1 and state.decision["certified"])
+    return False
+
+
+def _favourite(pulls: Any, sums: Any, chance: int) -> int:
+    """The arm with the larger mean; both have to be tried, and one visit in ten is to any."""
+    if pulls.min() == 0 or chance % 10 == 0:
+        return int(pulls.argmin()) if pulls.min() == 0 else chance // 10 % 2
+    return int(sums[1] * pulls[0] > sums[0] * pulls[1])

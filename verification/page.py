@@ -20,9 +20,9 @@ Pearson). A bar of an error rate is met if the *upper* limit is within δ, so to
 be *seen* to break, the *lower* limit must be beyond δ. Costs are numbers of bonuses, undecided runs included."""
 SEEDS = (
     "Seeds: the i-th case has seed 1000 + i, the i-th panel of freezers 1500 + i, the i-th game of moved means "
-    "1700 + i, the forbidden designs 1900, the i-th population 5000 + i and the leavers 5000, the i-th game of "
-    "displayed bounds 3000 + i (all from 0); the toy has 20241, the people 20242 and 20243, the games with K = 30 have "
-    "20240 + M. Run numbers start at 0."
+    "1700 + i, the forbidden designs 1900, the i-th population 5000 + i and both kinds of leavers 5000, the i-th game "
+    "of displayed bounds 3000 + i (all from 0); the toy has 20241, the people 20242 and 20243, the games with K = 30 "
+    "have 20240 + M. Run numbers start at 0."
 )
 ABOUT_A = """\
 The statistic is the largest evidence ever held against a *given* best arm, at the end of any round. The rule runs at
@@ -90,6 +90,8 @@ def write(found: Results, bars: Bars, docs: Path) -> Path:
         "### People who leave because of their rewards",
         tables.ABOUT_LEAVERS,
         tables.leavers_table(found.leavers),
+        tables.ABOUT_IGNORING,
+        tables.ignoring_table(found.ignoring),
         "## Displayed bounds",
         tables.ABOUT_DISPLAYED,
         tables.displayed_table(found.displayed),

@@ -22,6 +22,7 @@ class Results:
     population: list[tuple[str, str, Rate]] = field(default_factory=list)
     """Panel, rule, and how often a best arm of the population lost."""
     leavers: dict[str, Rate] = field(default_factory=dict)
+    ignoring: dict[str, Rate] = field(default_factory=dict)
     displayed: list[Displayed] = field(default_factory=list)
     limits: dict[str, float] = field(default_factory=dict)
     costs: list[Cost] = field(default_factory=list)

@@ -36,6 +36,13 @@ ABOUT_LEAVERS = """\
 Six agents alike, two arms that tie, the pairwise rule at δ = .05 on `Trial`. An agent leaves for good once its mean of
 arm 0 is above ¾ after at least four pulls: those who liked it are gone. How often arm 0 falls, by policy. Only
 `worst_case` and `wait` are proven for such leaving."""
+ABOUT_IGNORING = """\
+A hundred agents alike, two arms that tie, the certified rule at δ = .05 in a campaign with `leavers="independent"`, 150
+days. Everybody comes once a day, takes offers, and pulls its favourite without one. But whoever has at least ten pulls
+of arm 1 with a mean below ½ ignores offers of it, and is parked after three. Offers go to streams that owe, so to arms
+with bad luck: who is parked depends on rewards. How often arm 0 falls, certified. Parked people rest, and that is
+proven. Dropping them by hand is leaving because of rewards, against what `independent` assumes, and the suite must see
+it break."""
 ABOUT_DISPLAYED = """\
 `worse_by` of the certified rule: for some arm k, an x at or beyond the true max_j μ_j − μ_k had reached 1/δ′; the worst
 arm is shown. `lower` of the pairwise rule for a given pair and for all pairs, and `within` for all arms, at δ = .05.
@@ -125,6 +132,12 @@ def leavers_table(rates: dict[str, Rate]) -> str:
     """Policies for leavers."""
     body = [(f"`{name}`", f"{r.runs:,}", f"{r.failures}", percent(r.high)) for name, r in rates.items()]
     return table(("policy", "runs", "fell", "upper limit"), body)
+
+
+def ignoring_table(rates: dict[str, Rate]) -> str:
+    """What becomes of people who ignore offers."""
+    body = [(name, f"{r.runs:,}", f"{r.failures}", percent(r.low), percent(r.high)) for name, r in rates.items()]
+    return table(("they are", "runs", "fell", "lower limit", "upper limit"), body)
 
 
 def displayed_table(rows: list[Displayed]) -> str:

@@ -65,6 +65,8 @@ def measure(scale: float, say: page.Say) -> Results:
     found.population = drawn.populations(scale)
     say("people who leave because of their rewards")
     found.leavers = drawn.leavers(scale)
+    say("people who ignore offers of what disappointed them")
+    found.ignoring = drawn.ignoring(scale)
     for i, game in enumerate(displayed.GAMES):
         say(f"displayed bounds: {game.name}")
         runs = max(50, int(4_000 * scale))

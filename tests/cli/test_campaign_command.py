@@ -126,7 +126,13 @@ def test_a_rehearsal(url: str) -> None:
     played = told("play", url, "x", "--steps", "40", "--answers", "with-probability:0.5")
     assert (played["status"]["step"], played["status"]["observations"]) == (40, 80)
     assert played["verdict"]["arm"] in "ABC"
+    assert played["status"]["rehearsal"]
+    assert "a rehearsal" in played["verdict"]["why"]
     assert "step 41 of 40" in run("play", url, "x", "--steps", "1").stdout
+    assert "running, over, a rehearsal" in run("status", url, "x").stdout
+    for words in (["tell", url, "x", "#0", "A", "0.5"], ["ask", url, "x", "#0"]):
+        refused = run(*words, code=2)
+        assert "is a rehearsal, played by simulated agents, so it is closed to real ones" in refused.stderr
 
 
 BAD = [

@@ -62,7 +62,6 @@ class Model:
             self.silent[it.agent] += 1
             if self.silent[it.agent] == 3:
                 self.silent[it.agent] = 0
-                self.trial.leave(it.agent)
                 self.absent.add(it.agent)
 
     def ask(self, agent: int, now: int) -> int | None:
@@ -82,7 +81,9 @@ class Model:
         self.tick(now)
         standing = self.of(agent)
         outcome = self.trial.tell(agent, arm, reward)
-        self.absent.discard(agent)
+        if agent in self.absent:
+            self.absent.remove(agent)
+            self.trial.resting = self.absent | self.cooling.keys()
         self.pulls.append((agent, arm, reward))
         if standing is not None:
             if standing.arm == arm:
@@ -94,7 +95,7 @@ class Model:
         if self.in_step == self.agents:
             self.in_step = 0
             self.cooling = {who: until for who, until in self.cooling.items() if until > now}
-            self.trial.resting = set(self.cooling)
+            self.trial.resting = self.absent | self.cooling.keys()
             self.trial.end_step()
             self.recall(lambda it: self.trial.decided_at is not None or it.arm not in self.trial.active)
         return outcome

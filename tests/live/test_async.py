@@ -12,6 +12,7 @@ from staging import EACH, Clock, create
 import freepull as fp
 from freepull import errors
 from freepull.live import waking
+from freepull.live.play import play
 
 
 def test_everything_can_be_awaited(url: str, clock: Clock, tmp_path: Path) -> None:
@@ -116,3 +117,17 @@ def test_loops_that_have_ended_are_forgotten(sqlite: str, clock: Clock) -> None:
     assert [asyncio.run(look()) for _ in range(5)] == [3] * 5
     gc.collect()
     assert len(waking._LOOPS) <= before + 1, "all but the one that the writer answered last"
+
+
+def test_a_rehearsal_is_closed_to_real_agents_here_too(sqlite: str, clock: Clock) -> None:
+    campaign = create(sqlite, clock)
+    agents, answers = fp.agents.AlphaUCB(), fp.answers.Always()
+    play(campaign, fp.Game([[0.9, 0.1, 0.1]] * 3), agents=agents, answers=answers, steps=2)
+
+    async def act() -> None:
+        awaiting = fp.AsyncCampaign(campaign)
+        for told in (awaiting.tell("ann", "A", 0.5), awaiting.tell_many([("ann", "A", 0.5)]), awaiting.ask("ann")):
+            with pytest.raises(errors.WrongMoment, match="is a rehearsal"):
+                await told
+
+    asyncio.run(act())

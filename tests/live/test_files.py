@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,8 @@ import freepull as fp
 from freepull import errors
 from freepull.live.exports import observations
 from freepull.live.play import play
+from freepull.live.state import REHEARSAL
+from freepull.live.verification import verify
 
 
 def test_observations_and_the_ledger_are_exported(url: str, clock: Clock, tmp_path: Path) -> None:
@@ -150,11 +153,63 @@ def test_a_rehearsal_stays_away_from_real_pulls_and_has_new_luck_each_time(sqlit
     real = create(sqlite, clock, name="real")
     real.tell("ann", "A", 0.5)
     before = contents(real)
-    with pytest.raises(errors.WrongMoment, match="no rehearsal"):
+    with pytest.raises(errors.WrongMoment, match="has 1 pulls and 0 offers that were no rehearsal"):
         play(real, game, **parts)
     assert contents(real) == before
+    asked = create(sqlite, clock, name="asked")
+    assert asked.ask("ann") is not None
+    with pytest.raises(errors.WrongMoment, match="has 0 pulls and 1 offers that were no rehearsal"):
+        play(asked, game, **parts)
+
+
+def test_real_agents_are_kept_out_of_a_rehearsal(url: str, clock: Clock, tmp_path: Path) -> None:
+    game = fp.Game([[0.9, 0.1, 0.1]] * 3)
+    campaign = create(url, clock)
+    parts: dict[str, Any] = {"agents": fp.agents.AlphaUCB(), "answers": fp.answers.Always()}
+    with pytest.raises(errors.InvalidInput):
+        play(campaign, game, **parts, steps=5, until="whenever")
+    assert not campaign.status().rehearsal
+    played = play(campaign, game, **parts, steps=5)
+    (tmp_path / "o.csv").write_text("agent,arm,reward\nann,A,0.5\n")
+    told: list[Callable[[], Any]] = [
+        lambda: campaign.tell("ann", "A", 0.5),
+        lambda: campaign.tell("ann", "A", 0.5, 1),
+        lambda: campaign.tell_many([("ann", "A", 0.5, "e")]),
+        lambda: campaign.import_observations(tmp_path / "o.csv"),
+        lambda: campaign.ask("ann"),
+    ]
+    for again in (False, True):
+        before = contents(campaign)
+        for tell in told:
+            with pytest.raises(errors.WrongMoment, match="is a rehearsal, played by simulated agents, so it is closed"):
+                tell()
+        (refused,) = campaign.tell_many([("ann", "A", 0.5)], errors="return")
+        assert isinstance(refused, errors.WrongMoment)
+        assert contents(campaign) == before
+        assert campaign.status().observations == played
+        if not again:
+            campaign.snapshot()
+            campaign = reopen(campaign, url, clock)
+    play(campaign, game, **parts, steps=1000, until="decided")
+    verdict, status = campaign.verdict(), campaign.status()
+    assert (verdict.decided, verdict.certified, status.certified, status.rehearsal) == (True, False, False, True)
+    assert verdict.why.endswith(REHEARSAL)
+    decided = [entry.detail["decided"] for entry in campaign.audit() if "decided" in entry.detail]
+    assert [it["certified"] for it in decided] == [False]
+    for form in ("parquet", "csv"):
+        campaign.export(tmp_path / f"all.{form}")
+        campaign.export(tmp_path / f"paid.{form}", "ledger")
+    assert pl.read_parquet(tmp_path / "all.parquet")["rehearsal"].all()
+    assert pl.read_parquet(tmp_path / "paid.parquet")["rehearsal"].all()
+    real = create(url, clock, name="real")
+    for form in ("parquet", "csv"):
+        with pytest.raises(errors.InvalidInput, match=f"path must have real pulls, but all.{form} is of a rehearsal"):
+            real.import_observations(tmp_path / f"all.{form}")
+    real.tell("ann", "A", 0.5)
+    real.export(tmp_path / "real.csv")
+    assert real.import_observations(tmp_path / "real.csv") == 1
     campaign.close()
-    real.close()
+    verify(url, campaign.name)
 
 
 def test_means_are_over_those_who_have_pulled(sqlite: str, clock: Clock) -> None:

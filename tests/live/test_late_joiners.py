@@ -9,6 +9,8 @@ from staging import Clock, create, picture, reopen
 
 import freepull as fp
 from freepull import errors
+from freepull.live.trials import JOINING
+from freepull.live.verification import verify
 
 RULES = [fp.rules.Certified(0.3), fp.rules.Pairwise(0.3)]
 
@@ -53,7 +55,7 @@ def test_a_wider_panel_is_the_one_that_would_have_been_told_everything(
     grounds = campaign.verdict().rests_on
     assert grounds.delta == 0.3
     assert "late joiners count, panel 2, tested at δ/6" in grounds.leavers
-    assert "joining has nothing to do with rewards" in grounds.assumptions
+    assert JOINING in grounds.assumptions
     campaign.close()
 
 
@@ -73,6 +75,39 @@ def test_a_campaign_with_late_joiners_can_be_decided_and_then_only_observes(sqli
     campaign = reopen(campaign, sqlite, clock)
     assert picture(campaign) == before
     campaign.close()
+
+
+def test_an_arm_that_was_withdrawn_stays_out_when_the_panel_widens(url: str, clock: Clock) -> None:
+    principal = fp.Principal(fp.rules.Pairwise(0.3), observe=fp.observe.Steps(0), offers="each")
+    campaign = create(url, clock, principal=principal, late_joiners="count", withdrawal=True, agents=["ann", "bob"])
+    offer = campaign.ask("ann")
+    assert offer is not None
+    assert offer.arm == "A"
+    campaign.withdraw("A", by="ops")
+    campaign.add_agents(["cy"])
+    for _ in range(2):  # as it was, and read back from the log
+        assert [(arm.name, arm.active, arm.withdrawn) for arm in campaign.status().arms] == [
+            *(("A", False, True), ("B", True, False), ("C", True, False))
+        ]
+        assert [campaign.ask(agent).arm for agent in ("bob", "cy")] == ["B", "B"]  # type: ignore[union-attr]
+        assert campaign.ask("ann") is None
+        before = picture(campaign)
+        campaign = reopen(campaign, url, clock)
+        assert picture(campaign) == before
+    campaign.snapshot()
+    assert campaign.tell("ann", "A", 1.0).outcome == "paid"  # the offer was recalled, and is honoured
+    while not campaign.status().decided:
+        rewards = {"A": 1.0, "B": 0.9, "C": 0.1}
+        campaign.tell_many([(agent, arm, rewards[arm]) for agent in range(3) for arm in "ABC"] * 5)
+        assert campaign.status().step < 1000
+    verdict = campaign.verdict()
+    assert (verdict.arm, verdict.certified) == ("B", True)
+    assert "(withdrawn: A)" in verdict.rests_on.target
+    before = picture(campaign)
+    campaign = reopen(campaign, url, clock)
+    assert picture(campaign) == before
+    campaign.close()
+    assert verify(url, campaign.name).snapshots == 1
 
 
 def test_counting_late_joiners_needs_a_rule_and_a_policy_that_allow_it(sqlite: str, clock: Clock) -> None:

@@ -18,6 +18,7 @@ from freepull.live.events import RECORD, pulls
 from freepull.live.money import Money
 from freepull.live.settings import Settings, decode_part, encode_part
 from freepull.live.times import lasting, moment, shown
+from freepull.principal.setting import RULES
 
 
 @pytest.mark.parametrize(
@@ -105,8 +106,8 @@ def test_a_principal_comes_back_as_it_was(principal: fp.Principal) -> None:
 
 
 def test_settings_of_newer_rules_are_refused() -> None:
-    with pytest.raises(NewerVersion, match="was created under rules of version 2"):
-        Settings.decode({"name": "x", "rules": 2})
+    with pytest.raises(NewerVersion, match=f"was created under rules of version {RULES + 1}"):
+        Settings.decode({"name": "x", "rules": RULES + 1})
 
 
 EACH = fp.Principal(fp.rules.Certified(0.05), observe=fp.observe.Steps(0), offers="each", budget=2)

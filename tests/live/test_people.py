@@ -9,6 +9,7 @@ from staging import Clock, contents, create, picture, reopen
 
 import freepull as fp
 from freepull import errors
+from freepull.live.verification import verify
 
 PAIRWISE = fp.Principal(fp.rules.Pairwise(0.05), observe=fp.observe.Steps(0), offers="each")
 
@@ -113,14 +114,70 @@ def test_independent_leavers_are_dropped_and_cannot_be_told_of(url: str, clock: 
     campaign.close()
 
 
-def test_the_last_one_of_an_independent_panel_cannot_be_parked_away(sqlite: str, clock: Clock) -> None:
-    campaign = create(sqlite, clock, leavers="independent", agents=["ann"], offer_lasts="1 hour", cool_down="1 hour")
-    for _ in range(4):
+@pytest.mark.parametrize("leavers", ["wait", "independent", "worst_case"])
+def test_whoever_is_parked_rests_and_has_not_left(url: str, clock: Clock, leavers: str) -> None:
+    campaign = create(url, clock, principal=PAIRWISE, leavers=leavers, offer_lasts="1 hour", cool_down="1 hour")
+    for _ in range(3):
         assert campaign.ask("ann") is not None
         clock.pass_hours(2)
-        campaign.tell("ann", "A", 0.5)
-    assert (campaign.status().expired, campaign.status().absent) == (4, 0)
+        campaign.tell_many([("bob", "A", 0.5), ("cy", "A", 0.5), ("cy", "B", 0.5)])
+    campaign.snapshot()
+    for arm in "ABC" * 3:
+        campaign.tell_many([("bob", arm, 0.5), ("cy", arm, 0.5)] * 3)
+    before = picture(campaign)
+    campaign = reopen(campaign, url, clock)
+    assert picture(campaign) == before
+    status, trial = campaign.status(), campaign.core.writer.desk.state.trial
+    assert (status.absent, status.awaited) == (1, ["ann"])  # the rule waits for it
+    assert campaign.ask("ann") is None
+    assert trial.panel.left == [False] * 3
+    assert (trial.panel.number, trial.setting.weights.tolist()) == (1, [1 / 3] * 3)
+    assert "not certified" not in campaign.verdict().why
+    campaign.budget("5 EUR")  # everything is planned anew
+    assert campaign.ask("ann") is None
+    campaign.tell("ann", "A", 0.5)
+    campaign.tell_many([("bob", "A", 0.5)] * 3)
+    assert campaign.status().absent == 0
+    assert campaign.ask("ann") is not None
     campaign.close()
+    verify(url, campaign.name)
+
+
+def test_whoever_is_parked_can_be_said_to_have_left(url: str, clock: Clock) -> None:
+    campaign = create(url, clock, leavers="independent", offer_lasts="1 hour", cool_down="1 hour")
+    for _ in range(3):
+        assert campaign.ask("ann") is not None
+        clock.pass_hours(2)
+        campaign.tell_many([("bob", "A", 0.5), ("cy", "A", 0.5), ("cy", "B", 0.5)])
+    campaign.leave("ann", by="ops")
+    with pytest.raises(errors.AgentHasLeft):
+        campaign.tell("ann", "A", 0.5)
+    campaign.tell_many([("bob", "A", 0.5), ("cy", "A", 0.5), ("cy", "B", 0.5)])
+    assert "agent #0 left; panel 2, tested at δ/6" in campaign.verdict().rests_on.leavers
+    before = picture(campaign)
+    campaign = reopen(campaign, url, clock)
+    assert picture(campaign) == before
+    assert campaign.status().absent == 1
+    campaign.close()
+
+
+def test_in_rounds_the_round_closes_without_whoever_is_parked_and_takes_it_back(sqlite: str, clock: Clock) -> None:
+    campaign = create(sqlite, clock, leavers="independent", mode="rounds", round_lasts="1 hour", cool_down="1 minute")
+    for _ in range(3):
+        assert campaign.ask("ann") is not None
+        campaign.tell_many([("bob", "A", 0.5), ("cy", "A", 0.5)])
+        clock.pass_hours(1.5)
+        campaign.status()
+    step = campaign.status().step
+    assert (step, campaign.status().absent) == (3, 1)
+    campaign.tell_many([("bob", "A", 0.5), ("cy", "A", 0.5)])
+    assert campaign.status().step == 4
+    campaign.tell_many([("bob", "A", 0.5), ("ann", "A", 0.5)])
+    assert (campaign.status().step, campaign.status().absent) == (4, 0)
+    campaign.tell("cy", "A", 0.5)
+    assert campaign.status().step == 5
+    before = picture(campaign)
+    assert picture(reopen(campaign, sqlite, clock)) == before
 
 
 def test_an_arm_can_be_withdrawn_if_that_was_provided_for(url: str, clock: Clock) -> None:

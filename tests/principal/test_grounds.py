@@ -90,11 +90,11 @@ def test_dropping_is_printed() -> None:
     trial.end_step()
     grounds = trial.verdict().rests_on
     assert grounds == fp.Grounds(
-        "the certified rule at δ = 0.01 (proven)",
+        "the certified rule at δ = 0.005 (proven)",
         0.06,
         "the panel: the average over its 2 agents",
-        "independent; agent 0, agent 2 left; panel 2, tested at δ/6",
-        (*STACKS, "leaving has nothing to do with rewards"),
+        "independent; agent 0, agent 2 left; panel 3, tested at δ/12",
+        (*STACKS, "who leaves, and in which order, has nothing to do with rewards"),
     )
 
 

@@ -178,6 +178,34 @@ def test_nothing_goes_on_when_everybody_has_left() -> None:
     assert trial.decided_at is None
 
 
+def test_a_wider_panel_takes_over_what_was_withdrawn_and_everything_else_but_pulls() -> None:
+    principal = fp.Principal(fp.rules.Pairwise(0.3), observe=fp.observe.Steps(0), offers="each", budget=9.0)
+    old = principal.start(arms=3, agents=3, withdrawal=True)
+    assert old.ask(0) == fp.Offer(0, 0, 1.0)
+    assert old.ask(1) == fp.Offer(1, 0, 1.0)
+    old.tell(1, 1, 0.5)
+    old.end_step()
+    old.withdraw(0)
+    old.leave(1)
+    old.resting.add(2)
+    old.afford(4)
+    new = principal.start(arms=3, agents=4, withdrawal=True)
+    new.tell(1, 1, 0.5)
+    new.succeed(old)
+    assert new.active == [1, 2]
+    assert (new.panel.withdrawn, new.panel.left, new.resting) == ([0], [False, True, False, False], {2})
+    assert (new.steps, new.banned, new.offers.affordable) == (1, 1, 4)
+    assert [new.wanted(m) for m in range(4)] == [None, None, None, 1]
+    assert new.tell(0, 0, 0.5) == "paid"
+    assert "withdrawn: arm 0" in new.verdict().rests_on.target
+    for _ in range(60):
+        new.tell_many([0, 1, 2, 3] * 3, [0] * 4 + [1] * 4 + [2] * 4, [1.0] * 4 + [0.9] * 4 + [0.1] * 4)
+        new.end_step()
+    assert (new.verdict().arm, new.verdict().certified) == (1, True)
+    with pytest.raises(InvalidInput, match="withdrawing an arm must be provided for"):
+        principal.start(arms=3, agents=4).succeed(old)
+
+
 def test_independent_leavers_are_dropped_and_withdrawn_arms_stay_out() -> None:
     streams = drawn(3, 3, seed=1)
     trial, _ = trial_of(fp.rules.Pairwise(0.1), 3, 3, leavers="independent", withdrawal=True)

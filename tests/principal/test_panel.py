@@ -10,7 +10,9 @@ import pytest
 import freepull as fp
 from drive import assert_sentence
 from freepull.errors import InvalidInput
+from freepull.principal import saving
 from freepull.principal.rules.certified.state import CertifiedState
+from freepull.principal.trial import GROUPED
 
 DESIGN = fp.rules.Design(2, 1, growth=0.2, stretch=0.5, held_back=0.5)
 
@@ -104,7 +106,7 @@ def test_independent_starts_again_on_those_who_stayed(weights: Any, leaving: lis
     trial, chance = start(leavers="independent", weights=weights), np.random.default_rng(3)
     stay = list(range(4))
     told: list[tuple[int, int]] = []
-    for step, gone in enumerate([*leaving, []], 1):
+    for gone in [*leaving, []]:
         pulls = everything(stay, 8)
         pulls = [pulls[at] for at in chance.permutation(len(pulls))]
         told += pulls
@@ -116,7 +118,7 @@ def test_independent_starts_again_on_those_who_stayed(weights: Any, leaving: lis
             trial.leave(m)
         stay = [m for m in stay if m not in gone]
         trial.end_step()
-        number = 1 + min(step, len(leaving))
+        number = 5 - len(stay)
         assert trial.panel.number == number
         p = np.ones(4) if weights is None else np.array(weights)
         p[[m for m in range(4) if m not in stay]] = 0
@@ -146,8 +148,8 @@ def test_the_first_panel_is_tested_at_half_delta_and_eliminated_arms_come_back()
     trial.leave(1)
     trial.leave(2)
     trial.end_step()
-    assert state_of(trial).constants.threshold == 24
-    assert trial.active == [0, 1, 2]  # one agent's samples do not suffice at δ/12
+    assert state_of(trial).constants.threshold == pytest.approx(40)
+    assert trial.active == [0, 1, 2]  # one agent's samples do not suffice at δ/20
     assert trial.wanted(3) is None
     assert trial.panel.left == [True, True, True, False]
 
@@ -183,4 +185,53 @@ def test_the_last_agent_with_a_weight_cannot_leave(weights: Any) -> None:
     trial.end_step()
     feed(trial, [(2, 0)])
     assert trial.setting.weights.tolist() == [0, 0, 1, 0]
-    assert trial.panel.number == 2
+    assert trial.panel.number == (4 if weights is None else 2)  # who had no weight was no part of any panel
+
+
+@pytest.mark.parametrize("together", [True, False])
+def test_a_panel_has_its_number_from_how_many_were_dropped_however_steps_end(together: bool) -> None:
+    trial = start(leavers="independent")
+    for m in (0, 2, 1):
+        trial.leave(m)
+        if not together:
+            trial.end_step()
+    trial.end_step()
+    assert trial.panel.number == 4
+    assert state_of(trial).constants.threshold == pytest.approx(20 / 0.2)
+    assert trial.doubt is None
+    assert trial.principal.restore(trial.state()).panel.number == 4
+
+
+def test_a_state_from_before_panels_were_numbered_by_people_is_not_certified_until_the_next_panel() -> None:
+    trial = start(0.5, agents=6, leavers="independent")
+    trial.panel.by_steps = True
+    trial.leave(0)
+    trial.leave(1)
+    trial.end_step()
+    assert (trial.panel.number, state_of(trial).constants.threshold) == (2, 12)
+    parts = {name: part for name, part in saving.parts_of(trial).items() if name != "panel.dropped"}
+    again = trial.principal.restore(b"".join(saving.pack(parts)))
+    assert again.panel.number == 2
+    assert again.doubt == GROUPED
+    for m in range(2, 6):
+        for _ in range(60):
+            again.tell(m, 0, 0.9)
+            again.tell(m, 1, 0.1)
+            again.tell(m, 2, 0.1)
+    decided = trial.principal.restore(again.state())
+    decided.end_step()
+    assert (decided.verdict().decided, decided.verdict().certified) == (True, False)
+    assert decided.verdict().why.endswith(GROUPED)
+    again.leave(2)
+    again.end_step()
+    assert (again.panel.number, state_of(again).constants.threshold) == (4, 40)
+    assert again.verdict().certified
+
+
+@pytest.mark.parametrize("rule", [None, fp.rules.Pairwise(0.2)])
+def test_a_trial_is_succeeded_only_where_both_wait(rule: Any) -> None:
+    for old, new in (("independent", "wait"), ("wait", "independent")):
+        before = start(rule=rule, leavers=old)
+        with pytest.raises(InvalidInput) as problem:
+            start(rule=rule, agents=5, leavers=new).succeed(before)
+        assert assert_sentence(problem) == "leavers must be 'wait' where one trial succeeds another, got 'independent'."

@@ -18,6 +18,15 @@ def test_a_bonus_below_the_reward_range_is_warned_of() -> None:
         fp.Principal(paper(), bonus=0.5)
 
 
+def test_a_schedule_that_pays_too_early_is_warned_of_once() -> None:
+    with pytest.warns(UserWarning, match=r"^observe\.Adaptive starts paying too early.*; take observe\.Share") as told:
+        principal = fp.Principal(paper(), observe=fp.observe.Adaptive())
+    assert (len(told), told[0].filename) == (1, __file__)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        fp.simulate(fp.Game([[0.9, 0.1]]), principal=principal, horizon=20, runs=2, progress=False)
+
+
 @pytest.mark.parametrize("bonus", [1.0, 1, 2.5])
 def test_a_bonus_of_the_reward_range_is_not(bonus: float) -> None:
     with warnings.catch_warnings():

@@ -85,6 +85,23 @@ def test_the_state_is_saved_between_steps_only_and_read_by_its_own_principal() -
         assert assert_sentence(problem).startswith(said)
 
 
+def test_who_rests_and_a_budget_that_was_changed_are_part_of_the_state() -> None:
+    principal = fp.Principal(fp.rules.Certified(0.05), observe=fp.observe.Steps(0), offers="each", budget=9.0)
+    trial = principal.start(arms=2, agents=3)
+    trial.afford(1)
+    trial.resting = {0}
+    trial.end_step()
+    again = principal.restore(trial.state())
+    for one in (trial, again):
+        assert (one.resting, one.offers.affordable) == ({0}, 1)
+        assert one.ask(1) is not None
+        assert one.ask(2) is None
+        one.end_step()
+        one.cancel(1)
+        one.end_step()
+        assert [one.wanted(m) for m in range(3)] == [None, 0, None]
+
+
 class Own(fp.rules.Rule):
     """A rule of a user's own, which knows nothing of slices."""
 

@@ -10,8 +10,11 @@ import pytest
 from hostile import answers, bad_bodies
 from running import NEW, Service, is_problem
 
+import freepull as fp
 from freepull import errors
+from freepull.live.play import play
 
+CSV = {"content-type": "text/csv"}
 DEEP: dict[str, Any] = {"part": "Certified", "delta": 0.05}
 for _ in range(400):
     DEEP = {"part": "Certified", "delta": DEEP}
@@ -118,3 +121,27 @@ def test_logs_have_no_secret_and_no_name(service: Service, capsys: pytest.Captur
     assert '"status":422' in told
     for secret in (token, service.admin, service.admin.rpartition("_")[2], "ann", "hush-hush"):
         assert secret not in told
+
+
+def test_a_rehearsal_is_closed_to_real_agents(service: Service) -> None:
+    path = service.create()
+    ann = service.tokens(path, "ann")["ann"]
+    service.__exit__(None, None, None)
+    with fp.Campaign.open(service.url, "onboarding") as campaign:
+        agents, answers = fp.agents.AlphaUCB(), fp.answers.Always()
+        play(campaign, fp.Game([[0.9, 0.1, 0.1]] * 3), agents=agents, answers=answers, steps=2)
+    service.__enter__()
+    pull = {"arm": "A", "reward": 0.5}
+    for found in (
+        service.send("POST", f"{path}/me/offer", token=ann),
+        service.send("POST", f"{path}/me/observations", pull, token=ann),
+        service.send("POST", f"{path}/imports", content=b"agent,arm,reward\nann,A,0.5\n", headers=CSV),
+    ):
+        assert found.status_code == 409
+        assert is_problem(found)
+        assert "is a rehearsal, played by simulated agents" in found.json()["detail"]
+    batch = service.send("POST", f"{path}/observations:batch", {"observations": [pull | {"agent": "ann"}]})
+    assert "is a rehearsal" in str(batch.json())
+    assert service.send("GET", f"{path}/me", token=ann).json()["offer"] is None
+    status = service.send("GET", path).json()
+    assert (status["rehearsal"], status["observations"]) == (True, 6)

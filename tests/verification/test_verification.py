@@ -17,6 +17,7 @@ from by_engine import by_engine
 from by_pairwise import by_pairwise, claims_of
 from covered import DESIGNS, FACTORS, PLAIN, Case, cases, cover, possible
 from displayed import worse_by
+from drawn import ignored
 from judging import LEVELS, Rate, lower, upper
 from peeking_adversary import CHOOSES_SIZES, HONEST, TAKES_ALL
 from scipy.stats import binom
@@ -101,6 +102,11 @@ def test_freezers_break_the_authors_constant_and_not_the_proven_bound() -> None:
     }
     assert lower(fell["simplified"], runs) > 0.7
     assert fell["finite_time"] <= most(0.05, runs)
+
+
+def test_people_who_ignore_offers_of_what_disappointed_them_and_are_parked_bring_no_best_arm_down() -> None:
+    runs = 20  # dropping those who are parked lets 13 of these fall
+    assert sum(ignored(run, gone=False, days=80, least=8) for run in range(runs)) <= most(0.05, runs)
 
 
 def test_displayed_bounds_are_true() -> None:

@@ -251,7 +251,8 @@ def backup(
 
 
 @app.command(
-    help="A rehearsal: simulated agents play a campaign that is for nothing else; it starts if it has not."
+    help="A rehearsal: simulated agents play a campaign that is for nothing else: it is closed to real ones and never "
+    "certified. It starts if it has not."
     "\n\nExample: freepull campaign play sqlite:///trial.db rehearsal --game toy --steps 500"
 )
 @sentence_errors

@@ -145,7 +145,7 @@ def _cell(given: Any) -> str:
 
 def show_status(status: Status) -> None:
     """Print how a campaign stands."""
-    phase = f", {status.phase}" if status.phase else ""
+    phase = (f", {status.phase}" if status.phase else "") + (", a rehearsal" if status.rehearsal else "")
     console.print(f"[bold]{escape(status.name)}[/bold]: {status.status}{phase}{escape(_because(status.why))}")
     step = f"step {status.step:,}" + (f" of {status.horizon:,}" if status.horizon else "")
     console.print(f"{step}, {status.observations:,} observations of {status.agents:,} agents, {status.mode} mode")

@@ -47,6 +47,8 @@ class Batch:
     """The agents' own numbers; empty if no pull has one."""
     errors: dict[int, FreepullError] = field(default_factory=dict)
     """What is wrong, by position."""
+    simulated: bool = False
+    """Whether simulated agents made them, in a rehearsal."""
 
     @classmethod
     def of(cls, pulls: list[Pull], errors: dict[int, FreepullError] | None = None) -> Batch:

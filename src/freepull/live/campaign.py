@@ -102,7 +102,7 @@ class Campaign:
             As in `Principal.start`.
         offer_lasts, cool_down
             An offer that is not acted on expires after this, and its agent gets no other for a while; three in a row,
-            and the agent is parked, which counts as leaving.
+            and the agent is parked: it gets none until it acts again, and the rule waits for it.
         round_lasts
             In rounds: a round closes after this, even if not everybody has acted; None: it waits.
         late_joiners

@@ -137,12 +137,12 @@ class Core:
         """Let the writer do something."""
         return self.writer.submit(Job(lambda at, known: run(self._desk, at)))
 
-    def ask(self, agent: Any) -> Future[Offer | None]:
+    def ask(self, agent: Any, simulated: bool = False) -> Future[Offer | None]:
         """Return the offer for an agent, if there is one."""
         number = self.register.agent(agent)
 
         def run(desk: Desk, at: int) -> Offer | None:
-            standing = desk.ask(number, at)
+            standing = desk.ask(number, at, simulated)
             return None if standing is None else self.offer(standing)
 
         return self.do(run)
@@ -152,9 +152,12 @@ class Core:
         agent, arm = self.register.shown(standing.agent), self.register.arms[standing.arm]
         return Offer(standing.offer, agent, arm, self.settings.price, shown(standing.deadline))
 
-    def tell(self, observations: Iterable[Any], strict: bool, by: str = "") -> Future[list[Told | FreepullError]]:
+    def tell(
+        self, observations: Iterable[Any], strict: bool, by: str = "", simulated: bool = False
+    ) -> Future[list[Told | FreepullError]]:
         """Tell pulls."""
         batch = self.register.batch(observations)
+        batch.simulated = simulated
         if strict and batch.errors:
             raise first_of(batch.errors)
         author = who(by)
@@ -178,9 +181,9 @@ class Core:
         """Return the event ids of a batch that were used before."""
         return self.store.find_events(self._lease, batch.known())
 
-    def note(self, by: str, what: dict[str, Any]) -> Future[None]:
-        """Write something into the audit."""
-        return self.do(lambda desk, at: desk.note(at, by, what))
+    def rehearse(self, what: dict[str, Any]) -> Future[int]:
+        """Let simulated agents play from now on; return how often they have before."""
+        return self.do(lambda desk, at: desk.rehearse(at, what))
 
     def enrol(self, agents: Any, weights: Any, by: str) -> Future[list[int]]:
         """Add agents; return their numbers."""

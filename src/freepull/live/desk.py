@@ -57,6 +57,11 @@ class Desk:
             raise InvalidInput("weights must be given for all agents of a campaign, or for none.")
         more = {"weights": weights, "by": by} if weights is not None else {"by": by}
         if self._widens:
+            if state.settings.early and state.trial.panel.withdrawn:
+                raise WrongMoment(
+                    f"nobody can join campaign {self.name}, which was created under older rules: they would bring "
+                    "withdrawn arms back; make a new campaign."
+                )
             self.close_step(at)
         self.write(Kind.JOINED if self._widens else Kind.ENROLLED, at, agent=first, value=count, more=more)
         return first
@@ -143,8 +148,29 @@ class Desk:
         """Write something into the audit."""
         self.write(Kind.NOTED, at, more=what | {"by": by})
 
-    def ask(self, agent: int, at: int) -> Standing | None:
+    def rehearse(self, at: int, what: dict[str, Any]) -> int:
+        """Note that simulated agents play now; return how often they have before. Never where real ones have acted."""
+        state, before = self.state, self.state.rehearsals
+        if before == 0 and state.observations + state.observed + state.offers.made > 0:
+            raise WrongMoment(
+                f"campaign {self.name} has {state.observations + state.observed:,} pulls and {state.offers.made:,} "
+                "offers that were no rehearsal; make a campaign of its own for one."
+            )
+        self.note(at, "", what | {"run": what["run"] + before})
+        return before
+
+    def check_real(self) -> None:
+        """Refuse real agents where simulated ones have played."""
+        if self.state.rehearsals:
+            raise WrongMoment(
+                f"campaign {self.name} is a rehearsal, played by simulated agents, so it is closed to real ones; make "
+                "a new campaign for them."
+            )
+
+    def ask(self, agent: int, at: int, simulated: bool = False) -> Standing | None:
         """Return the offer for an agent, an open one again, or None."""
+        if not simulated:
+            self.check_real()
         state = self.state
         if state.status != "running" or agent >= state.panel:
             return None
@@ -226,7 +252,9 @@ class Desk:
         agent, people = standing.agent, self.state.people
         kind = Kind.CANCELLED if standing.recalled else Kind.EXPIRED
         self.write(kind, at, agent=agent, arm=standing.arm, offer=standing.offer)
-        if people.silent.get(agent, 0) >= PARKED_AFTER:
+        settings = self.state.settings
+        drops = settings.early and settings.leavers == "independent"  # where whoever is parked would be dropped
+        if people.silent.get(agent, 0) >= PARKED_AFTER and not drops:
             self.close_step(at)
             self.write(Kind.PARKED, at, agent=agent)
             self.end_step_if_due(at)

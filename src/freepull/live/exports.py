@@ -34,11 +34,17 @@ def export(store: Store, register: Register, path: str | Path, what: str) -> int
     if target.suffix not in FORMS or not target.parent.is_dir():
         raise InvalidInput(f"path must end in .parquet or .csv, in a folder that exists, got {str(path)!r}.")
     frame = observations(store, register) if what == "observations" else ledger(store, register)
+    frame = frame.with_columns(rehearsal=pl.lit(rehearsed(store, register)))
     if target.suffix == ".parquet":
         frame.write_parquet(target)
     else:
         frame.with_columns(pl.col(pl.String).map_elements(harmless, pl.String)).write_csv(target)
     return frame.height
+
+
+def rehearsed(store: Store, register: Register) -> bool:
+    """Say whether simulated agents have played a campaign."""
+    return any("rehearsal" in entry.detail for entry in tables.audit(store, register) if entry.action == "noted")
 
 
 def observations(store: Store, register: Register) -> pl.DataFrame:
@@ -111,6 +117,8 @@ def read(path: str | Path) -> tuple[list[Observation], list[str]]:
     missing = [name for name in ("agent", "arm", "reward") if name not in frame.columns]
     if missing:
         raise InvalidInput(f"path must have the columns agent, arm and reward, but {source.name} has no {missing[0]}.")
+    if "rehearsal" in frame.columns and frame["rehearsal"].cast(pl.String).str.to_lowercase().eq("true").any():
+        raise InvalidInput(f"path must have real pulls, but {source.name} is of a rehearsal; tell none of it.")
     if source.suffix == ".csv":
         numbers = frame["reward"].str.strip_chars().cast(pl.Float64, strict=False).to_list()
         rewards = [text if number is None else number for text, number in zip(frame["reward"], numbers, strict=True)]

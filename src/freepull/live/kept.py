@@ -12,11 +12,11 @@ from freepull.live.log import Log
 from freepull.live.offers import Standing
 from freepull.live.settings import Settings
 from freepull.live.state import State
-from freepull.live.trials import principal_of
+from freepull.live.trials import restore
 
 PLAIN = (
     *("status", "events", "at", "panel", "panels", "weights", "observations", "observed", "paid", "in_step"),
-    *("round_closes", "refused", "decision", "stopped_why"),
+    *("round_closes", "refused", "decision", "stopped_why", "rehearsals", "doubts"),
 )
 PEOPLE = ("enrolled", "silent", "cooling", "banned", "bans")
 """The fields that are kept as they are."""
@@ -41,6 +41,8 @@ class Kept(msgspec.Struct):
     refused: list[tuple[int, int]]
     decision: dict[str, Any] | None
     stopped_why: str
+    rehearsals: int
+    doubts: list[str]
     enrolled: int
     silent: dict[int, int]
     cooling: dict[int, int]
@@ -102,7 +104,5 @@ def restored(settings: Settings, kept: Kept, trial: memoryview) -> tuple[State, 
     people.last = np.frombuffer(kept.last, RECORD).copy()
     people.last_event = np.frombuffer(kept.last_event, np.int64).copy()
     if len(trial):
-        state.started = principal_of(settings, kept.panels).restore(trial)
-        state.started.offers.affordable = settings.affordable(offers.budget)
-        state.started.resting = set(people.cooling)
+        state.started = restore(settings, kept.panels, trial)
     return state, Log(kept.segment, kept.events, kept.checksum)

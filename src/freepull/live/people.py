@@ -20,6 +20,7 @@ class People:
         self.cooling: dict[int, int] = {}
         """Until when an agent gets no offer."""
         self.parked: set[int] = set()
+        """Who gets no offers until it acts again, because it let several lapse; it has not left."""
         self.left: set[int] = set()
         self.banned: dict[int, Row] = {}
         """The agent's last ban, as a row of the table of bans."""
@@ -36,12 +37,13 @@ class People:
         """How many are parked or have left."""
         return len(self.parked) + len(self.left)
 
-    def back(self, agents: NDArray[np.int64]) -> None:
-        """Note that agents have acted, who are no longer absent then."""
-        if self.parked or self.left:
-            here = set(agents.tolist())
-            self.parked -= here
-            self.left -= here
+    def back(self, agents: NDArray[np.int64]) -> set[int]:
+        """Note that agents have acted, who are no longer absent then; return who of them was parked."""
+        here = set(agents.tolist()) if self.parked or self.left else set()
+        woken = self.parked & here
+        self.parked -= here
+        self.left -= here
+        return woken
 
     def expire(self, agent: int, until: int) -> None:
         """Note that an offer met with silence, and that a cool-down has begun."""
@@ -55,10 +57,10 @@ class People:
         return self.banned[agent]
 
     def rested(self, at: int) -> set[int]:
-        """Forget the cool-downs that are over; return who is still in one."""
+        """Forget the cool-downs that are over; return who is still in one, or parked."""
         for agent in [agent for agent, until in self.cooling.items() if until <= at]:
             del self.cooling[agent]
-        return set(self.cooling)
+        return self.parked | self.cooling.keys()
 
     def number(self, records: Records, first: int) -> None:
         """Note the numbered events among some records, the first of which is event ``first``."""

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from freepull import checks
-from freepull.errors import InvalidInput, WrongMoment
+from freepull.errors import InvalidInput
 from freepull.game import Game
 from freepull.live.campaign import Campaign
 from freepull.live.replies import Observation, Offer
@@ -31,8 +31,9 @@ def play(
     until: str = "horizon",
     each_step: Callable[[int], None] | None = None,
 ) -> int:
-    """Let simulated agents act for so many steps; return how many pulls they made. Never where real pulls were told.
+    """Let simulated agents act for so many steps; return how many pulls they made. Never where real agents have acted.
 
+    From then on the campaign is a rehearsal: real agents are refused, and no verdict of it is certified.
     In rounds everybody acts once a step. In free mode a step is as many visits as there are agents, each by an agent
     drawn at random, who counts its own pulls. A second rehearsal of the same campaign has new luck.
     """
@@ -44,26 +45,19 @@ def play(
             f"game must have {status.agents} agents and {len(settings.arms)} arms, as the campaign has, got "
             f"{game.agents} × {game.arms}."
         )
-    before = sum("rehearsal" in entry.detail for entry in campaign.audit() if entry.action == "noted")
-    if status.observations + status.observed_only > 0 and before == 0:
-        raise WrongMoment(
-            f"campaign {settings.name!r} has {status.observations:,} pulls that were no rehearsal; make a campaign of "
-            "its own for one."
-        )
-    run += before
     horizon = max(steps, settings.horizon or 0, game.arms)
     experiment = check(game, agents, answers, settings.principal, horizon, [run], seed, until, None)
+    run += campaign.core.rehearse({"rehearsal": steps, "seed": seed, "run": run}).result()
     seats = [Seat(experiment, game, run, m) for m in range(game.agents)]
     visits = _rounds(game.agents) if settings.mode == "rounds" else _drawn(game.agents, key(seed, run, 0, CHOICE))
-    campaign.core.note("", {"rehearsal": steps, "seed": seed, "run": run}).result()
     pulls = 0
     for t in range(1, steps + 1):
         if until == "decided" and campaign.status().decided:
             break
         for group in next(visits):
-            offers = [campaign.ask(m) for m in group]
+            offers = [campaign.core.ask(m, simulated=True).result() for m in group]
             told = [_act(seats[m], t, offer, campaign) for m, offer in zip(group, offers, strict=True)]
-            campaign.tell_many(told)
+            campaign.core.tell(told, strict=True, simulated=True).result()
             pulls += len(told)
         if each_step is not None:
             each_step(t)

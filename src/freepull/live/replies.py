@@ -150,6 +150,8 @@ class Status:
     """Whether the rule has decided."""
     certified: bool
     """Whether it has, and its guarantee holds."""
+    rehearsal: bool
+    """Whether simulated agents have played, so that it is closed to real ones and never certified."""
     offered: int
     """Offers that were made."""
     open_offers: int

@@ -58,6 +58,11 @@ class Settings:
     rules: int = RULES
     """The version of what decides; it is pinned when a campaign is created."""
 
+    @property
+    def early(self) -> bool:
+        """Whether the campaign was created under version 1 of the rules."""
+        return self.rules < 2
+
     def encode(self) -> dict[str, Any]:
         """Return plain data."""
         plain = {field.name: getattr(self, field.name) for field in fields(self)}

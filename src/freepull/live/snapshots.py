@@ -29,7 +29,7 @@ from freepull.live.stores import Lease, Store
 from freepull.principal import saving
 
 MAGIC = b"fpsn"
-VERSION = 1
+VERSION = 2
 HEADER = struct.Struct("<4sHHQ")
 """magic, version, 0, bytes of what is not the trial."""
 CHECKSUM = struct.Struct("<I")

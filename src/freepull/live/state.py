@@ -7,6 +7,7 @@ log say it already, and replay only verifies it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,9 @@ SMALL = 100_000
 """Streams up to which the end of a step is worked on at once."""
 SLICE = 0.005
 """Seconds that it may take otherwise before others are served; the rest is done in slices."""
+PARKED = "not certified, because agents who ignored offers were dropped, and who is offered what depends on rewards"
+RETURNED = "not certified, because withdrawn arms came back when agents joined"
+REHEARSAL = "not certified, because this is a rehearsal, played by simulated agents"
 
 
 class State:
@@ -70,6 +74,10 @@ class State:
         self.decision: dict[str, Any] | None = None
         """The verdict, once the trial is decided."""
         self.stopped_why = ""
+        self.rehearsals = 0
+        """How often simulated agents have played; where they have, real ones may not."""
+        self.doubts: list[str] = []
+        """Why no verdict of this campaign is certified, beside what the trial itself knows."""
 
     @property
     def trial(self) -> Trial:
@@ -118,7 +126,8 @@ class State:
             records["offer"] = ended
         elif not (np.array_equal(records["flags"] & OUTCOME, outcomes) and np.array_equal(records["offer"], ended)):
             raise self._differs("its pulls did something else to open offers")
-        self.people.back(agents)
+        for agent in self.people.back(agents):
+            self._wake(agent)
         self.people.number(records, self.events)
         self.acted[agents[own]] = True
         self.pulls += np.bincount(records["arm"][own], minlength=len(self.pulls))
@@ -159,6 +168,9 @@ class State:
         """Widen the panel, and look at everything anew; nothing has changed if that cannot be."""
         panel, history = self.people.enrolled + event.value, first_events(self.history(), self.events)
         weights = None if self.weights is None else [*self.weights, *(event.more or {})["weights"]]
+        if self.settings.early and self.trial.panel.withdrawn:
+            self.trial.panel.withdrawn.clear()
+            self._doubt(RETURNED)
         self.started = widened(self.trial, self.settings, panel, weights, self.panels + 1, history)
         self.people.enrolled = self.panel = panel
         self.panels, self.weights = self.panels + 1, weights
@@ -218,31 +230,55 @@ class State:
         self.ending = None
         facts = changes(trial, active, refused)
         if trial.decided_at is not None and self.decision is None:
-            facts["decided"] = decision_of(trial, self.settings, self.panels)
-        if not fresh and essence(event.more) != essence(facts):
-            raise self._differs(f"step {trial.steps} ended with {essence(facts)} and not {essence(event.more)}")
-        told = facts if fresh else event.more or {}
-        self.decision = told.get("decided", self.decision)
+            facts["decided"] = decision_of(trial, self.settings, self.panels, self.doubts)
+        found, logged = (essence(it, self.settings.early) for it in (facts, event.more))
+        if not fresh and found != logged:
+            raise self._differs(f"step {trial.steps} ended with {found} and not {logged}")
+        if "decided" in facts:
+            told, now = (facts if fresh else event.more or {})["decided"], facts["decided"]
+            self.decision = now if told["certified"] and not now["certified"] else told
         for agent, offer, until in facts.get("bans", ()):
             put(self.rows, "bans", *self.people.ban(agent, offer, trial.steps, until, event.at))
         return event._replace(more=facts or None) if fresh else None
 
     def _parked(self, event: Event, fresh: bool) -> None:
-        """Let an agent leave who lets offers expire, unless the panel cannot do without it."""
+        """Let an agent rest who lets offers expire; it has not left, for offers, and so silence, follow rewards."""
         self.people.silent.pop(event.agent, None)
-        try:
-            self._left(event, fresh)
-        except InvalidInput:
+        if self.settings.early and self.settings.leavers != "wait":
+            self._parked_away(event, fresh)
             return
-        self.people.left.discard(event.agent)
+        self._go(event.agent)
         self.people.parked.add(event.agent)
+        self.trial.resting.add(event.agent)
+
+    def _parked_away(self, event: Event, fresh: bool) -> None:
+        """Let it leave, as version 1 had it, unless the panel cannot do without it."""
+        counts = self.decision is None and self.trial.setting.weights[event.agent] > 0
+        with suppress(InvalidInput):
+            self._left(event, fresh)
+            if counts and self.settings.leavers == "independent":
+                self._doubt(PARKED)
 
     def _left(self, event: Event, fresh: bool) -> None:
         self.trial.leave(event.agent)
-        away = event.agent in self.people.parked or event.agent in self.people.left
-        self.acted_and_left += bool(self.acted[event.agent]) and not away
+        self._go(event.agent)
         self.people.parked.discard(event.agent)
         self.people.left.add(event.agent)
+        self._wake(event.agent)
+
+    def _go(self, agent: int) -> None:
+        """Note that an agent becomes absent, if it is not."""
+        away = agent in self.people.parked or agent in self.people.left
+        self.acted_and_left += bool(self.acted[agent]) and not away
+
+    def _wake(self, agent: int) -> None:
+        """Note that an agent is no longer parked; a cool-down it still has to sit out."""
+        if agent not in self.people.cooling:
+            self.trial.resting.discard(agent)
+
+    def _doubt(self, why: str) -> None:
+        if why not in self.doubts:
+            self.doubts.append(why)
 
     def _unbanned(self, event: Event, fresh: bool) -> None:
         self.trial.unban(event.agent)
@@ -268,6 +304,11 @@ class State:
     def _stopped(self, event: Event, fresh: bool) -> None:
         self.status, self.round_closes = "stopped", None
         self.stopped_why = str((event.more or {}).get("why", ""))
+
+    def _noted(self, event: Event, fresh: bool) -> None:
+        if "rehearsal" in (event.more or {}):
+            self.rehearsals += 1
+            self._doubt(REHEARSAL)
 
     def _nothing(self, event: Event, fresh: bool) -> None:
         return
@@ -301,6 +342,6 @@ _APPLY: dict[Kind, Callable[[State, Event, bool], Event | None]] = {
     Kind.PAUSED: State._paused,
     Kind.RESUMED: State._resumed,
     Kind.STOPPED: State._stopped,
-    Kind.NOTED: State._nothing,
+    Kind.NOTED: State._noted,
     Kind.JOINED: State._joined,
 }

@@ -13,7 +13,6 @@ from freepull.live.state import State
 from freepull.live.times import shown
 from freepull.live.trials import grounds_of
 from freepull.principal import Grounds, Trial
-from freepull.principal.trial import IRREGULAR
 from freepull.principal.work import finish
 
 NAMED = 10
@@ -47,6 +46,7 @@ def status_of(state: State, register: Register) -> Status:
         leader=None if leader is None else register.arms[leader],
         decided=decision is not None,
         certified=decision is not None and bool(decision["certified"]),
+        rehearsal=state.rehearsals > 0,
         offered=offers.made,
         open_offers=len(offers.open),
         paid=endings["paid"],
@@ -85,8 +85,7 @@ def verdict_of(state: State, register: Register) -> Verdict:
     if missing:
         why += f"; awaited: {', '.join(register.shown(agent) for agent in missing)}"
     grounds = grounds_of(trial, state.settings, state.panels)
-    if trial.rule.proven and not trial.certifiable:
-        why += f"; {IRREGULAR}"
+    why = "; ".join([why, *([trial.doubt] if trial.doubt else []), *state.doubts])
     return Verdict(None if leader is None else register.arms[leader], False, False, why, None, spent, grounds)
 
 

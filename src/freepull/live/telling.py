@@ -55,8 +55,9 @@ class _Look:
         """Repetitions within the batch: of which pull."""
         self.fresh: Sequence[int] = range(len(batch))
         state = desk.state
-        gone = state.settings.leavers != "wait" and state.people.absent > 0
-        plain = state.status in GOING and state.settings.mode == "free" and not gone
+        gone = state.settings.leavers != "wait" and state.people.left
+        closed = state.rehearsals > 0 and not batch.simulated
+        plain = state.status in GOING and state.settings.mode == "free" and not gone and not closed
         new = len(set(batch.ids)) == len(batch.ids) and known.keys().isdisjoint(batch.ids)
         if not plain or self.errors or batch.numbers or not new:
             self.moment = _Moment(desk, plain)
@@ -72,6 +73,8 @@ class _Look:
             if (key is not None and self._seen_id(i, key)) or (number is not None and self._seen_number(i, number)):
                 return False
             agent, arm = int(self.batch.agents[i]), int(self.batch.arms[i])
+            if not self.batch.simulated:
+                self.desk.check_real()
             self.moment.check(agent, arm)
         except FreepullError as error:
             self.errors[i] = error
@@ -155,7 +158,7 @@ class _Moment:
             if standing is None or standing.arm != arm or agent in self.acted:
                 raise WrongMoment(f"campaign {self.name} has stopped, so nothing can be told any more.")
             self.acted.add(agent)
-        if state.settings.leavers != "wait" and (agent in state.people.parked or agent in state.people.left):
+        if state.settings.leavers != "wait" and agent in state.people.left:
             raise AgentHasLeft(f"agent #{agent} has left, so its pulls no longer count; do not tell them.")
         if self.rounds and agent < state.panel:
             self._take_turn(agent)

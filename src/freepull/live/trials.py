@@ -17,6 +17,8 @@ from freepull.principal.record import UNITS
 
 Facts = dict[str, Any]
 OUTCOMES = {"paid": PAID, "refused": REFUSED}
+JOINING = "who joins, in which batch and with which weight, has nothing to do with rewards; when a batch joins may"
+"""What is assumed where late joiners count."""
 
 
 def principal_of(settings: Settings, panels: int) -> Principal:
@@ -46,13 +48,21 @@ def start(settings: Settings, agents: int, weights: list[float] | None, panels: 
     )
     if settings.mode == "free":
         trial.regular = False  # the paper's clock does not exist here, nor what is proven with it
+    trial.panel.by_steps = settings.early
+    return trial
+
+
+def restore(settings: Settings, panels: int, state: memoryview) -> Trial:
+    """Go on with the saved trial of a panel."""
+    trial = principal_of(settings, panels).restore(state)
+    trial.panel.by_steps = settings.early
     return trial
 
 
 def widened(
     old: Trial, settings: Settings, agents: int, weights: list[float] | None, panels: int, history: Iterable[Records]
 ) -> Trial:
-    """Begin again with more agents, from the first pull on; offers, payments and bans stay as they are."""
+    """Begin again with more agents, from the first pull on; whatever else there was stays as it is."""
     new = start(settings, agents, weights, panels)
     for records in history:
         told = records[(records["kind"] == Kind.TOLD) & (records["agent"] < old.setting.agents)]
@@ -79,7 +89,7 @@ def grounds_of(trial: Trial, settings: Settings, panels: int) -> Grounds:
         grounds,
         delta=settings.principal.rule.delta,
         leavers=f"{grounds.leavers}; late joiners count, panel {panels}, tested at δ/{panels * (panels + 1)}",
-        assumptions=(*grounds.assumptions, "joining has nothing to do with rewards"),
+        assumptions=(*grounds.assumptions, JOINING),
     )
 
 
@@ -107,16 +117,18 @@ def changes(trial: Trial, active: list[int], refused: list[tuple[int, int]]) -> 
     return facts
 
 
-def decision_of(trial: Trial, settings: Settings, panels: int) -> Facts:
-    """Return the verdict of a trial that is decided, as plain data."""
+def decision_of(trial: Trial, settings: Settings, panels: int, doubts: list[str]) -> Facts:
+    """Return the verdict of a trial that is decided, as plain data; it is not certified if there are doubts."""
     verdict = trial.verdict()
     grounds = asdict(grounds_of(trial, settings, panels))
-    told = {"arm": verdict.arm, "certified": verdict.certified, "why": verdict.why, "survives": verdict.survives}
+    certified, why = verdict.certified and not doubts, "; ".join([verdict.why, *doubts])
+    survives = verdict.survives if certified else None
+    told = {"arm": verdict.arm, "certified": certified, "why": why, "survives": survives}
     return told | {"rests_on": grounds | {"assumptions": list(grounds["assumptions"])}}
 
 
-def essence(facts: Facts | None) -> Facts:
-    """Return what replay must find again: all but the words."""
+def essence(facts: Facts | None, early: bool) -> Facts:
+    """Return what replay must find again: all but the words; what was once certified may no longer be."""
     kept = {name: value for name, value in (facts or {}).items() if name in ("eliminated", "returned", "bans")}
     decided = (facts or {}).get("decided")
-    return kept | ({"decided": (decided["arm"], decided["certified"])} if decided else {})
+    return kept | ({"decided": (decided["arm"], early or decided["certified"])} if decided else {})

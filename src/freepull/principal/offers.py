@@ -155,7 +155,8 @@ class Offers:
     def parts(self) -> dict[str, Any]:
         """Return all that changes."""
         kept: dict[str, Any] = {"plan": self.plan, "open": self.open, "paid": np.array(self._paid, np.uint32)}
-        return kept | {"offered": self.offered, "refused": self.refused, "released": sorted(self.released)}
+        kept |= {"offered": self.offered, "refused": self.refused, "released": sorted(self.released)}
+        return kept | {"affordable": self.affordable}
 
     def restore(self, parts: dict[str, Any]) -> None:
         """Go on from what `parts` returned."""
@@ -164,3 +165,4 @@ class Offers:
         self._paid = array("I", parts["paid"].tobytes())
         self.opened = int(np.count_nonzero(self.open >= 0))
         self.offered, self.refused, self.released = parts["offered"], parts["refused"], set(parts["released"])
+        self.affordable = parts.get("affordable", self.affordable)

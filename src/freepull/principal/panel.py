@@ -21,8 +21,8 @@ from freepull.principal.work import STREAMS, Work, pieces
 class Panel:
     """A rule at work on a panel, under a policy for agents who leave.
 
-    Every time that agents are dropped ("independent") there is a new panel, and one more chance to err: the i-th panel
-    is tested at δ/(i(i+1)), which adds up to δ.
+    Every agent who is dropped ("independent") leaves a new panel behind, and one more chance to err: the i-th panel is
+    tested at δ/(i(i+1)), which adds up to δ (docs/certified.md, leavers).
     """
 
     def __init__(self, rule: Rule, setting: Setting, record: Record) -> None:
@@ -32,7 +32,11 @@ class Panel:
         self.withdrawn: list[int] = []
         """Arms that were taken out."""
         self.number = 1
-        """How many panels there have been, this one included."""
+        """Which panel this is: one more than agents were dropped, whenever that was."""
+        self.by_steps = False
+        """Whether all who are dropped within one step count as one, as version 1 of a campaign's rules had it."""
+        self._dropped = 0
+        """How many agents with a weight have been dropped."""
         self._rule = rule
         self._leaving: list[int] = []
         """Agents who will be dropped at the end of the step."""
@@ -47,6 +51,11 @@ class Panel:
         """Who has left, by agent."""
         left: list[bool] = self.absent.tolist()
         return left
+
+    @property
+    def numbered(self) -> bool:
+        """Whether this panel's share of δ follows from how many were dropped alone, as the proof needs it."""
+        return self.number > self._dropped
 
     def _rule_of(self, panel: int) -> Rule:
         """Return the rule for the i-th panel; a δ that has become too small is refused."""
@@ -87,7 +96,7 @@ class Panel:
         if not decided and self.setting.leavers == "independent" and self.setting.weights[agent] > 0:
             if self._staying == 1:
                 raise InvalidInput("the last agent with a weight cannot leave; end the trial.")
-            self._rule_of(self.number + 1)
+            self._rule_of(self._dropped + len(self._leaving) + 2)
             self._leaving.append(agent)
             self._staying -= 1
         elif not decided and self.setting.leavers == "worst_case":
@@ -104,8 +113,9 @@ class Panel:
         if not self._leaving:
             return
         self.setting = self.setting.without(self._leaving)
+        self._dropped += len(self._leaving)
         self._leaving.clear()
-        self.number += 1
+        self.number = self.number + 1 if self.by_steps else self._dropped + 1
         state = self._start(Record(self.setting.agents, self.setting.arms))
         streams, rewards = np.frombuffer(self._streams, np.uint32), np.frombuffer(self._rewards, np.uint32)
         for first, last in pieces(len(streams), STREAMS):
@@ -128,7 +138,7 @@ class Panel:
         assumptions = self.state.assumptions
         if self.setting.leavers == "independent":
             policy += f"; panel {self.number}, tested at δ/{self.number * (self.number + 1)}"
-            assumptions += ("leaving has nothing to do with rewards",)
+            assumptions += ("who leaves, and in which order, has nothing to do with rewards",)
         return Grounds(self.state.title, self._rule.delta, target, policy, assumptions)
 
     def parts(self) -> dict[str, Any]:
@@ -139,6 +149,7 @@ class Panel:
             "absent": self.absent,
             "withdrawn": self.withdrawn,
             "number": self.number,
+            "dropped": self._dropped,
             "leaving": self._leaving,
             "streams": np.frombuffer(self._streams, np.uint32),
             "rewards": np.frombuffer(self._rewards, np.uint32),
@@ -151,6 +162,8 @@ class Panel:
         np.copyto(self.absent, parts["absent"])
         self.withdrawn, self.number, self._leaving = parts["withdrawn"], parts["number"], parts["leaving"]
         self._staying = int(np.count_nonzero(self.setting.weights)) - len(self._leaving)
+        gone = int(np.count_nonzero(self.absent & (self.setting.weights == 0.0))) if self.number > 1 else 0
+        self._dropped = parts.get("dropped", gone)  # older states do not say; then whoever left without a weight counts
         self._streams = array("I", parts["streams"].tobytes())
         self._rewards = array("I", parts["rewards"].tobytes())
         if self.number > 1:

@@ -12,7 +12,7 @@ from freepull.game import TIE, normalised
 from freepull.principal import saving
 from freepull.principal.protocols import BanProtocol, TakeOrBan
 from freepull.principal.rules import Certified, Rule
-from freepull.principal.schedules import Schedule, Share
+from freepull.principal.schedules import Adaptive, Schedule, Share
 from freepull.principal.setting import RULES, Setting
 
 if TYPE_CHECKING:
@@ -36,7 +36,8 @@ class Principal:
         Who is still in, and which pull is missing: `rules.Certified` at δ = 0.05 by default, `Pairwise`, `Population`,
         `Paper`, `Passive`.
     observe
-        When to stop observing: `observe.Share`, `Root`, `Steps`, `KnownGap`, `Adaptive`.
+        When to stop observing: `observe.Share`, `Root`, `Steps`, `KnownGap`, or `Adaptive`, which pays too early and
+        warns.
     protocol
         Who may still be paid after a refusal: `protocols.TakeOrBan`, `BanFor`, `BanAfter`, `NeverBan`.
     offers
@@ -70,6 +71,12 @@ class Principal:
             warnings.warn(
                 f"bonus = {self.bonus:g} is below the reward range 1, so Lemma 1 (taking every offer is optimal) "
                 "no longer holds.",
+                stacklevel=3,
+            )
+        if isinstance(self.observe, Adaptive):
+            warnings.warn(
+                "observe.Adaptive starts paying too early, once and for good, which costs money and no certainty; take "
+                "observe.Share(0.5).",
                 stacklevel=3,
             )
 

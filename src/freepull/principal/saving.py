@@ -27,7 +27,7 @@ def parts_of(trial: Trial) -> dict[str, Any]:
     setting, frame = trial.setting, ("arms", "agents", "horizon", "offers", "leavers", "withdrawal", "rules")
     own: dict[str, Any] = {name: getattr(trial, name) for name in ("steps", "kappa", "decided_at", "regular")}
     things = {
-        "trial": own | {"told": trial.told},
+        "trial": own | {"told": trial.told, "resting": sorted(trial.resting)},
         "setting": {name: getattr(setting, name) for name in frame},
         **{name: getattr(trial, name).parts() for name in THINGS},
     }
@@ -38,6 +38,7 @@ def put_back(trial: Trial, parts: dict[str, Any]) -> None:
     """Make a new trial go on where another one was, given its parts."""
     own = part_of(parts, "trial")
     np.copyto(trial.told, own.pop("told"))
+    trial.resting = set(own.pop("resting", ()))
     for name, value in own.items():
         setattr(trial, name, value)
     for name in THINGS:

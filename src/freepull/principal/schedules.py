@@ -86,7 +86,11 @@ class KnownGap(Schedule):
 
 @dataclass(frozen=True)
 class Adaptive(Schedule):
-    """Start paying when the time left falls to ``slack`` times what is still missing."""
+    """Start paying when the time left falls to ``slack`` times what is still missing.
+
+    It looks until it has started, and then never again. Early estimates of what is missing are far too large, so it
+    starts too early and costs too much; a principal that uses it warns.
+    """
 
     slack: float = 3.0
 

@@ -11,7 +11,12 @@ from numpy.typing import NDArray
 from freepull.errors import InvalidInput
 
 RULES = 2
-"""The version of what decides, which a trial keeps: 1 had the certified rule's ψ without a, as `Pairwise` has it."""
+"""The version of what decides, which trials and campaigns keep: rules, offers, bans, people who leave.
+
+Under version 1 the certified rule had the ψ without a, as `Pairwise` has it. In campaigns, agents who let offers lapse
+had left, all who left within one step counted as one, and joining brought withdrawn arms back. That breaks the proofs;
+replay does it again, and then the verdict is not certified.
+"""
 
 
 @dataclass(frozen=True)

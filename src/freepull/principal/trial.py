@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 ENDS = {PAID: "paid", REFUSED: "refused"}
 IRREGULAR = "not certified, because agents did not act once in each step, as its proof demands"
+GROUPED = "not certified, because agents who left within one step were counted as one, which may depend on rewards"
 
 
 class Trial:
@@ -105,7 +106,16 @@ class Trial:
     @property
     def certifiable(self) -> bool:
         """Whether what the rule claims is proven for a trial that went as this one did."""
-        return self.rule.proven and (self.regular or not self.rule.stepwise)
+        return self.rule.proven and self.doubt is None
+
+    @property
+    def doubt(self) -> str | None:
+        """Why a proven rule proves nothing in a trial that went as this one did; None if it does, or is not proven."""
+        if not self.rule.proven:
+            return None
+        if self.rule.stepwise and not self.regular:
+            return IRREGULAR
+        return None if self.panel.numbered else GROUPED
 
     @property
     def closing(self) -> bool:
@@ -241,8 +251,17 @@ class Trial:
         self.offers.replace(plan, self.panel.absent)
 
     def succeed(self, old: Trial) -> None:
-        """Go on where a trial of fewer agents was, its pulls aside: clock, offers, payments, bans and absences."""
+        """Go on where a trial of fewer agents was, its pulls aside.
+
+        Clock, offers, payments, bans, absences and withdrawn arms are taken over. Both wait for agents who leave,
+        because a panel that shrinks and grows has no share of δ.
+        """
+        for policy in (old.setting.leavers, self.setting.leavers):
+            if policy != "wait":
+                raise InvalidInput(f"leavers must be 'wait' where one trial succeeds another, got {policy!r}.")
         old.work()
+        for arm in old.panel.withdrawn:
+            self.withdraw(arm)
         self.steps, self.kappa, self.regular, self.resting = old.steps, old.kappa, old.regular, old.resting
         self.told[: len(old.told)] = old.told
         self.panel.absent[: len(old.told)] = old.panel.absent
@@ -254,9 +273,9 @@ class Trial:
         """Note that an agent has left: it gets no more offers, and the policy for leavers decides about its pulls.
 
         "wait": nothing is claimed that needs it, until it is told of again. "independent": it is dropped at the end of
-        the step, and the statistics start again from the first pulls of those who stayed; the i-th panel is tested at
-        δ/(i(i+1)), because every panel is a chance to err. "worst_case": what it has not given counts against every
-        claim.
+        the step, and the statistics start again from the first pulls of those who stayed; after i − 1 were dropped
+        they are tested at δ/(i(i+1)), because every panel is a chance to err. "worst_case": what it has not given
+        counts against every claim.
         """
         self._check_agent(agent)
         if self.setting.leavers != "wait":
@@ -314,8 +333,8 @@ class Trial:
         """Say which arm, whether that is decided and certified, why, when, and what it cost."""
         decided = self.decided_at is not None
         why = self.rule.claim() if decided else f"{self.rule.standing()}; this one has the largest global sample mean"
-        if decided and self.rule.proven and not self.certifiable:
-            why += f"; {IRREGULAR}"
+        if decided and self.doubt is not None:
+            why += f"; {self.doubt}"
         survives = self.rule.survives() if decided and self.certifiable else None
         if survives is not None:
             why += f"; {tipping_point(survives)}"

@@ -12,7 +12,7 @@ export function header({ status: it, verdict, people }, admin) {
   document.title = `${it.name} · freepull`;
   $("status").textContent = it.status + (it.why ? `: ${it.why}` : "");
   $("status").dataset.status = it.status;
-  $("phase").textContent = it.phase ?? "not started";
+  $("phase").textContent = (it.phase ?? "not started") + (it.rehearsal ? ", a rehearsal" : "");
   $("phase-means").textContent = it.status === "stopped" ? "" : PHASES[it.phase] ?? "";
   $("progress").textContent = it.horizon ? `step ${count(it.step)} of ${count(it.horizon)}` : `step ${count(it.step)}`;
   bar("progress-bar", it.horizon ? it.step / it.horizon : null);

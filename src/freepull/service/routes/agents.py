@@ -50,7 +50,7 @@ async def me(request: Asked, campaign: InPath) -> Me:
             phase=None if trial is None else trial.phase,
             arms=core.register.arms,
             pulls=trial.record.pulls[number].tolist() if trial is not None and counted else [],
-            offer=None if standing is None or standing.recalled else core.offer(standing),
+            offer=None if standing is None or standing.recalled or state.rehearsals else core.offer(standing),
             banned=trial is not None and counted and bool(trial.bans.until[number] > trial.steps),
             next_number=state.people.last_number(number) + 1,
         )
