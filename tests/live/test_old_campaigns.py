@@ -91,10 +91,16 @@ def test_whoever_was_parked_away_stays_away_and_nobody_else_is(url: str, clock: 
 
 def test_a_panel_that_counts_leavers_by_steps_is_not_certified(url: str, clock: Clock) -> None:
     campaign = opened(url, "together, running", clock)
-    assert campaign.verdict().why.endswith(GROUPED)
-    assert not decide(campaign, "cy dan").certified
+    campaign.snapshot()
     campaign.close()
-    verify(url, campaign.name)
+    campaign = opened(url, "together, running", clock)
+    assert campaign.verdict().why.endswith(GROUPED)
+    campaign.leave("cy")
+    campaign.tell_many([("dan", "A", 1.0)] * 4)
+    assert "panel 3, tested at δ/12" in campaign.verdict().rests_on.leavers
+    assert not decide(campaign, "dan").certified
+    campaign.close()
+    assert verify(url, campaign.name).snapshots == 1
 
 
 def test_nobody_joins_where_that_would_bring_withdrawn_arms_back(url: str, clock: Clock) -> None:

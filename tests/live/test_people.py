@@ -136,8 +136,8 @@ def test_whoever_is_parked_rests_and_has_not_left(url: str, clock: Clock, leaver
     campaign.budget("5 EUR")  # everything is planned anew
     assert campaign.ask("ann") is None
     campaign.tell("ann", "A", 0.5)
-    campaign.tell_many([("bob", "A", 0.5)] * 3)
-    assert campaign.status().absent == 0
+    assert (campaign.status().absent, campaign.status().in_step) == (0, 1)
+    campaign.budget("6 EUR")
     assert campaign.ask("ann") is not None
     campaign.close()
     verify(url, campaign.name)

@@ -242,14 +242,13 @@ class State:
         return event._replace(more=facts or None) if fresh else None
 
     def _parked(self, event: Event, fresh: bool) -> None:
-        """Let an agent rest who lets offers expire; it has not left, for offers, and so silence, follow rewards."""
+        """Let an agent rest, as it does since its last expiry; it has not left, for silence follows offers and rewards."""
         self.people.silent.pop(event.agent, None)
         if self.settings.early and self.settings.leavers != "wait":
             self._parked_away(event, fresh)
             return
         self._go(event.agent)
         self.people.parked.add(event.agent)
-        self.trial.resting.add(event.agent)
 
     def _parked_away(self, event: Event, fresh: bool) -> None:
         """Let it leave, as version 1 had it, unless the panel cannot do without it."""
