@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from freepull import checks
 from freepull.errors import InvalidInput
+from freepull.registry import part
 
 Array = NDArray[np.float64]
 UNITS = 1 << 30
@@ -58,6 +59,7 @@ class Law(ABC):
         """Return the streams of a game with these M×K means."""
 
 
+@part("rewards", "bernoulli", kernel=0)
 @dataclass(frozen=True)
 class Bernoulli(Law):
     """A coin: 1 with probability μ, else 0. The law of the paper's experiments."""
@@ -71,6 +73,7 @@ class Bernoulli(Law):
         return Streams(0, _columns(np.rint(means * BITS)))
 
 
+@part("rewards", "beta", kernel=1)
 @dataclass(frozen=True)
 class Beta(Law):
     """Beta(μ·c, (1−μ)·c): the larger the concentration c, the closer to the mean; a mean of 0 or 1 is a constant."""
@@ -90,6 +93,7 @@ class Beta(Law):
         return Streams(1, _columns(means * self.concentration, (1.0 - means) * self.concentration, constant))
 
 
+@part("rewards", "truncated-normal", kernel=2)
 @dataclass(frozen=True)
 class TruncatedNormal(Law):
     """A normal with standard deviation ``sd`` kept within [0, 1], its centre placed so that the mean is exactly μ."""
@@ -146,6 +150,7 @@ class TruncatedNormal(Law):
         return Streams(2, _columns(side, centre, np.full(means.shape, self.sd), start, stop - start))
 
 
+@part("rewards", "categorical", kernel=3)
 @dataclass(frozen=True)
 class Categorical(Law):
     """Given values with given probabilities, M×K×V: star ratings, prices, constants. Its means follow from them."""
@@ -188,6 +193,7 @@ class Categorical(Law):
         return Streams(3, _columns(starts, starts + size - 1), levels.ravel(), np.tile(values, agents * arms))
 
 
+@part("rewards", "empirical", kernel=3)
 @dataclass(frozen=True)
 class Empirical(Law):
     """Logged rewards, drawn again with replacement: ``samples[agent][arm]`` is a list of rewards in [0, 1]."""
@@ -233,6 +239,6 @@ class Empirical(Law):
 
 def _columns(*parts: Array) -> Array:
     table = np.zeros((*parts[0].shape, 5))
-    for i, part in enumerate(parts):
-        table[:, :, i] = part
+    for i, column in enumerate(parts):
+        table[:, :, i] = column
     return table

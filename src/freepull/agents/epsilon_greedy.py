@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from freepull import checks
 from freepull.agents.base import Learner, first_largest
 from freepull.randomness import CHOICE_ARM, CHOICE_COIN, uniform, word
+from freepull.registry import part
 
 
+@part("agents", "epsilon-greedy", kernel=3)
 @dataclass
 class EpsilonGreedy(Learner):
     """With probability ε_t = min(1, c·K/t) pick any of the K arms, else the best sample mean; an unpulled arm first.

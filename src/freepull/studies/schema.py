@@ -14,6 +14,8 @@ from freepull.errors import InvalidInput
 
 Part = str | dict[str, Any]
 Path = tuple[str, ...]
+RUNS = 100
+"""Runs of a cell, if the file does not say."""
 MOST_RUNS = 10_000_000
 """Runs that a cell may have."""
 
@@ -46,7 +48,7 @@ class StudyFile(msgspec.Struct, kw_only=True):
     answers: Part | list[Part] = "always"
     principals: dict[str, dict[str, Any]]
     horizon: int | None = None
-    runs: int = 100
+    runs: int = RUNS
     seed: int = 0
     until: str = "horizon"
     sweep: dict[str, Any] = {}

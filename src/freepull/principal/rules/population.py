@@ -22,6 +22,7 @@ from freepull.principal.rules.base import SMALLEST, STACKS, Floats, Rule
 from freepull.principal.rules.owing import Ints, OwingState
 from freepull.principal.setting import Setting
 from freepull.principal.work import STREAMS, Work, finish, pieces
+from freepull.registry import part
 
 BETS = np.array([0.99, 0.8, 0.5, 0.25, 0.12])
 """λ_i."""
@@ -31,6 +32,7 @@ MOST = 1 << 30
 """No sum of first rewards, in units of 2⁻³⁰, can then overflow."""
 
 
+@part("rule", "population", kernel=2)
 @dataclass(frozen=True)
 class Population(Rule):
     """One look at the first ``pulls`` rewards of every stream: **proven** for the population, if agents are drawn.
