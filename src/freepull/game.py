@@ -16,8 +16,6 @@ from freepull.rewards import Bernoulli, Law, Streams
 Array = NDArray[np.float64]
 TIE = 1e-12
 """Global means closer than this are one and the same."""
-MOST_TOLD = 10_000
-"""A table of more numbers is not written into provenance."""
 
 
 class Game:
@@ -114,9 +112,9 @@ class Game:
 
     def describe(self) -> dict[str, Any]:
         """Return what provenance records of this game."""
-        law = {name: value for name, value in registry.encode(self.rewards).items() if _size(value) <= MOST_TOLD}
+        law = registry.brief(registry.encode(self.rewards))
         told: dict[str, Any] = {"agents": self.agents, "arms": self.arms, "rewards": law}
-        if self.means.size <= MOST_TOLD:
+        if self.means.size <= registry.MOST_TOLD:
             told["means"] = self.means.tolist()
         if self.weighted:
             told["weights"] = self.weights.tolist()
@@ -153,11 +151,6 @@ def _means(means: Any, law: Law) -> Array:
         m, k = (int(i[0]) for i in np.nonzero(wrong))
         raise InvalidInput(f"means must lie in [0, 1], got {table[m, k]:g} for agent {m} and arm {k}.")
     return table
-
-
-def _size(value: Any) -> int:
-    """Return how many numbers a nested list holds."""
-    return sum(map(_size, value)) if isinstance(value, list) else 1
 
 
 def _gaps(means: Array) -> Array:

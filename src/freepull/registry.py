@@ -27,6 +27,8 @@ Table = dict[str, Any]
 Class = TypeVar("Class", bound=type)
 KEYS = ("part", "kind")
 """Under which a table may say which part it is; the first is ours, the second that of studies of version 0.1."""
+MOST_TOLD = 10_000
+"""A parameter of more numbers is not written into provenance."""
 WRITABLE = {"int", "float", "str", "bool", "None"}
 """What a parameter may be to be written in a text."""
 _OWN = re.compile(r"([A-Za-z_][\w.]*:[A-Z]\w*)(?::(.*))?", re.DOTALL)
@@ -186,24 +188,34 @@ def encode(thing: Any, *, own: bool = True) -> Table:
             f"got {type(thing).__name__}."
         )
     names = list(about.parameters)
-    if not all(hasattr(thing, name) for name in names):  # a class of one's own that keeps them in its own way
+    if "part" in names or not all(hasattr(thing, name) for name in names):  # a class of one's own, in its own way
         custom = vars(object)["__repr__"] is not type(thing).__repr__
         return {"part": about.name} | ({"shown": shown(thing)} if custom else {})
-    return {"part": about.name} | {name: _plain(getattr(thing, name), own=own) for name in names}
+    values = {name: getattr(thing, name) for name in names}
+    return {"part": about.name} | {name: _plain(value, own, name in about.nested) for name, value in values.items()}
 
 
-def _plain(value: Any, *, own: bool = True) -> Any:
+def _plain(value: Any, own: bool = True, nested: bool = False) -> Any:
     if value is None or type(value) in (bool, int, float, str):
         return value
-    if isinstance(value, Mapping):
-        return {str(name): _plain(inner, own=own) for name, inner in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(inner, own=own) for inner in value]
-    if hasattr(value, "tolist"):  # NumPy
-        return value.tolist()
-    if is_dataclass(value) and not isinstance(value, type):
+    if nested or (is_dataclass(value) and not isinstance(value, type)):
         return encode(value, own=own)
-    return shown(value)
+    if isinstance(value, Mapping):
+        return {str(name): _plain(inner, own) for name, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(inner, own) for inner in value]
+    return value.tolist() if hasattr(value, "tolist") else shown(value)  # NumPy's arrays and numbers have it
+
+
+def brief(plain: Any) -> Any:
+    """Return plain data without parameters that hold very many numbers, for provenance."""
+    if not isinstance(plain, dict):
+        return plain
+    return {name: brief(value) for name, value in plain.items() if _size(value) <= MOST_TOLD}
+
+
+def _size(value: Any) -> int:
+    return sum(map(_size, value)) if isinstance(value, list) else 1
 
 
 def shown(thing: Any) -> str:

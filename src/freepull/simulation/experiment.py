@@ -71,7 +71,7 @@ class Experiment:
             "game": named,
             "agents": _short(self.agents),
             "answers": _short(self.answers),
-            "principal": registry.encode(self.principal),
+            "principal": registry.brief(registry.encode(self.principal)),
             "rule": self.grounds.rule,
             "target": self.grounds.target,
             "assumptions": list(self.grounds.assumptions),
@@ -190,7 +190,7 @@ def _checkpoints(trace: Any, horizon: int) -> tuple[int, ...]:
 
 def _short(items: tuple[Any, ...]) -> Any:
     """Return one part as plain data where all are the same, otherwise the list of them."""
-    told = {id(item): registry.encode(item) for item in items}
+    told = {id(item): registry.brief(registry.encode(item)) for item in items}
     found = [told[id(item)] for item in items]
     return found[0] if all(part == found[0] for part in told.values()) else found
 

@@ -101,5 +101,14 @@ def at(path: Path, node: Any = None) -> Iterator[None]:
     except InvalidInput as error:
         sentence = str(error)
         about = [sentence.split(" ", 1)[0].rpartition(".")[2], *re.findall(r"got '(\w+)'", sentence)]
-        inside = [word for word in about if isinstance(node, dict) and word in node]
-        raise Misplaced((*path, *inside[:1]), sentence) from None
+        inside = [place for word in about for place in _places(node, word)]
+        raise Misplaced((*path, *(inside or [()])[0]), sentence) from None
+
+
+def _places(node: Any, key: str) -> Iterator[Path]:
+    """Find a key in tables within tables."""
+    if isinstance(node, dict):
+        if key in node:
+            yield (key,)
+        for name, inner in node.items():
+            yield from ((name, *place) for place in _places(inner, key))
