@@ -17,7 +17,7 @@ from drive import assert_sentence
 from freepull import registry, studies
 from freepull.errors import InvalidInput, ReadableEngine, StudyError
 from freepull.simulation import facade
-from program import ENVIRONMENT, check_refusal, freepull
+from program import ENVIRONMENT, check_refusal, command, freepull
 
 NEEDED: dict[str, dict[str, Any]] = {
     "Paper": {"delta": 0.2},
@@ -207,10 +207,12 @@ def test_a_new_agent_stands_in_the_help_of_commands(toy: type, tmp_path: Path) -
 
 
 def test_parts_of_ones_own_on_the_command_line(mine: Any, tmp_path: Path) -> None:
-    done = freepull(
+    python, *rest = command(
         "simulate", "--horizon", 40, "--runs", 2, "--agents", "mine:Stubborn:patience=3", "--rule",
-        "mine:Watch:name=my own,patient=true", "--delta", 0.3, "--json", cwd=tmp_path,
+        "mine:Watch:name=my own,patient=true", "--delta", 0.3, "--json",
     )  # fmt: skip
+    script = [python, "-P", *rest]  # as the installed program, which does not have this folder in its path
+    done = subprocess.run(script, capture_output=True, text=True, cwd=tmp_path, env=ENVIRONMENT, check=False)
     assert done.returncode == 0, done.stderr
     assert done.stderr.endswith("because Stubborn is an agent of your own.\n")
     told = json.loads(done.stdout)["provenance"]["parameters"]
