@@ -119,7 +119,7 @@ def test_an_agent_of_ones_own_is_imported_by_the_workers(
     (tmp_path / "clustered.py").unlink()
     monkeypatch.delitem(sys.modules, "clustered")
     importlib.invalidate_caches()
-    with pytest.raises(StudyError, match=r"^agents.part clustered:Stubborn cannot be imported .*; it must be installed, or"):
+    with pytest.raises(StudyError, match=r"^agents.part clustered:Stubborn cannot be imported .*; it must be"):
         Chunk(study.cells[0], (0,)).play()
 
 
