@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 from freepull import checks
+from freepull.registry import part
 
 __all__ = ["Always", "Answer", "HoldOut", "IfWorthIt", "Never", "Situation", "WithProbability"]
 
@@ -35,6 +36,7 @@ class Answer(Protocol):
         ...
 
 
+@part("answers", "always", kernel=0)
 @dataclass(frozen=True)
 class Always:
     """Take every offer: optimal under Take-or-Ban (Lemma 1 of the paper)."""
@@ -44,6 +46,7 @@ class Always:
         return True
 
 
+@part("answers", "never", kernel=1)
 @dataclass(frozen=True)
 class Never:
     """Refuse every offer."""
@@ -53,6 +56,7 @@ class Never:
         return False
 
 
+@part("answers", "with-probability", kernel=2)
 @dataclass(frozen=True)
 class WithProbability:
     """Take an offer with probability p, by a coin of its own (the paper's Fig. 3 has p = 0.8)."""
@@ -67,6 +71,7 @@ class WithProbability:
         return offer.coin < self.p
 
 
+@part("answers", "hold-out", kernel=3)
 @dataclass(frozen=True)
 class HoldOut:
     """Refuse the first n offers, then take all: an agent that hopes for more."""
@@ -81,6 +86,7 @@ class HoldOut:
         return offer.nth > self.n
 
 
+@part("answers", "if-worth-it", kernel=4)
 @dataclass(frozen=True)
 class IfWorthIt:
     """Take an offer if the bonus makes up for the loss that the agent itself expects: bonus ≥ max_j μ̂_j − μ̂_k.

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from freepull import checks
+from freepull import checks, registry
 from freepull.errors import InvalidInput
 from freepull.rewards import Bernoulli, Law, Streams
 
@@ -112,8 +112,9 @@ class Game:
 
     def describe(self) -> dict[str, Any]:
         """Return what provenance records of this game."""
-        told: dict[str, Any] = {"agents": self.agents, "arms": self.arms, "rewards": repr(self.rewards)[:2000]}
-        if self.means.size <= 10_000:
+        law = registry.brief(registry.encode(self.rewards))
+        told: dict[str, Any] = {"agents": self.agents, "arms": self.arms, "rewards": law}
+        if self.means.size <= registry.MOST_TOLD:
             told["means"] = self.means.tolist()
         if self.weighted:
             told["weights"] = self.weights.tolist()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 from freepull import checks
 from freepull.errors import FreepullError, InvalidInput
 from freepull.game import Game
+from freepull.registry import number
 
 __all__ = ["PAPER_MEANS", "Family", "toy"]
 
@@ -23,6 +25,12 @@ DRAWS = 200_000
 def toy() -> Game:
     """Return the paper's game of 2 agents and 3 arms: globally .45, .47, .45, but arm 1 is nobody's own best."""
     return Game([[0.89, 0.47, 0.01], [0.01, 0.47, 0.89]])
+
+
+def means_from_csv(where: str, text: str) -> list[list[float]]:
+    """Return the table of means that a CSV file holds, a row an agent."""
+    rows = enumerate(csv.reader(text.splitlines()), 1)
+    return [[number(f"{where} line {i}", cell) for cell in row] for i, row in rows if row]
 
 
 @dataclass(frozen=True, repr=False)

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from freepull import checks
 from freepull.errors import InvalidInput
+from freepull.registry import part
 
 __all__ = ["Bernoulli", "Beta", "Categorical", "Empirical", "Law", "TruncatedNormal"]
 
@@ -67,6 +68,7 @@ class Law(ABC):
         )
 
 
+@part("rewards", "bernoulli", kernel=0)
 @dataclass(frozen=True)
 class Bernoulli(Law):
     """A coin: 1 with probability μ, else 0. The law of the paper's experiments."""
@@ -84,6 +86,7 @@ class Bernoulli(Law):
         return _discrete(np.stack([1.0 - means, means], axis=2), best)
 
 
+@part("rewards", "beta", kernel=1)
 @dataclass(frozen=True)
 class Beta(Law):
     """Beta(μ·c, (1−μ)·c): the larger the concentration c, the closer to the mean; a mean of 0 or 1 is a constant."""
@@ -115,6 +118,7 @@ class Beta(Law):
         return np.asarray(np.where(means == other, 0.0, np.where(constant, np.inf, apart)))
 
 
+@part("rewards", "truncated-normal", kernel=2)
 @dataclass(frozen=True)
 class TruncatedNormal(Law):
     """A normal with standard deviation ``sd`` kept within [0, 1], its centre placed so that the mean is exactly μ."""
@@ -182,6 +186,7 @@ class TruncatedNormal(Law):
         return np.asarray(np.where(centre == other, 0.0, np.maximum(apart, 0.0)))
 
 
+@part("rewards", "categorical", kernel=3)
 @dataclass(frozen=True)
 class Categorical(Law):
     """Given values with given probabilities, M×K×V: star ratings, prices, constants. Its means follow from them."""
@@ -230,6 +235,7 @@ class Categorical(Law):
         return _discrete(table @ np.eye(int(which.max()) + 1)[which], best)
 
 
+@part("rewards", "empirical", kernel=3)
 @dataclass(frozen=True)
 class Empirical(Law):
     """Logged rewards, drawn again with replacement: ``samples[agent][arm]`` is a list of rewards in [0, 1]."""
@@ -285,8 +291,8 @@ class Empirical(Law):
 
 def _columns(*parts: Array) -> Array:
     table = np.zeros((*parts[0].shape, 5))
-    for i, part in enumerate(parts):
-        table[:, :, i] = part
+    for i, column in enumerate(parts):
+        table[:, :, i] = column
     return table
 
 

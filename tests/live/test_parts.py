@@ -11,12 +11,12 @@ import pytest
 from staging import Clock, create
 
 import freepull as fp
-from freepull import errors
+from freepull import errors, registry
 from freepull.errors import Corrupt, InvalidInput, NewerVersion
 from freepull.live import segments
 from freepull.live.events import RECORD, pulls
 from freepull.live.money import Money
-from freepull.live.settings import Settings, decode_part, encode_part
+from freepull.live.settings import Settings
 from freepull.live.times import lasting, moment, shown
 from freepull.principal.setting import RULES
 
@@ -102,7 +102,7 @@ def test_a_segment_of_a_newer_format_is_refused(monkeypatch: pytest.MonkeyPatch)
     ],
 )
 def test_a_principal_comes_back_as_it_was(principal: fp.Principal) -> None:
-    assert decode_part(encode_part(principal)) == principal
+    assert registry.build("principal", registry.encode(principal, own=False), "principal") == principal
 
 
 def test_settings_of_newer_rules_are_refused() -> None:

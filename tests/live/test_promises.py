@@ -231,8 +231,13 @@ def test_a_campaign_needs_to_have_started_and_a_principal_of_our_own_parts(sqlit
     class Mine(fp.protocols.NeverBan):
         pass
 
-    with pytest.raises(errors.InvalidInput, match="principal must be made of freepull's own parts"):
-        create(sqlite, clock, name="b", principal=fp.Principal(protocol=Mine(), observe=fp.observe.Steps(0)))
+    class Plain:
+        def banned_until(self, t: int, refusals: int) -> int:
+            return t
+
+    for protocol in (Mine(), Plain()):
+        with pytest.raises(errors.InvalidInput, match="principal must be made of freepull's own parts"):
+            create(sqlite, clock, name="b", principal=fp.Principal(protocol=protocol, observe=fp.observe.Steps(0)))
 
 
 WRONG: list[tuple[dict[str, Any], str]] = [

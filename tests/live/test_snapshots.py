@@ -152,7 +152,7 @@ def test_a_snapshot_of_a_principal_that_reads_otherwise_now_is_passed_over(
     campaign.tell("ann", "A", 0.5)
     campaign.snapshot()
     before = campaign.status()
-    monkeypatch.setattr("freepull.principal.saving.shown", lambda principal: "Principal(with a new parameter)")
+    monkeypatch.setattr("freepull.registry.short", lambda kind, plain: {**plain, "new": id(plain)})
     assert reopen(campaign, sqlite, clock).status() == before
 
 

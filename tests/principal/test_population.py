@@ -13,9 +13,9 @@ import pytest
 from numpy.typing import NDArray
 
 import freepull as fp
+from freepull import registry
 from drive import RISK, assert_sentence
 from freepull.errors import InvalidInput
-from freepull.live.settings import decode_part
 from freepull.principal.record import UNITS
 from freepull.principal.rules.population import PopulationState, look, winner
 from freepull.principal.rules.window import smallest_gap
@@ -317,7 +317,7 @@ STATES = [
 
 
 def test_a_trial_of_the_first_version_looks_once_as_it_was_agreed() -> None:
-    rule = decode_part({"part": "Population", "delta": 0.3, "pulls": 2})
+    rule = registry.build("rule", {"part": "Population", "delta": 0.3, "pulls": 2}, "rule")
     principal = fp.Principal(rule, observe=fp.observe.Steps(0), offers="each")
     before, after = (zlib.decompress(base64.b85decode(state)) for state in STATES)
     assert principal.restore(after).state() == after

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import gzip
+import json
 import random
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +15,10 @@ from hypothesis import strategies as st
 
 import freepull as fp
 from drive import assert_sentence
+from freepull import registry
 from freepull.errors import InvalidInput
 from freepull.principal.rules.base import RuleState, Want
+from freepull.principal.saving import MAGIC
 from random_trials import happen, live, trials
 
 FIRST_RULES = ["0x1.5771fb160b20cp+6", "0x1.8322532c71a0dp+4", "0x1.891e009200581p-3"]
@@ -100,6 +104,52 @@ def test_who_rests_and_a_budget_that_was_changed_are_part_of_the_state() -> None
         one.cancel(1)
         one.end_step()
         assert [one.wanted(m) for m in range(3)] == [None, 0, None]
+
+
+def told_of(state: bytes, principal: Any) -> bytes:
+    """Put something else where a state says whose trial it is."""
+    begin = len(MAGIC) + 8
+    end = begin + int.from_bytes(state[len(MAGIC) : begin], "little")
+    head = json.loads(state[begin:end])
+    head["plain"]["principal"] = principal
+    text = json.dumps(head).encode()
+    return MAGIC + len(text).to_bytes(8, "little") + text + state[end:]
+
+
+def test_whose_trial_it_is_is_a_matter_of_parts_not_of_how_they_print() -> None:
+    design = fp.rules.Design(forecast=fp.rules.Forecast())
+    principal = fp.Principal(fp.rules.Certified(0.04, design=design), observe=fp.observe.Steps(0), bonus=2)
+    state = principal.start(arms=2, agents=3).state()
+    assert told_of(state, registry.encode(principal)) == state
+    before = registry.encode(principal)
+    del before["rule"]["gap"], before["rule"]["design"]["shrink"], before["budget"]
+    written = {"kind": "principal", "rule": before["rule"], "observe": {"kind": "steps", "n": 0}, "bonus": 2.0}
+    for told in (
+        before,  # of a version that did not have these parameters yet
+        written,
+        repr(principal),  # version 0.1
+        f"Principal(rule={principal.rule!r}, observe=Steps(n=0), bonus=2)",  # and its parameters were fewer
+    ):
+        assert principal.restore(told_of(state, told)).state() == state
+    for told in (
+        {**before, "bonus": 1.0},
+        {**before, "rule": {**before["rule"], "robust": 0.1}},
+        {**before, "observe": {"part": "Share"}},
+        {},
+        repr(principal).replace("0.04", "0.05"),
+        "Principal(rule=<object>)",
+        "3",
+    ):
+        with pytest.raises(InvalidInput) as problem:
+            principal.restore(told_of(state, told))
+        assert assert_sentence(problem).startswith("state must be of a trial of Principal(rule=Certified(delta=0.04")
+
+
+def test_a_state_imports_nothing_that_it_names() -> None:
+    state = fp.Principal(observe=fp.observe.Steps(0)).start(arms=2, agents=3).state()
+    with pytest.raises(InvalidInput, match="state must be of a trial of"):
+        fp.Principal().restore(told_of(state, {"part": "antigravity:Principal"}))
+    assert "antigravity" not in sys.modules
 
 
 class Own(fp.rules.Rule):

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from running import NEW, Service
 
+from freepull import registry
 from freepull.errors import InvalidInput
-from freepull.live.settings import PARTS, encode_part
-from freepull.service.principals import EXAMPLE, SLOTS, read_principal
+from freepull.service.principals import EXAMPLE, read_principal
 
 NEEDED: dict[str, dict[str, Any]] = {
     "Steps": {"n": 3},
@@ -21,19 +21,25 @@ NEEDED |= {"BanAfter": {"refusals": 2}}
 
 
 def test_every_part_has_its_place() -> None:
-    assert {part for slot in SLOTS.values() for part in slot.parts} | {"Principal"} == set(PARTS)
-    for (kind, field), slot in SLOTS.items():
-        for part in slot.parts:
-            plain: dict[str, Any] = {"part": part, **NEEDED.get(part, {})}
-            if kind == "Design":
-                plain = {"part": "Design", field: plain}
-            whole = {field: plain} if kind == "Principal" else {"rule": {"part": "Certified", "design": plain}}
-            whole = {"rule": {"part": kind, field: plain}} if kind == "Pairwise" else whole
-            assert f"'part': '{part}'" in str(encode_part(read_principal(whole)))
-    assert encode_part(read_principal(EXAMPLE)).items() >= {"offers": "each", "budget": 500}.items()
+    places: dict[str, Any] = {
+        "rule": lambda plain: {"rule": plain},
+        "observe": lambda plain: {"observe": plain},
+        "protocol": lambda plain: {"protocol": plain},
+        "design": lambda plain: {"rule": {"part": "Certified", "design": plain}},
+        "forecast": lambda plain: {"rule": {"part": "Certified", "design": {"part": "Design", "forecast": plain}}},
+        "blocks": lambda plain: {"rule": {"part": "Pairwise", "blocks": plain}},
+    }
+    assert set(places) == {*registry.KINDS} - {"agents", "answers", "rewards", "principal"}
+    for kind, placed in places.items():
+        for part in registry.parts(kind):
+            plain = {"part": part.name, **NEEDED.get(part.name, {})}
+            found = read_principal(placed(plain))
+            assert f"'part': '{part.name}'" in str(registry.encode(found))
+            assert read_principal(placed({"kind": part.written} | NEEDED.get(part.name, {}))) == found
+    assert registry.encode(read_principal(EXAMPLE)).items() >= {"offers": "each", "budget": 500}.items()
     assert read_principal(None) == read_principal({}) == read_principal({"part": "Principal"})
-    again = encode_part(read_principal({"rule": {"part": "Certified", "design": {"part": "Design"}}}))
-    assert encode_part(read_principal(again)) == again
+    again = registry.encode(read_principal({"rule": {"part": "Certified", "design": {"part": "Design"}}}))
+    assert registry.encode(read_principal(again)) == again
 
 
 @pytest.mark.parametrize(
@@ -48,13 +54,22 @@ def test_every_part_has_its_place() -> None:
             {"rule": {"delta": 0.1}},
             'principal.rule must be a part such as {"part": "Certified", "delta": 0.05}, got {"',
         ),
-        ({"rule": {"part": "Share"}}, "principal.rule.part must be one of Certified, Pairwise, Population, Paper, Pas"),
+        ({"rule": {"part": "Share"}}, "principal.rule.part must be one of Certified, Pairwise, Paper, Passive, Pop"),
         ({"observe": 0.5}, 'principal.observe must be a part such as {"part": "Share", "rho": 0.5}, got 0.5.'),
-        ({"observe": {"part": "Steps"}}, "principal.observe must have n, as every Steps has; add it."),
+        (
+            {"observe": {"part": "Steps"}},
+            'principal.observe Steps must be given n, as in "n": …, got {"part": "Steps"}.',
+        ),
         ({"protocol": []}, 'principal.protocol must be a part such as {"part": "TakeOrBan"}, got [].'),
         ({"part": "Certified"}, "principal.part must be one of Principal; got 'Certified'."),
         ({"rule": {"part": "Certified", "design": "mine"}}, 'principal.rule.design must be a part such as "auto" or {'),
-        ({"rules": 1}, "the parameter of Principal must be one of rule, observe, protocol, offers, bonus, budget; got"),
+        ({"rule": {"part": "Paper", "dleta": 1}}, "the parameter of principal.rule Paper must be one of delta, bound,"),
+        (
+            {"rule": {"part": "os.path:Rule"}},
+            "principal.rule.part must be one of Certified, Pairwise, Paper, Passive, Population, because a campaign's "
+            "log has to name it, got 'os.path:Rule'; parts of your own are for simulations.",
+        ),
+        ({"rules": 1}, "the parameter of principal must be one of rule, observe, protocol, offers, bonus, budget; got"),
     ],
 )
 def test_what_is_wrong_is_said_in_json(service: Service, plain: Any, sentence: str) -> None:

@@ -100,7 +100,10 @@ def test_an_agent_that_asks_for_it_gets_the_arms_and_a_key() -> None:
 def test_agents_of_all_kinds_play_together() -> None:
     result = simulate(agents=[Stubborn(), fp.agents.AlphaUCB()], answers=[fp.answers.Always(), Alternating()])
     assert result.frame.height == 3
-    assert result.provenance["parameters"]["agents"][1] == "AlphaUCB(alpha=2.0)"
+    assert result.provenance["parameters"]["agents"] == [
+        {"part": f"{__name__}:Stubborn"},
+        {"part": "AlphaUCB", "alpha": 2.0},
+    ]
 
 
 def test_the_object_given_is_never_changed() -> None:

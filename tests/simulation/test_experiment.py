@@ -11,6 +11,7 @@ import pytest
 
 import freepull as fp
 from drive import assert_sentence, experiment, paper
+from freepull import registry
 from freepull.errors import InvalidInput, UnknownName
 
 TOY = fp.instances.toy()
@@ -138,9 +139,10 @@ def test_the_description_says_what_was_asked_for() -> None:
     principal = fp.Principal(fp.rules.Paper(0.01, "finite_time"), observe=fp.observe.Root())
     told = experiment(TOY, principal, 10, agents=[fp.agents.Greedy(), fp.agents.KLUCB()], runs=[4, 7]).describe()
     assert told["game"]["means"] == TOY.means.tolist()
-    assert told["agents"] == ["Greedy()", "KLUCB(c=0.0)"]
-    assert told["answers"] == "Always()"
-    assert told["principal"] == repr(principal)
+    assert told["game"]["rewards"] == {"part": "Bernoulli"}
+    assert told["agents"] == [{"part": "Greedy"}, {"part": "KLUCB", "c": 0.0}]
+    assert told["answers"] == {"part": "Always"}
+    assert registry.build("principal", told["principal"], "principal") == principal
     assert (told["horizon"], told["runs"], told["seed"], told["until"]) == (10, [4, 7], 0, "horizon")
 
 
@@ -170,7 +172,18 @@ def test_parts_of_ones_own_are_described_by_their_names_and_not_by_their_address
     here, principal = __name__, fp.Principal(fp.rules.Passive(), protocol=Lenient())
     told = experiment(drawn_game, principal, 10, agents=[Mine(), Told(Mine())]).describe()
     assert told["game"] == {"drawn": f"{here}.drawn_game"}
-    assert told["agents"] == [f"{here}.Mine", f"Told(part=<{here}.Mine object>)"]
-    assert f"protocol=<{here}.Lenient object>" in told["principal"]
+    words = f"Told(part=<{here}.Mine object>)"
+    assert told["agents"] == [{"part": f"{here}:Mine"}, {"part": f"{here}:Told", "shown": words}]
+    assert told["principal"]["protocol"] == {"part": f"{here}:Lenient"}
     assert "0x" not in str(experiment(partial(drawn_game, arms=3), principal, 10).describe())
-    assert experiment(TOY, PASSIVE, 10, agents=Mine()).describe()["agents"] == f"{here}.Mine"
+    assert experiment(TOY, PASSIVE, 10, agents=Mine()).describe()["agents"] == {"part": f"{here}:Mine"}
+
+
+def test_a_law_of_many_numbers_is_named_but_not_written_out() -> None:
+    for samples, told in (([[[0.5] * 9] * 2], True), ([[[0.5] * 6000] * 2], False)):
+        law = fp.Game(rewards=fp.rewards.Empirical(samples)).describe()["rewards"]
+        assert law["part"] == "Empirical"
+        assert ("samples" in law) is told
+    table = np.full((1, 2, 2), 0.5)
+    law = fp.Game(rewards=fp.rewards.Categorical((0.0, 1.0), table)).describe()["rewards"]
+    assert law == {"part": "Categorical", "values": [0.0, 1.0], "probabilities": table.tolist()}

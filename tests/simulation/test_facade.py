@@ -122,7 +122,11 @@ def test_a_traced_payment_is_an_offer_taken() -> None:
 def test_the_defaults_are_the_papers() -> None:
     result = fp.simulate(TOY, principal=fp.Principal(fp.rules.Passive()), horizon=20, runs=2, engine="readable")
     told = result.provenance["parameters"]
-    assert (told["agents"], told["answers"], told["seed"]) == ("AlphaUCB(alpha=2.0)", "Always()", 0)
+    assert (told["agents"], told["answers"], told["seed"]) == (
+        {"part": "AlphaUCB", "alpha": 2.0},
+        {"part": "Always"},
+        0,
+    )
 
 
 def test_a_progress_bar_is_drawn_if_asked_for(capsys: pytest.CaptureFixture[str]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import importlib
 import json
 import os
 import subprocess
@@ -89,6 +90,37 @@ def test_begun_here_continued_there_and_a_worker_killed_in_the_middle(running: C
     assert begun.items() <= shards(out).items()
     assert makers(out) == both
     assert rows(out).equals(rows(tmp_path / "alone"))
+
+
+AGENT = """\
+class Stubborn:
+    def __init__(self, arm=0):
+        self.arm = arm
+
+    def pick(self, t):
+        return self.arm
+
+    def learn(self, arm, reward):
+        pass
+"""
+OWN = 'horizon = 30\nruns = 3\ngame = "toy"\nagents = "clustered:Stubborn:1"\nprincipals.p.rule = "passive"\n'
+
+
+def test_an_agent_of_ones_own_is_imported_by_the_workers(
+    running: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "clustered.py").write_text(AGENT)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    study = studies.read(written(tmp_path, OWN))
+    (worker,) = running.workers(1)
+    report = studies.run(study, tmp_path / "out", scheduler=running.address, progress=False)
+    assert report.new == 3
+    assert makers(tmp_path / "out") == {worker.pid}
+    (tmp_path / "clustered.py").unlink()
+    monkeypatch.delitem(sys.modules, "clustered")
+    importlib.invalidate_caches()
+    with pytest.raises(StudyError, match=r"^agents.part clustered:Stubborn cannot be imported .*; it must be"):
+        Chunk(study.cells[0], (0,)).play()
 
 
 def test_a_scheduler_that_is_not_there_gets_a_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -111,7 +111,7 @@ def test_shards_carry_their_provenance_and_are_results(done: Path) -> None:
     told = shard.provenance
     assert told["study"]["title"] == "Small"
     assert told["study"]["coordinates"] == {"delta": 0.01, "horizon": 400}
-    assert told["study"]["parameters"]["agents"] == {"kind": "alpha-ucb", "alpha": 2.0}
+    assert told["study"]["parameters"]["agents"] == {"part": "AlphaUCB", "alpha": 2.0}
     assert told["freepull"] == fp.__version__
     assert told["parameters"]["runs"] == 6
     assert shard.frame["run"].to_list() == [0, 1, 2, 3, 4, 5]

@@ -8,8 +8,10 @@ from dataclasses import dataclass
 from freepull import checks
 from freepull.agents.base import Learner, first_largest
 from freepull.numerics import exploration
+from freepull.registry import part
 
 
+@part("agents", "alpha-ucb", kernel=0)
 @dataclass
 class AlphaUCB(Learner):
     """Pick the arm with the largest upper confidence bound (docs/mechanics.md, agents), an unpulled arm first.

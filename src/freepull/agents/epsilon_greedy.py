@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from freepull import checks
 from freepull.agents.base import Learner, first_largest
 from freepull.randomness import CHOICE_ARM, CHOICE_COIN, uniform, word
+from freepull.registry import part
 
 
+@part("agents", "epsilon-greedy", kernel=3)
 @dataclass
 class EpsilonGreedy(Learner):
     """With a probability that falls as c·K/t pick any arm, else the best sample mean (docs/mechanics.md, agents).

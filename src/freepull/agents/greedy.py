@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from freepull.agents.base import Learner, first_largest
+from freepull.registry import part
 
 
+@part("agents", "greedy", kernel=4)
 @dataclass
 class Greedy(Learner):
     """Always pick the best sample mean, an unpulled arm first. It never explores on purpose.

@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from freepull import checks
 from freepull.agents.base import Learner, first_largest
 from freepull.numerics import kl_budget, kl_index
+from freepull.registry import part
 
 
+@part("agents", "kl-ucb", kernel=1)
 @dataclass
 class KLUCB(Learner):
     """Pick the arm with the largest upper bound by divergence (docs/mechanics.md, agents), an unpulled arm first.

@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from freepull.agents.base import Learner
+from freepull.registry import part
 
 
+@part("agents", "round-robin", kernel=5)
 @dataclass
 class RoundRobin(Learner):
     """Pick arm (t − 1) mod K. Paid pulls do not shift the turn.

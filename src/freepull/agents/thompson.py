@@ -8,8 +8,10 @@ import numpy as np
 
 from freepull.agents.base import Learner, first_largest
 from freepull.numerics import beta_draw, decision_key
+from freepull.registry import part
 
 
+@part("agents", "thompson", kernel=2)
 @dataclass
 class Thompson(Learner):
     """Draw every arm's mean from Beta(1 + S, 1 + N − S) and pick the largest; S may be fractional.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import importlib
+import os
 import sys
 import warnings
 from typing import Any, cast
@@ -44,6 +45,8 @@ def main() -> None:
     warnings.showwarning = cast(Any, _note)
     named = sys.argv[1] if len(sys.argv) > 1 else ""
     compiling.OFF = named == "plan" and "--quick" in sys.argv
+    if named != "serve":  # parts of one's own may lie in this folder; last, so that they hide nothing
+        sys.path.append(os.getcwd())
     for name in (named,) if named in COMMANDS else COMMANDS:
         module = importlib.import_module(f"freepull.cli.{COMMANDS[name]}")
         if hasattr(module, "app"):

@@ -10,12 +10,13 @@ import typer
 
 from freepull import checks
 from freepull.cli import options
-from freepull.cli.parts import build, choices
+from freepull.cli.options import build
 from freepull.cli.plan_screen import show, show_first
 from freepull.cli.screen import console, sentence_errors
 from freepull.cli.target import check_target
 from freepull.errors import InvalidInput
 from freepull.planning import plan
+from freepull.registry import choices
 
 HELP = """Plan a trial before you pay: what it will cost, how long it will take, how many people it needs.
 

@@ -16,7 +16,7 @@ from freepull.errors import FreepullError
 if TYPE_CHECKING:
     from freepull.simulation import Result
 
-console = Console(highlight=False)
+console = Console(highlight=False, emoji=False)
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
@@ -33,7 +33,7 @@ def sentence_errors(command: Command) -> Command:
             said = "this needs more memory than there is; ask for less, or take a larger machine."
         except OSError as error:
             said = f"{error.filename or 'a file'} could not be read or written: {error.strerror or error}."
-        Console(stderr=True, highlight=False, soft_wrap=True).print(f"[red]error:[/red] {escape(said)}")
+        Console(stderr=True, highlight=False, emoji=False, soft_wrap=True).print(f"[red]error:[/red] {escape(said)}")
         raise typer.Exit(2)
 
     return cast(Command, wrapped)

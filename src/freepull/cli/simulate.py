@@ -9,10 +9,11 @@ from typing import Annotated
 import typer
 
 from freepull.cli import options
-from freepull.cli.parts import build, build_game, choices
+from freepull.cli.options import build, build_game
 from freepull.cli.screen import console, sentence_errors, show_result
 from freepull.cli.target import check_target
 from freepull.errors import InvalidInput
+from freepull.registry import choices
 from freepull.simulation import Result, simulate
 from freepull.simulation.experiment import UNTIL
 

@@ -6,21 +6,18 @@ import warnings
 from dataclasses import replace
 from typing import Any
 
-from freepull import checks
+from freepull import checks, registry
 from freepull.errors import InvalidInput
 from freepull.game import normalised
 from freepull.live.money import Money
-from freepull.live.settings import LATE_JOINERS, LONGEST_NAME, MODES, Settings, arm_names, encode_part
+from freepull.live.settings import LATE_JOINERS, LONGEST_NAME, MODES, Settings, arm_names
 from freepull.live.times import lasting, moment
 from freepull.live.trials import start
 from freepull.principal import Principal
 from freepull.principal.principal import MOST_ARMS
-from freepull.principal.rules import Certified, Pairwise
 
 FEW = 1_000_000
 """Streams up to which a trial is started on trial, to see that it can be."""
-MOST_WITH: dict[type, int] = {Certified: 500, Pairwise: 5_000}
-"""The most arms with rules that compare every two of them: so that this takes a gigabyte or so."""
 
 
 def agree(
@@ -47,7 +44,7 @@ def agree(
         )
     principal = Principal() if principal is None else principal
     checks.instance("principal", principal, Principal, "a freepull.Principal(...)")
-    encode_part(principal)
+    registry.encode(principal, own=False)
     cost = Money.parse("price", price)
     if cost.minor == 0:
         raise InvalidInput(f"price must be above 0, got {checks.shown(price)}.")
@@ -72,15 +69,15 @@ def agree(
         round_lasts=None if round_lasts is None else lasting("round_lasts", round_lasts),
         remembers=lasting("remembers", remembers),
     )
-    if late_joiners == "count" and (leavers != "wait" or not isinstance(principal.rule, (Certified, Pairwise))):
-        raise InvalidInput(
-            "late_joiners must be 'observe', unless leavers is 'wait' and the rule is Certified or Pairwise."
-        )
-    most = MOST_WITH.get(type(principal.rule), MOST_ARMS)
+    rule = registry.declared(type(principal.rule))
+    assert rule is not None
+    if late_joiners == "count" and (leavers != "wait" or not rule.late_joiners):
+        able = " or ".join(it.name for it in registry.parts("rule") if it.late_joiners)
+        raise InvalidInput(f"late_joiners must be 'observe', unless leavers is 'wait' and the rule is {able}.")
+    most = rule.most_arms or MOST_ARMS
     if len(settings.arms) > most:
-        rule = type(principal.rule).__name__
         raise InvalidInput(
-            f"arms must be at most {most:,} with rules.{rule}, which compares every two of them, "
+            f"arms must be at most {most:,} with rules.{rule.name}, which compares every two of them, "
             f"got {len(settings.arms):,}; leave some out."
         )
     settings = replace(settings, budget=settings.first_budget())

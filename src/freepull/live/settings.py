@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import warnings
 from collections import Counter
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
-from freepull import checks
+from freepull import checks, registry
 from freepull.errors import InvalidInput, NewerVersion
 from freepull.live.money import MOST, Money
-from freepull.principal import Principal, protocols, rules, schedules
+from freepull.principal import Principal
 from freepull.principal.budget import affordable
 from freepull.principal.principal import MOST_ARMS
 from freepull.principal.setting import RULES
@@ -22,17 +22,6 @@ PARKED_AFTER = 3
 LONGEST_NAME = 200
 MOST_STREAMS = 100_000_000
 """Pairs of an agent and an arm; each takes fifty bytes of memory or more."""
-PARTS = {
-    part.__name__: part
-    for part in (
-        *(rules.Certified, rules.Pairwise, rules.Population, rules.Paper, rules.Passive),
-        *(rules.Design, rules.Forecast, rules.Blocks),
-        *(schedules.Share, schedules.Root, schedules.Steps, schedules.KnownGap, schedules.Adaptive),
-        *(protocols.TakeOrBan, protocols.BanFor, protocols.BanAfter, protocols.NeverBan),
-        Principal,
-    )
-}
-"""What a principal may be made of: a log must be readable by whoever has it, so these are all."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +55,8 @@ class Settings:
     def encode(self) -> dict[str, Any]:
         """Return plain data."""
         plain = {field.name: getattr(self, field.name) for field in fields(self)}
-        return plain | {"price": str(self.price), "arms": list(self.arms), "principal": encode_part(self.principal)}
+        principal = registry.encode(self.principal, own=False)
+        return plain | {"price": str(self.price), "arms": list(self.arms), "principal": principal}
 
     @classmethod
     def decode(cls, plain: dict[str, Any]) -> Settings:
@@ -76,7 +66,7 @@ class Settings:
                 f"campaign {plain.get('name')!r} was created under rules of version {plain['rules']}, this freepull "
                 f"knows {RULES}; install a newer freepull."
             )
-        price, principal = Money.parse("price", plain["price"]), decode_part(plain["principal"])
+        price, principal = Money.parse("price", plain["price"]), _principal(plain["principal"])
         return cls(**{"rules": 1} | plain | {"price": price, "arms": tuple(plain["arms"]), "principal": principal})
 
     def check_agents(self, count: int) -> None:
@@ -103,26 +93,12 @@ class Settings:
         return bonuses * self.price.minor
 
 
-def encode_part(part: Any) -> Any:
-    """Return a part of a principal as plain data: its name, and its parameters."""
-    if not is_dataclass(part) or isinstance(part, type):
-        return part
-    name = type(part).__name__
-    if PARTS.get(name) is not type(part):
-        raise InvalidInput(
-            f"principal must be made of freepull's own parts, because a campaign's log has to name them, got {name}."
-        )
-    return {"part": name} | {field.name: encode_part(getattr(part, field.name)) for field in fields(part) if field.init}
-
-
-def decode_part(plain: Any) -> Any:
-    """Read what `encode_part` wrote; what was said when the campaign was created is not said again."""
-    if not isinstance(plain, dict):
-        return plain
-    values = {name: decode_part(value) for name, value in plain.items() if name != "part"}
+def _principal(plain: Any) -> Principal:
+    """Read what is in the log; what was said when the campaign was created is not said again."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return PARTS[plain["part"]](**values)
+        found: Principal = registry.build("principal", plain, "principal")
+    return found
 
 
 def arm_names(arms: Any) -> tuple[str, ...]:

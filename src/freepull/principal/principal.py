@@ -14,6 +14,7 @@ from freepull.principal.protocols import BanProtocol, TakeOrBan
 from freepull.principal.rules import Certified, Rule
 from freepull.principal.schedules import Adaptive, Schedule, Share
 from freepull.principal.setting import RULES, Setting
+from freepull.registry import part
 
 if TYPE_CHECKING:
     from freepull.principal.trial import Trial
@@ -26,6 +27,7 @@ MOST_STREAMS = 1 << 32
 """Streams have numbers of 32 bits."""
 
 
+@part("principal", "principal", nested=("rule", "observe", "protocol"))
 @dataclass(frozen=True)
 class Principal:
     """Observe-then-Incentivize (Algorithm 1 of the paper), every part replaceable.
@@ -147,8 +149,7 @@ class Principal:
         from freepull.principal.trial import Trial
 
         parts = saving.unpack(state)
-        if parts["principal"] != saving.shown(self):
-            raise InvalidInput(f"state must be of a trial of {saving.shown(self)}, got one of {parts['principal']}.")
+        saving.check_principal(parts["principal"], self)
         frame, panel = {"rules": 1} | saving.part_of(parts, "setting"), saving.part_of(parts, "panel")
         trial = Trial(self, Setting(weights=panel["weights"].copy(), weighted=panel["weighted"], **frame))
         saving.put_back(trial, parts)

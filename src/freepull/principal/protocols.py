@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 from freepull import checks
+from freepull.registry import part
 
 __all__ = ["BanAfter", "BanFor", "BanProtocol", "NeverBan", "TakeOrBan"]
 
@@ -26,6 +27,7 @@ class BanProtocol(Protocol):
         ...
 
 
+@part("protocol", "take-or-ban", kernel=0)
 @dataclass(frozen=True)
 class TakeOrBan:
     """The paper's protocol: one refusal, and the agent is never paid again."""
@@ -35,6 +37,7 @@ class TakeOrBan:
         return FOREVER
 
 
+@part("protocol", "ban-for", kernel=1)
 @dataclass(frozen=True)
 class BanFor:
     """A refusal in step t bans for the steps t+1…t+rounds."""
@@ -49,6 +52,7 @@ class BanFor:
         return t + self.rounds
 
 
+@part("protocol", "ban-after", kernel=2)
 @dataclass(frozen=True)
 class BanAfter:
     """The ``refusals``-th refusal in total bans for ever."""
@@ -63,6 +67,7 @@ class BanAfter:
         return FOREVER if refusals >= self.refusals else t
 
 
+@part("protocol", "never-ban", kernel=3)
 @dataclass(frozen=True)
 class NeverBan:
     """Refusals have no consequence (the paper's Fig. 3)."""

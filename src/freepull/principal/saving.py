@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator
 from mmap import mmap
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from freepull import checks, registry
 from freepull.errors import InvalidInput
 
 if TYPE_CHECKING:
+    from freepull.principal.principal import Principal
     from freepull.principal.trial import Trial
 
 THINGS = ("record", "offers", "bans", "panel")
@@ -31,7 +32,7 @@ def parts_of(trial: Trial) -> dict[str, Any]:
         "setting": {name: getattr(setting, name) for name in frame},
         **{name: getattr(trial, name).parts() for name in THINGS},
     }
-    return {"principal": shown(trial.principal)} | named(things)
+    return {"principal": registry.encode(trial.principal)} | named(things)
 
 
 def put_back(trial: Trial, parts: dict[str, Any]) -> None:
@@ -87,6 +88,10 @@ def unpack(state: Bytes) -> dict[str, Any]:
     return parts
 
 
-def shown(thing: Any) -> str:
-    """Return a principal, or a part of one, as text, without the addresses of what prints with one."""
-    return re.sub(r" at 0x[0-9a-f]+", "", repr(thing))
+def check_principal(told: Any, principal: Principal) -> None:
+    """Refuse the state of a trial of another principal; version 0.1 wrote the text that a principal prints."""
+    if told == registry.shown(principal):
+        return
+    said = registry.from_repr(told) if isinstance(told, str) else told
+    if said is None or registry.short("principal", said) != registry.short("principal", registry.encode(principal)):
+        raise InvalidInput(f"state must be of a trial of {registry.shown(principal)}, got one of {checks.shown(told)}.")

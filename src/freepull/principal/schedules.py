@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from freepull import checks
 from freepull.errors import InvalidInput
 from freepull.principal.setting import Setting
+from freepull.registry import part
 
 if TYPE_CHECKING:
     from freepull.principal.rules.base import Rule
@@ -29,6 +30,7 @@ class Schedule(ABC):
         """Return κ, or None if it is found on the way (see `Adaptive`)."""
 
 
+@part("observe", "share", kernel=0)
 @dataclass(frozen=True)
 class Share(Schedule):
     """κ = ⌊ρ·T⌋; the paper has ρ = ½."""
@@ -43,6 +45,7 @@ class Share(Schedule):
         return math.floor((Fraction(str(self.rho)) + Fraction(1, 10**15)) * setting.horizon_for("observe.Share"))
 
 
+@part("observe", "root", kernel=1)
 @dataclass(frozen=True)
 class Root(Schedule):
     """κ = ⌊√T⌋."""
@@ -52,6 +55,7 @@ class Root(Schedule):
         return math.isqrt(setting.horizon_for("observe.Root"))
 
 
+@part("observe", "steps", kernel=2)
 @dataclass(frozen=True)
 class Steps(Schedule):
     """κ = n, whatever the horizon."""
@@ -66,6 +70,7 @@ class Steps(Schedule):
         return int(self.n if setting.horizon is None else min(self.n, setting.horizon))
 
 
+@part("observe", "known-gap", kernel=3)
 @dataclass(frozen=True)
 class KnownGap(Schedule):
     """κ_o of the paper's appendix, its sign mended, for a known Δ_min (docs/statistics.md, kappa_o)."""
@@ -84,6 +89,7 @@ class KnownGap(Schedule):
         return max(0, min(T, math.floor(T - (16 * K * L + 64 * M * K * math.log(L)) / self.gap**2)))
 
 
+@part("observe", "adaptive", kernel=4)
 @dataclass(frozen=True)
 class Adaptive(Schedule):
     """Start paying when the time left falls to ``slack`` times what is still missing.

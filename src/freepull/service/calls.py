@@ -11,11 +11,11 @@ from urllib.parse import quote as quote
 
 import msgspec
 
+from freepull import registry
 from freepull.errors import FreepullError, InvalidReward
 from freepull.live import Observation, Offer, Status, Told, Verdict
 from freepull.live.batches import checked_reward
 from freepull.live.replies import AuditEntry, BanRow, LedgerEntry, OfferRow
-from freepull.live.settings import encode_part
 from freepull.principal import Principal
 from freepull.service import sending
 
@@ -56,7 +56,7 @@ def place(campaign: str, *more: str) -> str:
 def create(settings: dict[str, Any]) -> Call[Status]:
     """Make a campaign."""
     principal = settings.get("principal")
-    plain = {"principal": encode_part(principal)} if isinstance(principal, Principal) else {}
+    plain = {"principal": registry.encode(principal, own=False)} if isinstance(principal, Principal) else {}
     return Call("POST", "/v1/campaigns", Status, settings | plain, keyed=True)
 
 

@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from freepull import checks
+from freepull import checks, registry
 from freepull.agents import Agent
 from freepull.answers import Answer
 from freepull.errors import InvalidInput
 from freepull.game import Game
-from freepull.principal import Grounds, Principal, saving
+from freepull.principal import Grounds, Principal
 
 GameMaker = Callable[[np.random.Generator], Game]
 UNTIL = ("horizon", "decided")
@@ -73,7 +73,7 @@ class Experiment:
             "game": named,
             "agents": _short(self.agents),
             "answers": _short(self.answers),
-            "principal": saving.shown(self.principal),
+            "principal": registry.brief(registry.encode(self.principal)),
             "rule": self.grounds.rule,
             "target": self.grounds.target,
             "assumptions": list(self.grounds.assumptions),
@@ -191,17 +191,18 @@ def _checkpoints(trace: Any, horizon: int) -> tuple[int, ...]:
 
 
 def _short(items: tuple[Any, ...]) -> Any:
-    """Return one text where all are the same, otherwise the list of them."""
-    texts = [_named(item) for item in items]
-    return texts[0] if len(set(texts)) == 1 else texts
+    """Return one part as plain data where all are the same, otherwise the list of them."""
+    told = {id(item): registry.brief(registry.encode(item)) for item in items}
+    found = [told[id(item)] for item in items]
+    return found[0] if all(part == found[0] for part in told.values()) else found
 
 
-def _named(item: Any) -> str:
+def _named(maker: GameMaker) -> str:
     """Return a text that is the same in every process: a name where the object would print its address."""
-    named: Any = item if inspect.isroutine(item) else type(item)
-    if named is item or named.__repr__ is object.__repr__:
+    named: Any = maker if inspect.isroutine(maker) else type(maker)
+    if named is maker or named.__repr__ is object.__repr__:
         return f"{named.__module__}.{named.__qualname__}"
-    return saving.shown(item)
+    return registry.shown(maker)
 
 
 def ranges(runs: tuple[int, ...]) -> Any:

@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from freepull import checks, parts
+from freepull import checks, registry
 from freepull.errors import InvalidInput
 from freepull.game import Game
-from freepull.instances import PAPER_MEANS, Family, toy
-from freepull.parts import Table
+from freepull.instances import PAPER_MEANS, Family, means_from_csv, toy
 from freepull.principal import Principal
+from freepull.registry import Table
 from freepull.simulation.experiment import Experiment, check
 from freepull.studies.schema import MOST_RUNS, Misplaced, Path, at
+from freepull.studies.study import PRINCIPAL_PARTS
 
 GAMES: dict[str, Table] = {
     "toy": {"rewards": "bernoulli", "weights": None},
@@ -21,7 +22,6 @@ GAMES: dict[str, Table] = {
     "file": {"path": None, "rewards": "bernoulli", "weights": None},
 }
 """The kinds of games, and their parameters with defaults."""
-PRINCIPAL_PARTS = ("rule", "observe", "protocol")
 Reader = Callable[[str], str]
 """Gives the text of a file that a study names."""
 
@@ -59,11 +59,11 @@ def _game_table(given: Any) -> Table:
                 return {"kind": "file", "path": given}
             name, _, rest = given.partition(":")
             name = checks.one_of("game", name, GAMES)
-            return {"kind": name, **parts.parameters(f"game {name}", list(GAMES[name]), rest)}
+            return {"kind": name, **registry.read(f"game {name}", registry.numeric(GAMES[name]), rest)}
         if not isinstance(given, Mapping) or "kind" not in given:
             raise InvalidInput(f"game must be a name, or a table with a kind, got {checks.shown(given)}.")
         name = checks.one_of("kind", given["kind"], GAMES)
-        parts.known(f"the parameter of game {name}", (key for key in given if key != "kind"), GAMES[name])
+        registry.known(f"the parameter of game {name}", (key for key in given if key != "kind"), GAMES[name])
         return dict(given)
 
 
@@ -74,7 +74,7 @@ def _complete_game(given: Any, read: Reader) -> Table:
         with at(("game", "path")):
             if not isinstance(full["path"], str):
                 raise InvalidInput(f"path must be the name of a CSV file, got {checks.shown(full['path'])}.")
-            full["means"] = parts.means_from_csv(full["path"], read(full["path"]))
+            full["means"] = means_from_csv(full["path"], read(full["path"]))
     if "rewards" in full:
         full["rewards"] = _complete("rewards", full["rewards"], ("game", "rewards"))
     return full
@@ -118,7 +118,7 @@ def build_game(full: Table) -> Game | Family:
         return Family(full["agents"], full["means"], full["sd"], tuple(gap) if isinstance(gap, list) else gap)
     means = toy().means if kind == "toy" else full["means"]
     with at(("game", "rewards"), full["rewards"]):
-        law = parts.build("rewards", full["rewards"], "game.rewards")
+        law = registry.build("rewards", full["rewards"], "game.rewards", own=True)
     return Game(means, rewards=law, weights=full["weights"])
 
 
@@ -128,19 +128,19 @@ def build_principal(full: Table) -> Principal:
     built = {}
     for kind in PRINCIPAL_PARTS:
         with at((*path, kind), full[kind]):
-            built[kind] = parts.build(kind, full[kind], ".".join((*path, kind)))
+            built[kind] = registry.build(kind, full[kind], ".".join((*path, kind)), own=True)
     with at(path, full):
         return Principal(**built, offers=full["offers"], bonus=full["bonus"], budget=full["budget"])
 
 
 def _table(kind: str, given: Any, path: Path) -> Table:
     with at(path, given):
-        return parts.table(kind, given, ".".join(path))
+        return registry.table(kind, given, ".".join(path), own=True)
 
 
 def _complete(kind: str, given: Any, path: Path) -> Table:
     with at(path, given):
-        return parts.complete(kind, given, ".".join(path))
+        return registry.complete(kind, given, ".".join(path), own=True)
 
 
 def _each(kind: str, given: Any, change: Callable[[str, Any, Path], Table]) -> Table | list[Table]:
@@ -153,5 +153,5 @@ def _each(kind: str, given: Any, change: Callable[[str, Any, Path], Table]) -> T
 def _build_all(kind: str, full: Table | list[Table]) -> Any:
     with at((kind,), full):
         if isinstance(full, list):
-            return [parts.build(kind, one, f"{kind}.{i}") for i, one in enumerate(full)]
-        return parts.build(kind, full, kind)
+            return [registry.build(kind, one, f"{kind}.{i}", own=True) for i, one in enumerate(full)]
+        return registry.build(kind, full, kind, own=True)

@@ -7,9 +7,11 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 
+from freepull.errors import StudyError
 from freepull.simulation import Result, simulate
-from freepull.simulation.compiled.coding import LONGEST_STREAM
-from freepull.studies.building import arguments
+from freepull.simulation.compiled.coding import unsupported
+from freepull.studies.building import arguments, experiment
+from freepull.studies.schema import Misplaced
 from freepull.studies.store import Store
 from freepull.studies.study import Cell
 
@@ -28,9 +30,13 @@ class Chunk:
 
     def play(self, threads: int = 1, progress: Callable[[int], None] | bool = False) -> Result:
         """Simulate these runs: all that a machine has to do."""
+        try:
+            built = arguments(self.cell.parameters)
+        except Misplaced as wrong:  # a part of one's own that this machine does not have
+            raise StudyError(wrong.sentence) from None
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "interrupted")
-            result = simulate(**arguments(self.cell.parameters), runs=self.runs, workers=threads, progress=progress)
+            result = simulate(**built, runs=self.runs, workers=threads, progress=progress)
         return replace(result, provenance={**result.provenance, "process": os.getpid()})
 
 
@@ -38,8 +44,8 @@ def missing(store: Store, cells: Iterable[Cell], threads: int) -> Iterator[Chunk
     """Cut the missing runs of cells into chunks."""
     for cell in cells:
         size = max(1, min(LONGEST, STEPS * threads // cell.steps))
-        if cell.parameters["horizon"] >= LONGEST_STREAM:
-            size = threads  # the readable engine is slow
         runs = store.missing(cell)
+        if runs and unsupported(experiment(cell.parameters)) is not None:
+            size = threads  # the readable engine is slow
         for at in range(0, len(runs), size):
             yield Chunk(cell, tuple(runs[at : at + size]))

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import difflib
 import os
+import tomllib
 from datetime import UTC, datetime
 from pathlib import Path
 
 import msgspec
 
 from freepull.errors import StudyError
-from freepull.studies.study import FILE, Cell, Study
+from freepull.studies.schema import RUNS
+from freepull.studies.study import FILE, Cell, Study, identity
 from freepull.version import __version__
 
 NAME = "manifest.json"
@@ -33,7 +35,6 @@ class Manifest(msgspec.Struct, kw_only=True):
     begun: str
     name: str
     title: str
-    identity: str
     axes: tuple[str, ...]
     cells: tuple[Cell, ...]
     """With the number of runs that were asked for last."""
@@ -47,7 +48,6 @@ class Manifest(msgspec.Struct, kw_only=True):
             begun=datetime.now(UTC).isoformat(timespec="seconds"),
             name=study.name,
             title=study.title,
-            identity=study.identity,
             axes=study.axes,
             cells=study.cells,
             texts=study.texts,
@@ -73,6 +73,13 @@ class Manifest(msgspec.Struct, kw_only=True):
                 file.flush()
                 os.fsync(file.fileno())
             os.replace(unfinished, folder / name)
+
+    @property
+    def identity(self) -> str:
+        """What the study said when it was begun, in the words of this version, whichever version began it."""
+        runs = tomllib.loads(self.texts[FILE]).get("runs", RUNS)
+        cells = self.cells if "runs" in self.axes else tuple(cell.with_runs(runs) for cell in self.cells)
+        return identity(self.title, cells)
 
     def study(self) -> Study:
         """Return the study."""

@@ -13,7 +13,7 @@ from freepull.errors import InvalidInput, StudyError
 from freepull.studies.building import experiment
 from freepull.studies.lines import line_of
 from freepull.studies.schema import Misplaced, parse
-from freepull.studies.study import FILE, Cell, Study, digest
+from freepull.studies.study import FILE, Cell, Study, identity
 from freepull.studies.sweep import axes_of, points, swept
 
 
@@ -72,8 +72,8 @@ def _parsed(name: str, texts: dict[str, str], beside: Any) -> Study:
         raise Misplaced(
             ("sweep",), "sweep must give cells of different names; name the values, or the principals, anew."
         )
-    said = digest([file["title"], [[cell.name, cell.parameters] for cell in cells]])
-    return Study(name, file["title"], tuple(axis.label for axis in axes), tuple(cells), texts, said)
+    axes_swept, said = tuple(axis.label for axis in axes), identity(file["title"], cells)
+    return Study(name, file["title"], axes_swept, tuple(cells), texts, said)
 
 
 def _seeded(text: str, seed: int) -> str:

@@ -14,6 +14,8 @@ from freepull.errors import InvalidInput
 
 Part = str | dict[str, Any]
 Path = tuple[str, ...]
+RUNS = 100
+"""Runs of a cell, if the file does not say."""
 MOST_RUNS = 10_000_000
 """Runs that a cell may have."""
 
@@ -46,7 +48,7 @@ class StudyFile(msgspec.Struct, kw_only=True):
     answers: Part | list[Part] = "always"
     principals: dict[str, dict[str, Any]]
     horizon: int | None = None
-    runs: int = 100
+    runs: int = RUNS
     seed: int = 0
     until: str = "horizon"
     sweep: dict[str, Any] = {}
@@ -99,5 +101,14 @@ def at(path: Path, node: Any = None) -> Iterator[None]:
     except InvalidInput as error:
         sentence = str(error)
         about = [sentence.split(" ", 1)[0].rpartition(".")[2], *re.findall(r"got '(\w+)'", sentence)]
-        inside = [word for word in about if isinstance(node, dict) and word in node]
-        raise Misplaced((*path, *inside[:1]), sentence) from None
+        inside = [place for word in about for place in _places(node, word)]
+        raise Misplaced((*path, *(inside or [()])[0]), sentence) from None
+
+
+def _places(node: Any, key: str) -> Iterator[Path]:
+    """Find a key in tables within tables."""
+    if isinstance(node, dict):
+        if key in node:
+            yield (key,)
+        for name, inner in node.items():
+            yield from ((name, *place) for place in _places(inner, key))

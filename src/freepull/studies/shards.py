@@ -15,7 +15,7 @@ import polars as pl
 from freepull.errors import ResultError, StudyError
 from freepull.simulation import Result
 from freepull.studies.manifest import UNFINISHED
-from freepull.studies.study import Cell, Study
+from freepull.studies.study import Cell, Study, key
 
 DIGITS = 16
 
@@ -41,10 +41,16 @@ def load(path: Path) -> Result:
         if not path.stem.endswith("." + _checksum(path)):
             raise _damaged(path, "its content does not match the checksum in its name")
         result = Result.load(path)
-        result.provenance["study"]["key"]
+        key_of(result)
     except (OSError, ResultError, KeyError, pl.exceptions.PanicException) as error:
         raise _damaged(path, str(error).partition(";")[0]) from None
     return result
+
+
+def key_of(result: Result) -> str:
+    """Return the key of the cell that a shard belongs to, whichever version wrote it."""
+    stamp = result.provenance["study"]
+    return key(stamp["cell"], stamp["parameters"])
 
 
 def clean(folder: Path) -> None:

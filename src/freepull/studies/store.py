@@ -29,7 +29,7 @@ class Store:
         cells = {cell.key: cell for cell in study.cells}
         for path in sorted((folder / SHARDS).glob("*.parquet")):
             result = shards.load(path)
-            cell = cells.get(result.provenance["study"]["key"])
+            cell = cells.get(shards.key_of(result))
             if cell is None or self._done[cell.name] & set(result.frame["run"].to_list()):
                 what = "belongs to another study" if cell is None else "holds runs that another shard holds too"
                 raise StudyError(f"{path} {what}; move it out of the folder.")

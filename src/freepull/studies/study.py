@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import msgspec
 
-from freepull import checks
+from freepull import checks, registry
 from freepull.errors import InvalidInput
-from freepull.parts import Table
+from freepull.registry import Table
 from freepull.studies.schema import MOST_RUNS
 
 FILE = "study.toml"
+PRINCIPAL_PARTS = ("rule", "observe", "protocol")
 
 
 @dataclass(frozen=True)
@@ -48,7 +50,7 @@ class Cell:
     @cached_property
     def key(self) -> str:
         """Return what tells this cell from all others, and what the bits of its runs depend on."""
-        return digest([self.name, {name: value for name, value in self.parameters.items() if name != "runs"}])
+        return key(self.name, self.parameters)
 
     @property
     def stem(self) -> str:
@@ -79,6 +81,29 @@ class Study:
             raise InvalidInput("runs must be left out here, because the study sweeps them.")
         wanted = checks.whole("runs", runs, 1, MOST_RUNS)
         return replace(self, cells=tuple(cell.with_runs(wanted) for cell in self.cells))
+
+
+def key(name: str, parameters: Table) -> str:
+    """Return the key of a cell."""
+    return digest([name, {name: value for name, value in canonical(parameters).items() if name != "runs"}])
+
+
+def identity(title: str, cells: Iterable[Cell]) -> str:
+    """Return what a study says, in one word."""
+    return digest([title, [[cell.name, canonical(cell.parameters)] for cell in cells]])
+
+
+def canonical(parameters: Table) -> Table:
+    """Return the parameters of a cell with every part as short as can be, whichever version wrote them."""
+    found = {**parameters, "game": dict(parameters["game"]), "principal": dict(parameters["principal"])}
+    places = [(found, "agents"), (found, "answers"), (found["game"], "rewards")]
+    for holder, kind in places + [(found["principal"], kind) for kind in PRINCIPAL_PARTS]:
+        held = holder.get(kind)
+        if isinstance(held, list):
+            holder[kind] = [registry.short(kind, part) for part in held]
+        elif held is not None:
+            holder[kind] = registry.short(kind, held)
+    return found
 
 
 def digest(value: Any) -> str:

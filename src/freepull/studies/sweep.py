@@ -13,7 +13,7 @@ from typing import Any
 
 from freepull import checks
 from freepull.errors import InvalidInput
-from freepull.parts import Table
+from freepull.registry import KEYS, Table
 from freepull.studies.building import Reader, complete, tabled
 from freepull.studies.schema import Misplaced, Path, at
 
@@ -36,6 +36,8 @@ class Axis:
         steps = self.path.split(".")
         if len(steps) > 1 and steps[0] == "principals" and steps[1] == "*":
             steps[1] = principal
+        if steps[-1] == "kind" and steps != ["game", "kind"]:
+            steps[-1] = "part"
         return tuple(steps)
 
 
@@ -182,7 +184,7 @@ def _values(path: str, given: Any) -> tuple[tuple[str, Any], ...]:
 
 def _name(value: Any) -> str:
     if isinstance(value, dict):
-        return str(value.get("kind", "table"))
+        return str(next((value[key] for key in KEYS if key in value), "table"))
     return "list" if isinstance(value, list) else str(value)
 
 

@@ -20,6 +20,7 @@ from freepull.principal.rules.owing import Ints, neediest
 from freepull.principal.rules.window import gap_window
 from freepull.principal.setting import Setting
 from freepull.principal.work import STREAMS, Work, finish, pieces
+from freepull.registry import part
 
 BOUNDS = ("equation", "simplified", "finite_time")
 PAY = ("widest", "uniform")
@@ -27,6 +28,7 @@ STEPS = (*STACKS, "every agent acts at most once in each step")
 """What the proof of `finite_time` assumes, in the words of the other rules (docs/statistics.md, model)."""
 
 
+@part("rule", "paper", kernel=3)
 @dataclass(frozen=True)
 class Paper(Rule):
     """Algorithm 1 of the paper, with one of three confidence bounds.

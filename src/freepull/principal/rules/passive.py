@@ -10,8 +10,10 @@ from freepull.principal.record import Record
 from freepull.principal.rules.base import Rule, RuleState, Want
 from freepull.principal.setting import Setting
 from freepull.principal.work import Work
+from freepull.registry import part
 
 
+@part("rule", "passive", kernel=4)
 @dataclass(frozen=True)
 class Passive(Rule):
     """Pay for nothing, eliminate nothing, claim nothing: the paper's "without incentives"."""

@@ -25,6 +25,7 @@ from freepull.principal.rules.owing import Ints, OwingState
 from freepull.principal.rules.window import smallest_gap
 from freepull.principal.setting import Setting
 from freepull.principal.work import STREAMS, Work, finish, tiles
+from freepull.registry import part
 
 BETS = np.array([0.99, 0.8, 0.5, 0.25, 0.12])
 """λ_i."""
@@ -34,6 +35,7 @@ MOST = 1 << 30
 """No sum of first rewards, in units of 2⁻³⁰, can then overflow."""
 
 
+@part("rule", "population", kernel=2)
 @dataclass(frozen=True)
 class Population(Rule):
     """Looks at the first n rewards of every stream, n = 1, 2, …: **proven** for the population, if agents are drawn.

@@ -7,49 +7,49 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from freepull import agents, answers, rewards
+from freepull import agents, answers, registry, rewards
 from freepull.numerics import fill_exploration
-from freepull.principal import protocols, rules, schedules
+from freepull.principal import protocols, schedules
 from freepull.principal.budget import affordable
 from freepull.principal.setting import Setting
 from freepull.simulation.experiment import Experiment
 
-ALPHA_UCB, KL_UCB, THOMPSON, EPSILON_GREEDY, GREEDY, ROUND_ROBIN = range(6)
-ALWAYS, NEVER, WITH_PROBABILITY, HOLD_OUT, IF_WORTH_IT = range(5)
+
+def kernel_of(part: type) -> int:
+    """Return the number that the declaration of a part gives it."""
+    about = registry.declared(part)
+    assert about is not None
+    assert about.kernel is not None
+    return about.kernel
+
+
+ALPHA_UCB, KL_UCB, THOMPSON = (kernel_of(it) for it in (agents.AlphaUCB, agents.KLUCB, agents.Thompson))
+EPSILON_GREEDY, GREEDY, ROUND_ROBIN = (kernel_of(it) for it in (agents.EpsilonGreedy, agents.Greedy, agents.RoundRobin))
+ALWAYS, WITH_PROBABILITY = (kernel_of(it) for it in (answers.Always, answers.WithProbability))
+HOLD_OUT, IF_WORTH_IT = (kernel_of(it) for it in (answers.HoldOut, answers.IfWorthIt))
 UNBOUNDED = 1 << 60
 MOST_TABLES = 8
 LONGEST_STREAM = 1 << 23
 """Sums of rewards other than coins are exact up to this many pulls of one stream."""
-_AGENTS = {
-    agents.AlphaUCB: ALPHA_UCB, agents.KLUCB: KL_UCB, agents.Thompson: THOMPSON,
-    agents.EpsilonGreedy: EPSILON_GREEDY, agents.Greedy: GREEDY, agents.RoundRobin: ROUND_ROBIN,
-}  # fmt: skip
-_ANSWERS = {
-    answers.Always: ALWAYS, answers.Never: NEVER, answers.WithProbability: WITH_PROBABILITY,
-    answers.HoldOut: HOLD_OUT, answers.IfWorthIt: IF_WORTH_IT,
-}  # fmt: skip
-_PROTOCOLS = (protocols.TakeOrBan, protocols.BanFor, protocols.BanAfter, protocols.NeverBan)
-_SCHEDULES = (schedules.Share, schedules.Root, schedules.Steps, schedules.KnownGap, schedules.Adaptive)
-_LAWS = (rewards.Bernoulli, rewards.Beta, rewards.TruncatedNormal, rewards.Categorical, rewards.Empirical)
-_RULES = (rules.Certified, rules.Pairwise, rules.Paper, rules.Passive, rules.Population)
 
 
 def unsupported(experiment: Experiment) -> str | None:
     """Say why the compiled engine cannot run this experiment; None if it can. Everything it cannot run is here."""
-    for agent in experiment.agents:
-        if type(agent) not in _AGENTS:
-            return f"{type(agent).__name__} is an agent of your own"
-    for answer in experiment.answers:
-        if type(answer) not in _ANSWERS:
-            return f"{type(answer).__name__} is an answer of your own"
-    if type(experiment.principal.protocol) not in _PROTOCOLS:
-        return f"{type(experiment.principal.protocol).__name__} is a protocol of your own"
-    if type(experiment.principal.observe) not in _SCHEDULES:
-        return f"{type(experiment.principal.observe).__name__} is a schedule of your own"
-    if experiment.law not in _LAWS:
-        return f"{experiment.law.__name__} is a reward law of your own"
-    if type(experiment.principal.rule) not in _RULES:
-        return f"{type(experiment.principal.rule).__name__} is a rule of your own"
+    principal = experiment.principal
+    used: list[tuple[str, type]] = [
+        *(("agents", type(agent)) for agent in experiment.agents),
+        *(("answers", type(answer)) for answer in experiment.answers),
+        ("protocol", type(principal.protocol)),
+        ("observe", type(principal.observe)),
+        ("rewards", experiment.law),
+        ("rule", type(principal.rule)),
+    ]
+    for kind, part in dict.fromkeys(used):
+        about = registry.declared(part)
+        if about is None or about.own:
+            return f"{part.__name__} is {registry.KINDS[kind].word} of your own"
+        if about.kernel is None:
+            return f"{part.__name__} is not compiled"
     if experiment.horizon >= LONGEST_STREAM:
         return f"a horizon of {LONGEST_STREAM:,} steps or more is too long for its exact sums"
     return None
@@ -88,8 +88,8 @@ class Coded:
 def code(experiment: Experiment) -> Coded:
     """Translate an experiment that is supported."""
     principal, (M, K) = experiment.principal, experiment.shape
-    kind = np.array([_AGENTS[type(agent)] for agent in experiment.agents])
-    setting = np.array([float(getattr(a, "alpha", getattr(a, "c", 0.0))) for a in experiment.agents])
+    kind = np.array([kernel_of(type(agent)) for agent in experiment.agents])
+    setting = np.array([_first(agent) for agent in experiment.agents])
     together: dict[tuple[int, float], list[int]] = {}
     for m in range(M):
         together.setdefault((int(kind[m]), float(setting[m])), []).append(m)
@@ -123,8 +123,15 @@ def code(experiment: Experiment) -> Coded:
 
 
 def _answers(replies: tuple[answers.Answer, ...]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    settings = [float(min(getattr(answer, "p", getattr(answer, "n", 0.0)), UNBOUNDED)) for answer in replies]
-    return np.array([_ANSWERS[type(answer)] for answer in replies], np.int64), np.array(settings)
+    settings = [min(_first(answer), float(UNBOUNDED)) for answer in replies]
+    return np.array([kernel_of(type(answer)) for answer in replies], np.int64), np.array(settings)
+
+
+def _first(part: object) -> float:
+    """Return the value of a part's first parameter, 0 if it has none."""
+    about = registry.declared(type(part))
+    assert about is not None
+    return next((float(getattr(part, name)) for name in about.parameters), 0.0)
 
 
 def _tables(alphas: list[float], horizon: int) -> NDArray[np.float64]:

@@ -8,8 +8,10 @@ from dataclasses import dataclass
 from freepull import checks
 from freepull.errors import InvalidInput
 from freepull.principal.setting import Setting
+from freepull.registry import part
 
 
+@part("forecast", "forecast")
 @dataclass(frozen=True)
 class Forecast:
     """Larger blocks where an agent will pull the arm anyway; it assumes learners like α-UCB with α = 2.
@@ -32,6 +34,7 @@ class Forecast:
         checks.keep_real(self, "longest", self.shortest, 1e6)
 
 
+@part("design", "design", nested=("forecast",))
 @dataclass(frozen=True)
 class Design:
     """How rounds are laid out.

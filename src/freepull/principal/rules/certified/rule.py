@@ -17,11 +17,13 @@ from freepull.principal.rules.certified.designs import Design, auto
 from freepull.principal.rules.certified.gaps import candidate_gaps
 from freepull.principal.rules.certified.state import CertifiedState
 from freepull.principal.setting import Setting
+from freepull.registry import part
 
 SMALLEST_GAP = 1e-6
 """The smallest gap that may be planned for."""
 
 
+@part("rule", "certified", nested=("design",), kernel=0, most_arms=500, late_joiners=True)
 @dataclass(frozen=True)
 class Certified(Rule):
     """Rounds, and one betting account against every arm: **proven** at every time, for any adaptive sampling.

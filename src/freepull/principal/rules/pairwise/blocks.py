@@ -16,6 +16,7 @@ from freepull import checks
 from freepull.compiling import jit
 from freepull.errors import InvalidInput
 from freepull.principal.setting import Setting
+from freepull.registry import part
 
 LONG = 30
 """Pulls of an arm by an agent from which a first block of 30 is a small part."""
@@ -23,6 +24,7 @@ ENOUGH = 1 << 40
 """Levels are laid out up to here; no stream gets so long."""
 
 
+@part("blocks", "blocks")
 @dataclass(frozen=True)
 class Blocks:
     """How streams are cut.

@@ -16,12 +16,14 @@ from freepull.principal.rules.pairwise.blocks import Blocks, auto
 from freepull.principal.rules.pairwise.books import Constants, Floats
 from freepull.principal.rules.pairwise.state import PairwiseState
 from freepull.principal.setting import Setting
+from freepull.registry import part
 
 LARGEST, RATIO, BETS = 0.6, 1.5, 20
 TYPICAL = 0.48
 """The spread of rewards for which a planned gap is turned into a bet."""
 
 
+@part("rule", "pairwise", nested=("blocks",), kernel=1, most_arms=5_000, late_joiners=True)
 @dataclass(frozen=True)
 class Pairwise(Rule):
     """An e-process for every pair of arms: **proven** at every time, for any adaptive sampling, in O(KM) of memory.
