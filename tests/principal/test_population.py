@@ -13,8 +13,8 @@ import pytest
 from numpy.typing import NDArray
 
 import freepull as fp
-from freepull import registry
 from drive import RISK, assert_sentence
+from freepull import registry
 from freepull.errors import InvalidInput
 from freepull.principal.record import UNITS
 from freepull.principal.rules.population import PopulationState, look, winner

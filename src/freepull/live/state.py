@@ -242,7 +242,7 @@ class State:
         return event._replace(more=facts or None) if fresh else None
 
     def _parked(self, event: Event, fresh: bool) -> None:
-        """Let an agent rest, as it does since its last expiry; it has not left, for silence follows offers and rewards."""
+        """Let an agent rest, as since its last expiry; silence follows offers and so rewards, which no leaving may."""
         self.people.silent.pop(event.agent, None)
         if self.settings.early and self.settings.leavers != "wait":
             self._parked_away(event, fresh)
