@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from freepull import checks
-from freepull.errors import FreepullError, InvalidInput, InvalidReward, UnknownAgent, UnknownArm
-from freepull.live.replies import Observation
+from freepull.errors import FreepullError, InvalidInput, UnknownAgent, UnknownArm
+from freepull.messages import Observation
 from freepull.principal.record import many_units, units
 
 LONGEST_ID = 200
@@ -134,14 +134,9 @@ class Register:
         pulls, errors = list[Pull](), dict[int, FreepullError]()
         for i, given in enumerate(observations):
             try:
-                pulls.append(self.pull(*(given if len(given) == 4 else Observation(*given))))
+                pulls.append(self.pull(*Observation.of(given)))
             except FreepullError as error:
                 errors[i] = error
-            except TypeError:
-                errors[i] = InvalidInput(
-                    f"an observation must be (agent, arm, reward), or that and an event, got {checks.shown(given)}."
-                )
-            if i in errors:
                 pulls.append(Pull())
         return Batch.of(pulls, errors)
 
@@ -152,7 +147,7 @@ class Register:
             number = self.agent(agent)
         arm = self.arm(arm)
         if not (type(reward) is float and 0.0 <= reward <= 1.0):
-            reward = checked_reward(reward)
+            reward = checks.reward(reward)
         identity = (None, None) if event is None else _identity(number, event)
         return Pull(number, arm, units(reward), *identity)
 
@@ -176,14 +171,6 @@ class Register:
             ids if any(ids) else [],
             numbers if any(numbers) else [],
         )
-
-
-def checked_reward(given: Any) -> float:
-    """Return a reward, or refuse it."""
-    try:
-        return checks.real("reward", given, 0.0, 1.0)
-    except InvalidInput as error:
-        raise InvalidReward(str(error)) from None
 
 
 def _identity(agent: int, event: Any) -> tuple[bytes | None, int | None]:

@@ -8,8 +8,9 @@ from dataclasses import dataclass, fields, is_dataclass
 from typing import Any
 
 from freepull import checks
+from freepull.commands import LONGEST_NAME, MOST_AGENTS
 from freepull.errors import InvalidInput, NewerVersion
-from freepull.live.money import MOST, Money
+from freepull.money import MOST, Money
 from freepull.principal import Principal, protocols, rules, schedules
 from freepull.principal.budget import affordable
 from freepull.principal.principal import MOST_ARMS
@@ -20,8 +21,7 @@ RULES = 1
 """The version of what decides: rules, offers, bans. It is pinned when a campaign is created."""
 PARKED_AFTER = 3
 """So many offers in a row that expire, and the agent is parked."""
-LONGEST_NAME = 200
-MOST_STREAMS = 100_000_000
+MOST_STREAMS = 2 * MOST_AGENTS
 """Pairs of an agent and an arm; each takes fifty bytes of memory or more."""
 PARTS = {
     part.__name__: part

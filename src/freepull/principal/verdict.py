@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from freepull.messages import Grounds as Grounds
 from freepull.principal.payments import Payments
 
 SHOWN = 10
@@ -18,29 +19,6 @@ def listed(agents: Sequence[int], name: Callable[[int], str] = "agent {}".format
     """Name agents, the first ten at most."""
     others = f" and {len(agents) - SHOWN} others" if len(agents) > SHOWN else ""
     return ", ".join(map(name, agents[:SHOWN])) + others
-
-
-@dataclass(frozen=True)
-class Grounds:
-    """What a verdict rests on."""
-
-    rule: str
-    """The rule in words, with "proven" or "heuristic"."""
-    delta: float | None
-    """δ, the error probability; None where the rule claims nothing."""
-    target: str
-    """Whom the verdict speaks of: the panel or the population, with which weights, up to which ε."""
-    leavers: str
-    """What becomes of agents who leave."""
-    assumptions: tuple[str, ...]
-    """What has to hold for it."""
-
-    def __str__(self) -> str:
-        lines = [f"rule: {self.rule}", f"target: {self.target}", f"agents who leave: {self.leavers}"]
-        lines += (
-            [f"error probability: at most δ = {self.delta:g}, if it is certified"] if self.delta is not None else []
-        )
-        return "\n".join(lines + [f"assumes: {assumption}" for assumption in self.assumptions])
 
 
 @dataclass(frozen=True)
