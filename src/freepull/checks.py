@@ -97,14 +97,14 @@ def _interval(low: float, high: float, open_low: bool, open_high: bool) -> str:
     return "a finite number"
 
 
-def one_of(name: str, value: Any, allowed: Iterable[str]) -> str:
+def one_of(name: str, value: Any, allowed: Iterable[str], error: type[UnknownName] = UnknownName) -> str:
     """Return ``value``, if it is one of the allowed names; otherwise say which one was perhaps meant."""
     choices = list(allowed)
     if isinstance(value, str) and value in choices:
         return value
     close = difflib.get_close_matches(str(value), choices, n=1, cutoff=0.5)
     hint = f"; did you mean {close[0]!r}?" if close else "."
-    raise UnknownName(f"{name} must be one of {', '.join(choices)}; got {shown(value)}{hint}")
+    raise error(f"{name} must be one of {', '.join(choices)}; got {shown(value)}{hint}")
 
 
 def instance(name: str, value: Any, kind: type, example: str) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Coroutine, Iterable, Sequence
+from functools import cached_property
 from os import PathLike
 from string import Formatter
 from typing import Annotated, Any, ClassVar, Generic, NamedTuple, ParamSpec, TypeVar, get_args, get_type_hints, overload
@@ -59,8 +60,9 @@ class Twin(Generic[Arguments, Reply]):
         """Return the method that is awaited."""
         raise NotImplementedError
 
+    @cached_property
     def described(self) -> tuple[str | None, inspect.Signature]:
-        """Return the docstring of either, and the signature."""
+        """The docstring of either, and the signature."""
         raise NotImplementedError
 
 
@@ -86,7 +88,7 @@ def _settle(kind: type, form: Callable[[Twin[Any, Any]], Callable[..., Any]]) ->
         if isinstance(found, Twin):
             method: Any = form(found)
             method.__name__, method.__qualname__, method.__module__ = name, f"{kind.__name__}.{name}", kind.__module__
-            method.__doc__, method.__signature__ = found.described()
+            method.__doc__, method.__signature__ = found.described
             setattr(kind, name, method)
 
 
@@ -173,8 +175,9 @@ class Verb(Twin[Arguments, Reply]):
 
         return method
 
+    @cached_property
     def described(self) -> tuple[str | None, inspect.Signature]:
-        """Return what the command says of itself."""
+        """What the command says of itself."""
         own, types = inspect.Parameter("self", inspect.Parameter.POSITIONAL_ONLY), get_type_hints(self.command)
         fields = inspect.signature(self.command).parameters.values()
         parameters = [own, *(field.replace(annotation=types[field.name]) for field in fields)]

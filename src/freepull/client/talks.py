@@ -129,9 +129,9 @@ def _arms(campaign: str) -> Talk[Callable[[Any], str]]:
     def name(arm: Any) -> str:
         if isinstance(arm, str):
             return arm
-        if not checks.is_index(arm, len(found)):
-            raise UnknownArm(f"campaign {campaign!r} has no arm {checks.shown(arm)}.")
-        return found[operator.index(arm)].name
+        if checks.is_index(arm, len(found)):
+            return found[operator.index(arm)].name
+        return checks.one_of("arm", arm, [it.name for it in found[:20]], UnknownArm)
 
     return name
 

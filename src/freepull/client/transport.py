@@ -9,6 +9,7 @@ import time
 import uuid
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar, get_args, get_type_hints
 from urllib.parse import quote
 
@@ -279,8 +280,9 @@ class Talking(Twin[Arguments, Reply]):
 
         return method
 
+    @cached_property
     def described(self) -> tuple[str | None, inspect.Signature]:
-        """Return what the method says of itself; what it returns is what the talk does."""
+        """What the method says of itself; what it returns is what the talk does."""
         *_, reply = get_args(get_type_hints(self.method)["return"])
         return self.method.__doc__, inspect.signature(self.method).replace(return_annotation=reply)
 

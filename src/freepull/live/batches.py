@@ -16,6 +16,8 @@ from freepull.messages import Observation
 from freepull.principal.record import many_units, units
 
 LONGEST_ID = 200
+NAMED = 20
+"""So many arms are named in a sentence."""
 LONGEST_NUMBER = 11
 """Characters of an agent's number, with its "#"; there are fewer than 2³² agents."""
 
@@ -114,11 +116,7 @@ class Register:
             return self._arm_numbers[given]
         if not isinstance(given, str) and checks.is_index(given, len(self.arms)):
             return int(given)
-        try:
-            checks.one_of("arm", given, self.arms[:20])
-        except FreepullError as error:
-            raise UnknownArm(str(error)) from None
-        raise UnknownArm(f"campaign {self.campaign!r} has no arm {checks.shown(given)}.")
+        return self.arms.index(checks.one_of("arm", given, self.arms[:NAMED], UnknownArm))
 
     def batch(self, observations: Iterable[Any]) -> Batch:
         """Turn observations into a batch."""
