@@ -106,3 +106,16 @@ print(*sorted({"numpy", "numba", "polars", "scipy", "freepull.live", "freepull.p
 def test_an_agent_s_client_is_there_at_once() -> None:
     code = "import time, freepull as fp; fp.AgentClient; print(time.process_time())"
     assert min(float(fresh(code)) for _ in range(3)) < 0.25
+
+
+def test_without_the_extra_one_sentence_says_what_to_install() -> None:
+    code = """
+import sys
+sys.modules["httpx"] = None
+import freepull as fp
+try:
+    fp.AgentClient("http://127.0.0.1:9", "c", "x")
+except fp.errors.MissingExtra as error:
+    print(error)
+"""
+    assert fresh(code).strip() == "clients need httpx; install freepull with pip install 'freepull[client]'."

@@ -52,17 +52,13 @@ class Twin(Generic[Arguments, Reply]):
     def __get__(self, having: Any, kind: type) -> Any:
         return self
 
-    def waiting(self) -> Callable[..., Any]:
-        """Return the method that waits."""
-        raise NotImplementedError
-
-    def awaiting(self) -> Callable[..., Any]:
-        """Return the method that is awaited."""
-        raise NotImplementedError
+    def __init__(self, run: Callable[..., Any]) -> None:
+        self.run = run
+        """What the method does; it returns the reply, or something to be awaited, as whoever has it does."""
 
     @cached_property
     def described(self) -> tuple[str | None, inspect.Signature]:
-        """The docstring of either, and the signature."""
+        """The docstring, and the signature."""
         raise NotImplementedError
 
 
@@ -71,7 +67,7 @@ class Blocking:
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
-        _settle(cls, lambda twin: twin.waiting())
+        _settle(cls, _waiting)
 
 
 class Awaiting:
@@ -79,14 +75,28 @@ class Awaiting:
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
-        _settle(cls, lambda twin: twin.awaiting())
+        _settle(cls, _awaiting)
 
 
-def _settle(kind: type, form: Callable[[Twin[Any, Any]], Callable[..., Any]]) -> None:
+def _waiting(run: Callable[..., Any]) -> Callable[..., Any]:
+    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        return run(self, *args, **kwargs)
+
+    return method
+
+
+def _awaiting(run: Callable[..., Any]) -> Callable[..., Any]:
+    async def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        return await run(self, *args, **kwargs)
+
+    return method
+
+
+def _settle(kind: type, form: Callable[[Callable[..., Any]], Callable[..., Any]]) -> None:
     for name in {name for parent in kind.__mro__ for name in vars(parent)}:
         found = inspect.getattr_static(kind, name)
         if isinstance(found, Twin):
-            method: Any = form(found)
+            method: Any = form(found.run)
             method.__name__, method.__qualname__, method.__module__ = name, f"{kind.__name__}.{name}", kind.__module__
             method.__doc__, method.__signature__ = found.described
             setattr(kind, name, method)
@@ -152,28 +162,11 @@ class Verb(Twin[Arguments, Reply]):
     """A method that does a command; its parameters are the command's."""
 
     def __init__(self, command: Callable[Arguments, Command[Reply]]) -> None:
+        super().__init__(lambda self, *args, **kwargs: self.do(command(*args, **kwargs)))
         self.command: Any = command
 
     def __set_name__(self, owner: type, name: str) -> None:
         self.command.verb = name
-
-    def waiting(self) -> Callable[..., Any]:
-        """Return the method that waits."""
-        command = self.command
-
-        def method(self: Any, *args: Any, **kwargs: Any) -> Any:
-            return self.do(command(*args, **kwargs))
-
-        return method
-
-    def awaiting(self) -> Callable[..., Any]:
-        """Return the method that is awaited."""
-        command = self.command
-
-        async def method(self: Any, *args: Any, **kwargs: Any) -> Any:
-            return await self.do(command(*args, **kwargs))
-
-        return method
 
     @cached_property
     def described(self) -> tuple[str | None, inspect.Signature]:

@@ -260,25 +260,8 @@ class Talking(Twin[Arguments, Reply]):
     """A method that is written as a `Talk`, of whoever has a connection."""
 
     def __init__(self, method: Callable[Concatenate[Any, Arguments], Talk[Reply]]) -> None:
+        super().__init__(lambda self, *args, **kwargs: self.connection.talk(method(self, *args, **kwargs)))
         self.method = method
-
-    def waiting(self) -> Callable[..., Any]:
-        """Return the method that waits."""
-        talk = self.method
-
-        def method(self: Any, *args: Any, **kwargs: Any) -> Any:
-            return self.connection.talk(talk(self, *args, **kwargs))
-
-        return method
-
-    def awaiting(self) -> Callable[..., Any]:
-        """Return the method that is awaited."""
-        talk = self.method
-
-        async def method(self: Any, *args: Any, **kwargs: Any) -> Any:
-            return await self.connection.talk(talk(self, *args, **kwargs))
-
-        return method
 
     @cached_property
     def described(self) -> tuple[str | None, inspect.Signature]:
