@@ -119,3 +119,13 @@ except fp.errors.MissingExtra as error:
     print(error)
 """
     assert fresh(code).strip() == "clients need httpx; install freepull with pip install 'freepull[client]'."
+
+
+async def never_run(own: fp.Campaign, served: fp.RemoteCampaign, on_asyncio: fp.AsyncRemoteCampaign) -> None:
+    """Here mypy proves that it checks verbs: it refuses an ignored error that is none."""
+    own.leave(agnt="ann")  # type: ignore[call-arg]
+    served.withdraw([3])  # type: ignore[arg-type]
+    served.tell_many([])  # type: ignore[attr-defined]
+    served.status().nam  # type: ignore[attr-defined]  # noqa: B018
+    (await on_asyncio.add_agents(3)).sort()
+    on_asyncio.add_agents(3).sort()  # type: ignore[attr-defined]

@@ -54,6 +54,7 @@ def test_numbers_of_agents_are_rounded_up_to_two_digits(value: float, up: int) -
 def test_prices_are_exact() -> None:
     price = Money.price("0.10 EUR")
     assert str(price.times(3)) == "0.30 EUR"
+    assert str(price.times(1.17)) == "0.12 EUR"  # rounded, not cut off
     with pytest.raises(InvalidInput, match=r"^price must have at most 0 decimals in JPY, got '0.5 JPY'\.$"):
         Money.price("0.5 JPY")
     assert f"{Money.price('50 JPY').times(1234.5):,}" == "61,725 JPY"

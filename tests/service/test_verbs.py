@@ -43,6 +43,10 @@ def script(campaign: CampaignVerbs, folder: Path) -> list[Any]:
         last = offers[-1]
         return None if last is None else last.arm
 
+    def refuse(agent: str) -> tuple[Any, ...]:
+        arm = "A" if ask(agent) == "B" else "B"
+        return campaign.tell(agent, arm, 0.5, event="refused")[1:]
+
     return [
         campaign.add_agents(["cy", "d/e"]),
         campaign.add_agents(("eve",)),
@@ -74,7 +78,11 @@ def script(campaign: CampaignVerbs, folder: Path) -> list[Any]:
         ],
         campaign.tell_each([]),
         ask(3),
-        campaign.unban("bob") if any(ban.agent == "bob" and ban.lifted is None for ban in campaign.bans()) else None,
+        refuse("bob"),
+        [(row.agent, row.offer, row.step, row.until) for row in campaign.bans()],
+        [row.agent for row in campaign.bans(after=1)],
+        campaign.unban("bob"),
+        [row.lifted is None for row in campaign.bans()],
         refused(lambda: campaign.unban("nobody"))[0],
         refused(lambda: campaign.unban("cy")),
         campaign.withdraw(2),
@@ -94,7 +102,6 @@ def script(campaign: CampaignVerbs, folder: Path) -> list[Any]:
         [replace(row, at=NOW) for row in campaign.ledger()],
         [replace(row, at=NOW) for row in campaign.ledger(after=1)],
         [(row.offer, row.agent, row.arm, row.step, row.recalled, row.ending) for row in campaign.offers()],
-        [(row.agent, row.offer, row.step, row.until) for row in campaign.bans()],
         [(row.action, row.detail) for row in campaign.audit() if "told" not in row.detail],
         campaign.audit(after=campaign.audit()[2].event)[0].action,
         campaign.erase_names(),
@@ -113,6 +120,7 @@ def test_a_service_s_campaign_does_what_one_s_own_does(service: Service, tmp_pat
     for mine, theirs in zip(own, served, strict=True):
         assert mine == theirs
     assert (own[0], own[1], own[-1].why) == ([2, 3], [4], "over")
+    assert [("bob", 3, 1, None)] in own  # there was a ban to be listed and lifted
 
 
 def test_the_asyncio_twins_do_the_same(service: Service, tmp_path: Path) -> None:
