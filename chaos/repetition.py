@@ -14,10 +14,9 @@ from outcome import Finding, finding
 from world import AGENTS, ARMS, PAYING, create
 
 import freepull as fp
-from freepull.live import Observation
 from freepull.live.log import Log
-from freepull.live.replies import LedgerEntry, OfferRow
 from freepull.live.verification import pieces_of
+from freepull.messages import LedgerEntry, Observation, OfferRow
 
 BATCH = 250
 Request = Observation | int

@@ -19,7 +19,6 @@ from pathlib import Path
 import httpx
 
 import freepull as fp
-from freepull.live import Verdict
 from freepull.service.access import Access
 
 ARMS = ["free month", "lower price", "more storage"]
@@ -78,16 +77,18 @@ async def person(me: fp.AsyncAgentClient, m: int, line: asyncio.Semaphore, stop:
         await asyncio.sleep(rest * 2 * chance.random())
 
 
-async def trial(url: str, admin: str, people: int, budget: float | None, rest: float) -> Verdict:
+async def trial(url: str, admin: str, people: int, budget: float | None, rest: float) -> fp.CampaignVerdict:
     """Make the campaign, let everybody in, and wait for the verdict."""
     async with fp.AsyncClient(url, admin) as client:
         names = [f"user-{m}" for m in range(people)]
         price = f"{BONUS:.2f} EUR"
-        await client.create(name="upgrade", arms=ARMS, agents=names, principal=PRINCIPAL, price=price, horizon=HORIZON)
+        campaign = await client.create(
+            name="upgrade", arms=ARMS, agents=names, principal=PRINCIPAL, price=price, horizon=HORIZON
+        )
         if budget is not None:
-            await client.budget("upgrade", f"{BONUS * budget:.2f} EUR")
-        await client.start("upgrade")
-        tokens = await client.agent_tokens("upgrade", names)
+            await campaign.budget(f"{BONUS * budget:.2f} EUR")
+        await campaign.start()
+        tokens = await campaign.agent_tokens(names)
         async with httpx.AsyncClient(timeout=60, trust_env=False) as http:
             line, stop = asyncio.Semaphore(12), asyncio.Event()  # this one process speaks for all of them
             strategy = fp.agents.AlphaUCB(alpha=2.0)
@@ -98,11 +99,11 @@ async def trial(url: str, admin: str, people: int, budget: float | None, rest: f
             async with asyncio.TaskGroup() as tasks:
                 for m, me in enumerate(everybody):
                     tasks.create_task(person(me, m, line, stop, rest))
-                while not (status := await client.status("upgrade")).decided and status.step < HORIZON:
+                while not (status := await campaign.status()).decided and status.step < HORIZON:
                     print(f"step {status.step}, {status.phase}, {status.observations:,} pulls, {status.spent} spent")
                     await asyncio.sleep(1.0)
                 stop.set()
-        return await client.verdict("upgrade")
+        return await campaign.verdict()
 
 
 def until_ctrl_c() -> None:
@@ -119,7 +120,7 @@ def main(
     runs: int | None = None,
     admin: bool = False,
     stay: bool = False,
-) -> tuple[fp.Plan, Verdict]:
+) -> tuple[fp.Plan, fp.CampaignVerdict]:
     """Plan, start the service, run the trial with the budget of the plan, and return both."""
     planned = plan(people, runs)
     print(planned, end="\n\n")

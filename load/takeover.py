@@ -12,10 +12,9 @@ from pathlib import Path
 import polars as pl
 from traffic import Process
 
+import freepull as fp
 from freepull.errors import FreepullError
 from freepull.service.access import Access
-from freepull.service.agent_client import AgentClient
-from freepull.service.client import Client
 
 AGENTS = 8
 PRINCIPAL = {"observe": {"part": "Steps", "n": 0}, "offers": "each"}
@@ -53,11 +52,11 @@ def kill_the_owner(url: str, seconds: float, kills: int = 1) -> Findings:
     owner, other = Process(url, *RATE), Process(url, *RATE)
     found = Findings()
     try:
-        with Client(owner.address, admin) as client:
+        with fp.Client(owner.address, admin) as client:
             names = [f"a{i}" for i in range(AGENTS)]
-            client.create(name="shared", arms=2, agents=names, price="0.01 EUR", principal=PRINCIPAL)
-            client.start("shared")
-            tokens = client.agent_tokens("shared", names)
+            campaign = client.create(name="shared", arms=2, agents=names, price="0.01 EUR", principal=PRINCIPAL)
+            campaign.start()
+            tokens = campaign.agent_tokens(names)
         for kill in range(kills):
             end = time.monotonic() + seconds
             threads = [
@@ -87,7 +86,7 @@ RATE = ("--agent-rate", "1000000")
 
 def _agent(address: str, name: str, token: str, end: float, prefix: str, found: Findings) -> None:
     """Ask and tell until the time is over, at a process that may not be the owner."""
-    with AgentClient(address, "shared", token, retries=30) as me:
+    with fp.AgentClient(address, "shared", token, retries=30) as me:
         for i in itertools.count():
             if time.monotonic() > end:
                 return
@@ -103,15 +102,13 @@ def _agent(address: str, name: str, token: str, end: float, prefix: str, found: 
 
 
 def _compare(found: Findings, address: str, admin: str) -> None:
-    with Client(address, admin, retries=30) as client, tempfile.TemporaryDirectory() as folder:
+    with fp.Client(address, admin, retries=30) as client, tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "all.parquet"
-        client.export("shared", file)
+        campaign = client.campaign("shared")
+        campaign.export(file)
         there = dict(pl.read_parquet(file).select("sequence", "agent").iter_rows())
-        offers, after = list[int](), 0
-        while page := client.ledger("shared", after):
-            offers += [entry.offer for entry in page]
-            after = page[-1].entry
-        status = client.status("shared")
+        offers = [entry.offer for entry in campaign.ledger()]
+        status = campaign.status()
     places = [(place, agent) for place, agent, _ in found.replies.values()]
     found.told, found.paid, found.twice = len(places), len(offers), len(offers) - len(set(offers))
     found.lost = sum(place is None or there.get(place) != agent for place, agent in places)

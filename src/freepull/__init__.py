@@ -14,14 +14,15 @@ from freepull.version import __version__ as __version__
 
 if TYPE_CHECKING:
     from freepull import agents, answers, charts, errors, instances, pages, rewards, studies
+    from freepull.client.agent import AgentClient, AsyncAgentClient
+    from freepull.client.client import AsyncClient, AsyncRemoteCampaign, Client, RemoteCampaign
     from freepull.game import Game
     from freepull.live import AsyncCampaign, Campaign
+    from freepull.messages import CampaignOffer, CampaignVerdict, Grounds, Observation, Status, Told
+    from freepull.money import Money
     from freepull.planning import Plan, plan
-    from freepull.principal import Grounds, Offer, Principal, Trial, Verdict, personalised, protocols, rules
+    from freepull.principal import Offer, Principal, Trial, Verdict, personalised, protocols, rules
     from freepull.principal import schedules as observe
-    from freepull.service.agent_client import AgentClient, AsyncAgentClient
-    from freepull.service.async_client import AsyncClient
-    from freepull.service.client import Client
     from freepull.simulation import Result, simulate
 
 _HOME = {
@@ -35,15 +36,23 @@ _HOME = {
     "observe": "freepull.principal.schedules",
     "protocols": "freepull.principal.protocols",
     "rules": "freepull.principal.rules",
-    "AgentClient": "freepull.service.agent_client:AgentClient",
-    "AsyncAgentClient": "freepull.service.agent_client:AsyncAgentClient",
-    "AsyncClient": "freepull.service.async_client:AsyncClient",
-    "Client": "freepull.service.client:Client",
+    "AgentClient": "freepull.client.agent:AgentClient",
+    "AsyncAgentClient": "freepull.client.agent:AsyncAgentClient",
+    "AsyncClient": "freepull.client.client:AsyncClient",
+    "AsyncRemoteCampaign": "freepull.client.client:AsyncRemoteCampaign",
+    "Client": "freepull.client.client:Client",
+    "RemoteCampaign": "freepull.client.client:RemoteCampaign",
     "AsyncCampaign": "freepull.live:AsyncCampaign",
     "Campaign": "freepull.live:Campaign",
     "studies": "freepull.studies",
     "Game": "freepull.game:Game",
-    "Grounds": "freepull.principal:Grounds",
+    "CampaignOffer": "freepull.messages:CampaignOffer",
+    "CampaignVerdict": "freepull.messages:CampaignVerdict",
+    "Grounds": "freepull.messages:Grounds",
+    "Money": "freepull.money:Money",
+    "Observation": "freepull.messages:Observation",
+    "Status": "freepull.messages:Status",
+    "Told": "freepull.messages:Told",
     "Offer": "freepull.principal:Offer",
     "Principal": "freepull.principal:Principal",
     "Trial": "freepull.principal:Trial",
@@ -60,14 +69,22 @@ __all__ = [
     "AsyncAgentClient",
     "AsyncCampaign",
     "AsyncClient",
+    "AsyncRemoteCampaign",
     "Campaign",
+    "CampaignOffer",
+    "CampaignVerdict",
     "Client",
     "Game",
     "Grounds",
+    "Money",
+    "Observation",
     "Offer",
     "Plan",
     "Principal",
+    "RemoteCampaign",
     "Result",
+    "Status",
+    "Told",
     "Trial",
     "Verdict",
     "agents",

@@ -6,12 +6,13 @@ import difflib
 import math
 import operator
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-from numpy.typing import NDArray
+from freepull.errors import InvalidInput, InvalidReward, UnknownName
 
-from freepull.errors import InvalidInput, UnknownName
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 
 def shown(value: Any) -> str:
@@ -68,6 +69,14 @@ def real(
     return number
 
 
+def reward(value: Any) -> float:
+    """Return a reward, a number in [0, 1], or refuse it."""
+    try:
+        return real("reward", value, 0.0, 1.0)
+    except InvalidInput as error:
+        raise InvalidReward(str(error)) from None
+
+
 def keep_whole(owner: Any, name: str, least: int, most: int | None = None) -> None:
     """Check a field of a dataclass as `whole` does, and store it as an int."""
     object.__setattr__(owner, name, whole(name, getattr(owner, name), least, most))
@@ -88,14 +97,14 @@ def _interval(low: float, high: float, open_low: bool, open_high: bool) -> str:
     return "a finite number"
 
 
-def one_of(name: str, value: Any, allowed: Iterable[str]) -> str:
+def one_of(name: str, value: Any, allowed: Iterable[str], error: type[UnknownName] = UnknownName) -> str:
     """Return ``value``, if it is one of the allowed names; otherwise say which one was perhaps meant."""
     choices = list(allowed)
     if isinstance(value, str) and value in choices:
         return value
     close = difflib.get_close_matches(str(value), choices, n=1, cutoff=0.5)
     hint = f"; did you mean {close[0]!r}?" if close else "."
-    raise UnknownName(f"{name} must be one of {', '.join(choices)}; got {shown(value)}{hint}")
+    raise error(f"{name} must be one of {', '.join(choices)}; got {shown(value)}{hint}")
 
 
 def instance(name: str, value: Any, kind: type, example: str) -> None:
@@ -107,6 +116,8 @@ def instance(name: str, value: Any, kind: type, example: str) -> None:
 
 def numbers(name: str, value: Any) -> NDArray[np.float64]:
     """Return ``value`` as an array of floats, if it is one."""
+    import numpy as np  # here, because clients check what they send, and have no use for it
+
     try:
         return np.asarray(value, float)
     except (TypeError, ValueError):

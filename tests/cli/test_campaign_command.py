@@ -79,6 +79,18 @@ def test_every_command_has_help_with_an_example() -> None:
         assert "--json" in text
 
 
+def test_only_what_can_be_missing_is_called_none(url: str, tmp_path: Path) -> None:
+    (tmp_path / "users.txt").write_text("ann\nnone\n")
+    new(url, "--agents", str(tmp_path / "users.txt"), "--budget", "3")
+    run("start", url, "x")
+    assert told("budget", url, "x", "none")["budget"] is None
+    assert "x has a new budget: 9 EUR" in run("budget", url, "x", "9 EUR").stdout
+    assert "none has left" in run("leave", url, "x", "none").stdout
+    events = [json.loads(line) for line in run("audit", url, "x", "--json", "--after", "2").stdout.splitlines()]
+    assert [(it["action"], it["detail"]) for it in events][-1] == ("left", {"agent": "none"})
+    assert min(it["event"] for it in events) == 3
+
+
 def test_a_campaign_from_beginning_to_end(url: str, tmp_path: Path) -> None:
     names = tmp_path / "users.txt"
     names.write_text("ann\nbob\n\n")

@@ -25,7 +25,7 @@ def test_everything_can_be_awaited(url: str, clock: Clock, tmp_path: Path) -> No
         offer = await campaign.ask("ann")
         assert offer is not None
         assert (await campaign.tell("ann", offer.arm, 0.5, event="e")).outcome == "paid"
-        replies = await campaign.tell_many([("bob", "A", 0.5), ("dan", "A", 0.5)], errors="return")
+        replies = await campaign.tell_each([("bob", "A", 0.5), ("dan", "A", 0.5)])
         assert isinstance(replies[1], errors.UnknownAgent)
         with pytest.raises(errors.UnknownAgent):
             await campaign.tell("dan", "A", 0.5)

@@ -183,7 +183,7 @@ def test_real_agents_are_kept_out_of_a_rehearsal(url: str, clock: Clock, tmp_pat
         for tell in told:
             with pytest.raises(errors.WrongMoment, match="is a rehearsal, played by simulated agents, so it is closed"):
                 tell()
-        (refused,) = campaign.tell_many([("ann", "A", 0.5)], errors="return")
+        (refused,) = campaign.tell_each([("ann", "A", 0.5)])
         assert isinstance(refused, errors.WrongMoment)
         assert contents(campaign) == before
         assert campaign.status().observations == played

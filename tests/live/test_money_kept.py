@@ -10,7 +10,7 @@ import polars as pl
 from staging import EACH, Clock, create, reopen
 
 import freepull as fp
-from freepull.live.money import Money
+from freepull.money import Money
 
 
 def test_a_changed_budget_is_in_the_snapshot(url: str, clock: Clock) -> None:

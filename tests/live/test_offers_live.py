@@ -7,17 +7,16 @@ from staging import EACH, Clock, contents, create, picture, reopen
 
 import freepull as fp
 from freepull import errors
-from freepull.live import Offer
 from freepull.live.recovery import segments
 
 
-def offered(campaign: fp.Campaign, agent: str) -> Offer:
+def offered(campaign: fp.Campaign, agent: str) -> fp.CampaignOffer:
     offer = campaign.ask(agent)
     assert offer is not None
     return offer
 
 
-def other(offer: Offer) -> str:
+def other(offer: fp.CampaignOffer) -> str:
     return next(arm for arm in "ABC" if arm != offer.arm)
 
 
@@ -153,7 +152,7 @@ def test_a_stopped_campaign_pays_an_offer_on_its_way_once_in_a_batch(sqlite: str
     campaign = create(sqlite, clock)
     offer = offered(campaign, "ann")
     campaign.stop()
-    replies = campaign.tell_many([("ann", offer.arm, 0.5)] * 2 + [("bob", "A", 0.5)], errors="return")
+    replies = campaign.tell_each([("ann", offer.arm, 0.5)] * 2 + [("bob", "A", 0.5)])
     assert isinstance(replies[1], errors.WrongMoment)
     assert isinstance(replies[2], errors.WrongMoment)
     assert len(campaign.ledger()) == 1

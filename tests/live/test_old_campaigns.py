@@ -12,6 +12,7 @@ import freepull as fp
 from freepull import errors
 from freepull.live.state import PARKED, REHEARSAL, RETURNED
 from freepull.live.verification import verify
+from freepull.messages import CampaignVerdict
 from freepull.principal.setting import RULES
 from freepull.principal.trial import GROUPED
 
@@ -64,7 +65,7 @@ def test_what_was_certified_stays_so_only_if_its_proof_holds(
     campaign.close()
 
 
-def decide(campaign: fp.Campaign, agents: str) -> fp.live.replies.Verdict:
+def decide(campaign: fp.Campaign, agents: str) -> CampaignVerdict:
     while not campaign.status().decided:
         campaign.tell_many(
             [(who, arm, float(arm == "A")) for who in agents.split() for arm in campaign.settings.arms] * 3

@@ -15,9 +15,9 @@ from freepull import errors, registry
 from freepull.errors import Corrupt, InvalidInput, NewerVersion
 from freepull.live import segments
 from freepull.live.events import RECORD, pulls
-from freepull.live.money import Money
 from freepull.live.settings import Settings
 from freepull.live.times import lasting, moment, shown
+from freepull.money import Money
 from freepull.principal.setting import RULES
 
 
@@ -201,6 +201,6 @@ def test_what_could_never_work_is_refused_before_it_is_made(sqlite: str, clock: 
         with pytest.raises(errors.InvalidInput, match=told):
             create(sqlite, clock, **more)
     with create(sqlite, clock) as campaign, pytest.raises(errors.InvalidInput, match="observations must be a list"):
-        campaign.tell_many(5)  # type: ignore[call-overload]
+        campaign.tell_many(5)  # type: ignore[arg-type]
     with pytest.raises(errors.StoreError, match="is closed"):
         campaign.ledger()

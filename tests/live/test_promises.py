@@ -130,7 +130,7 @@ def test_a_bad_observation_gets_one_sentence_and_moves_nothing(
     assert str(problem.value).endswith(".")
     assert "\n" not in str(problem.value)
     assert (contents(campaign), picture(campaign)) == (before, memory)
-    replies = campaign.tell_many([("ann", "A", 0.5), observation, ("bob", "A", 0.5)], errors="return")
+    replies = campaign.tell_each([("ann", "A", 0.5), observation, ("bob", "A", 0.5)])
     assert [type(reply) for reply in replies] == [Told, kind, Told]
     assert campaign.status().observations == 2
     campaign.close()
@@ -308,9 +308,9 @@ def test_campaigns_are_known_by_name_and_open_once(url: str, clock: Clock) -> No
 def test_what_is_told_for_others_is_audited_once(url: str, clock: Clock) -> None:
     campaign = create(url, clock)
     batch = [("ann", "A", 0.5, "e1"), ("bob", "B", 0.5, 1), ("nobody", "A", 0.5, "e2"), ("ann", "A", 0.5, "e1")]
-    told = campaign.tell_many(batch, errors="return", by="gateway")
+    told = campaign.tell_each(batch, by="gateway")
     before = contents(campaign)
     assert [entry.detail for entry in campaign.audit() if entry.action == "noted"] == [{"told": 2}]
-    again = campaign.tell_many(batch, errors="return", by="gateway")
+    again = campaign.tell_each(batch, by="gateway")
     assert [it for it in again if isinstance(it, Told)] == [it for it in told if isinstance(it, Told)]
     assert contents(campaign) == before

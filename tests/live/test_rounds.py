@@ -83,8 +83,8 @@ def test_a_round_closes_when_everybody_has_acted_and_nobody_acts_twice(url: str,
     assert campaign.ask("ann") is None
     campaign = reopen(campaign, url, clock)
     assert campaign.status().awaited == ["bob", "cy"]
-    replies = campaign.tell_many(
-        [("bob", "A", 0.5), ("ann", "A", 0.5), ("cy", "A", 0.5), ("ann", "A", 0.5), ("ann", "A", 0.5)], errors="return"
+    replies = campaign.tell_each(
+        [("bob", "A", 0.5), ("ann", "A", 0.5), ("cy", "A", 0.5), ("ann", "A", 0.5), ("ann", "A", 0.5)]
     )
     assert [isinstance(reply, errors.OutOfTurn) for reply in replies] == [False, True, False, False, True]
     assert (campaign.status().step, campaign.status().in_step) == (1, 1)

@@ -7,6 +7,7 @@ import math
 import pytest
 
 from freepull.errors import InvalidInput
+from freepull.money import Money
 from freepull.planning import words
 
 
@@ -51,12 +52,12 @@ def test_numbers_of_agents_are_rounded_up_to_two_digits(value: float, up: int) -
 
 
 def test_prices_are_exact() -> None:
-    price = words.Price.read("0.10 EUR")
-    assert price.of(3) == "0.30 EUR"
+    price = Money.price("0.10 EUR")
+    assert str(price.times(3)) == "0.30 EUR"
+    assert str(price.times(1.17)) == "0.12 EUR"  # rounded, not cut off
     with pytest.raises(InvalidInput, match=r"^price must have at most 0 decimals in JPY, got '0.5 JPY'\.$"):
-        words.Price.read("0.5 JPY")
-    assert words.Price.read("0.005 points").of(1000) == "5.00 points"
-    assert words.Price.read("50 JPY").of(1234.5) == "61,725 JPY"
+        Money.price("0.5 JPY")
+    assert f"{Money.price('50 JPY').times(1234.5):,}" == "61,725 JPY"
     assert words.spend(1234.5, price, " bonuses") == "1,234 bonuses (123.45 EUR)"
     assert words.spend(math.inf, price) == "∞"
     assert words.pulls([1, 2, 3, 4, 5, 6, 7]) == "1 / 2 / 3 / 4 / 5 / 6 / …"
@@ -70,5 +71,5 @@ def test_differences_have_a_sign_and_their_error() -> None:
 
 def test_ranges_are_rounded_outwards() -> None:
     assert words.between(0.8, 9.2) == "0 to 10"
-    assert words.between(0.8, 9.2, words.Price.read("2 EUR")) == "0 to 10 (20.00 EUR)"
+    assert words.between(0.8, 9.2, Money.price("2 EUR")) == "0 to 10 (20.00 EUR)"
     assert (words.people(1), words.people(2000)) == ("1 agent", "2,000 agents")

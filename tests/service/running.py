@@ -17,7 +17,7 @@ from freepull.service.access import Access
 from freepull.service.limits import Limits
 from freepull.service.server import Server, listen
 
-NEW = {
+NEW: dict[str, Any] = {
     "name": "onboarding",
     "arms": ["A", "B", "C"],
     "agents": ["ann", "bob", "cy"],

@@ -17,14 +17,14 @@ from freepull.live.verification import verify
 
 def test_a_running_service_is_backed_up_and_the_copy_is_right(service: Service, tmp_path: Path) -> None:
     with fp.Client(service.at, service.admin) as client:
-        client.create(**NEW)
-        client.start("onboarding")
-        client.tell_many("onboarding", [("ann", "A", 0.5), ("bob", "B", 1.0)])
+        campaign = client.create(**NEW)
+        campaign.start()
+        campaign.tell_each([("ann", "A", 0.5), ("bob", "B", 1.0)])
         client.backup(tmp_path / "copy.db")
-        assert verify(f"sqlite:///{tmp_path}/copy.db", "onboarding").events == client.status("onboarding").events
+        assert verify(f"sqlite:///{tmp_path}/copy.db", "onboarding").events == campaign.status().events
         with pytest.raises(InvalidInput, match="does not exist yet"):
             client.backup(tmp_path / "copy.db")
-        client.tell_many("onboarding", [("cy", "C", 0.5)])  # it goes on
+        campaign.tell_each([("cy", "C", 0.5)])  # it goes on
 
     async def again() -> None:
         async with fp.AsyncClient(service.at, service.admin) as client:

@@ -7,8 +7,7 @@ from browsing import LOOKS, OBSERVE, TWELVE, log_in, money, play, shoot
 from playwright.sync_api import Page
 from running import Service
 
-from freepull.currencies import DIGITS
-from freepull.live.money import Money
+from freepull.money import DIGITS, Money
 
 HOSTILE = ['<img src=x onerror="document.title=1">', "<script>alert(1)</script>", "B &amp; <b>bold</b>"]
 CHARTS = ("means", "stops", "evidence", "active", "spend", "pulls", "agents", "offers", "heat")

@@ -15,18 +15,23 @@ def test_whoever_can_be_enrolled_can_be_managed(service: Service, name: str) -> 
     with fp.Client(service.at, service.admin, retries=0) as client:
         principal = fp.Principal(fp.rules.Pairwise(0.05), observe=fp.observe.Steps(0), offers="each")
         arms, agents = [name, "B", "C"], [name, "bob"]
-        client.create(name=name, arms=arms, agents=agents, price="1 EUR", principal=principal, withdrawal=True)
-        assert client.start(name).name == name
-        with fp.AgentClient(service.at, name, client.agent_tokens(name, [name])[name]) as me:
+        campaign = client.create(
+            name=name, arms=arms, agents=agents, price="1 EUR", principal=principal, withdrawal=True
+        )
+        campaign.start()
+        assert campaign.status().name == name
+        with fp.AgentClient(service.at, name, campaign.agent_tokens([name])[name]) as me:
             assert me.ask() is not None
             assert me.tell(name, 0.5).event is not None
         with pytest.raises(fp.errors.WrongMoment, match="not banned"):
-            client.unban(name, name)
-        client.revoke_agent(name, name)
-        assert client.withdraw(name, name).arms[0].active is False
-        assert client.leave(name, name).absent == 1
-        client.erase_name(name, name)
-        assert [row["name"] for row in client.agents(name)] == ["#0", "bob"]
+            campaign.unban(name)
+        campaign.revoke_agent(name)
+        campaign.withdraw(name)
+        assert campaign.status().arms[0].active is False
+        campaign.leave(name)
+        assert campaign.status().absent == 1
+        campaign.erase_names([name])
+        assert [row.name for row in campaign.agents()] == ["#0", "bob"]
 
 
 @pytest.mark.parametrize("slash", ["%2F", "%2f"])

@@ -34,7 +34,8 @@ def test_a_writer_that_ends_hides_no_other_campaign(service: Service, monkeypatc
     async def status(self: AsyncCampaign) -> Status:
         if self.name == "ending":
             raise Fenced("it was taken over.")
-        return await asked(self)
+        found: Status = await asked(self)
+        return found
 
     monkeypatch.setattr(AsyncCampaign, "status", status)
     rows = service.send("GET", "/campaigns").json()

@@ -97,7 +97,7 @@ def test_a_service_is_not_asked_without_a_token(monkeypatch: pytest.MonkeyPatch)
     done = CliRunner().invoke(app, ["status", "http://127.0.0.1:9", "c"])
     assert (done.exit_code, "FREEPULL_TOKEN must hold" in done.stderr) == (2, True)
     by = CliRunner().invoke(app, ["pause", "http://127.0.0.1:9", "c", "--by", "ann"], env={"FREEPULL_TOKEN": "x"})
-    assert (by.exit_code, "--by must be left out" in by.stderr) == (2, True)
+    assert (by.exit_code, "by must be left out" in by.stderr) == (2, True)
 
 
 def test_streams_end_when_the_service_is_told_to_end(service: Service) -> None:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from inspect import Parameter, Signature
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, get_args, get_type_hints
 
+import msgspec
 import typer
 
 from freepull.cli import options
-from freepull.cli.campaign_screen import AsJson, By, Name, Url, answer, created, opened
+from freepull.cli.campaign_screen import AsJson, By, Name, Url, answer, created, opened, show_rows
 from freepull.cli.screen import sentence_errors
+from freepull.commands import COMMANDS, Command, Shell
 from freepull.errors import InvalidInput
 
 app = typer.Typer(
@@ -19,6 +22,8 @@ app = typer.Typer(
 )
 Agent = Annotated[str, typer.Argument(help="The agent's name, or # and its number.")]
 CAMPAIGN = "The campaign"
+NONE = "none"
+"""Stands for nothing, such as no limit."""
 NEW = """Make a campaign; agents can enrol until it starts.
 
 Example: freepull campaign new sqlite:///trial.db onboarding --arms A,B,C --agents users.txt --price "0.50 EUR"
@@ -133,99 +138,6 @@ def enrol(
         answer({"agents": numbers}, as_json, f"{len(numbers):,} agents were added to {name}")
 
 
-@app.command(help="Close the panel and begin.\n\nExample: freepull campaign start sqlite:///trial.db onboarding")
-@sentence_errors
-def start(url: Url, name: Name, by: By = "", as_json: AsJson = False) -> None:
-    """See the help."""
-    with opened(url, name) as campaign:
-        campaign.start(by)
-        status = campaign.status()
-        answer(status, as_json, f"{name} has started, with {status.agents:,} agents")
-
-
-@app.command(
-    help="Make no offers until it is resumed.\n\nExample: freepull campaign pause sqlite:///trial.db onboarding"
-)
-@sentence_errors
-def pause(url: Url, name: Name, by: By = "", as_json: AsJson = False) -> None:
-    """See the help."""
-    with opened(url, name) as campaign:
-        campaign.pause(by)
-        answer(campaign.status(), as_json, f"{name} is paused; pulls are still told, and still count")
-
-
-@app.command(help="Make offers again.\n\nExample: freepull campaign resume sqlite:///trial.db onboarding")
-@sentence_errors
-def resume(url: Url, name: Name, by: By = "", as_json: AsJson = False) -> None:
-    """See the help."""
-    with opened(url, name) as campaign:
-        campaign.resume(by)
-        answer(campaign.status(), as_json, f"{name} goes on")
-
-
-@app.command(
-    help='End it for good.\n\nExample: freepull campaign stop sqlite:///trial.db onboarding --why "season over"'
-)
-@sentence_errors
-def stop(
-    url: Url,
-    name: Name,
-    why: Annotated[str, typer.Option(help="The reason, for the audit.")] = "",
-    by: By = "",
-    as_json: AsJson = False,
-) -> None:
-    """See the help."""
-    with opened(url, name) as campaign:
-        campaign.stop(why, by)
-        answer(campaign.status(), as_json, f"{name} has stopped")
-
-
-@app.command(help='Change the budget.\n\nExample: freepull campaign budget sqlite:///trial.db onboarding "500 EUR"')
-@sentence_errors
-def budget(
-    url: Url,
-    name: Name,
-    amount: Annotated[str, typer.Argument(help='Such as "500 EUR", or none.')],
-    by: By = "",
-    as_json: AsJson = False,
-) -> None:
-    """See the help."""
-    with opened(url, name) as campaign:
-        campaign.budget(None if amount == "none" else amount, by)
-        answer(campaign.status(), as_json, f"{name} may spend {'any amount' if amount == 'none' else amount}")
-
-
-@app.command(help="End a ban.\n\nExample: freepull campaign unban sqlite:///trial.db onboarding user-17")
-@sentence_errors
-def unban(url: Url, name: Name, agent: Agent, by: By = "", as_json: AsJson = False) -> None:
-    """See the help."""
-    with opened(url, name) as campaign:
-        campaign.unban(agent, by)
-        answer(campaign.status(), as_json, f"{agent} can get offers again")
-
-
-@app.command(
-    help="Note that an agent has left.\n\nExample: freepull campaign leave sqlite:///trial.db onboarding user-17"
-)
-@sentence_errors
-def leave(url: Url, name: Name, agent: Agent, by: By = "", as_json: AsJson = False) -> None:
-    """See the help."""
-    with opened(url, name) as campaign:
-        campaign.leave(agent, by)
-        answer(campaign.status(), as_json, f"{agent} has left")
-
-
-@app.command(help="Take an arm out.\n\nExample: freepull campaign withdraw sqlite:///trial.db onboarding B")
-@sentence_errors
-def withdraw(
-    url: Url, name: Name, arm: Annotated[str, typer.Argument(help="The arm.")], by: By = "", as_json: AsJson = False
-) -> None:
-    """See the help."""
-    with opened(url, name) as campaign:
-        campaign.withdraw(arm, by)
-        answer(campaign.status(), as_json, f"{arm} is withdrawn")
-
-
 @app.command(
     help="Erase agents' names for good.\n\nExample: freepull campaign erase sqlite:///trial.db onboarding user-17"
 )
@@ -244,3 +156,43 @@ def erase(
     with opened(url, name) as campaign:
         campaign.erase_names(None if everybody else agents, by)
         answer({"erased": agents}, as_json, "the names are erased; the log knows agents by number")
+
+
+def _offer(command: type[Command[Any]], shell: Shell) -> None:
+    """Make a shell's command of a campaign's: what must be given is an argument, the rest are options."""
+
+    def run(url: str, name: str, as_json: bool, **given: Any) -> None:
+        said = {field: None if value == NONE and field in optional else value for field, value in given.items()}
+        with opened(url, name) as campaign:
+            reply = campaign.do(command(**said))
+            if reply is None:
+                status = campaign.status()
+                answer(status, as_json, shell.done.format(status=status, **given))
+            else:
+                show_rows(reply, get_args(command.replies())[0], as_json)
+
+    optional = {name for name, kind in get_type_hints(command).items() if type(None) in get_args(kind)}
+    fields = [_field(field) for field in msgspec.structs.fields(command)]
+    parameters = [_parameter("url", Url), _parameter("name", Name), *fields, _parameter("as_json", AsJson, False)]
+    own: Any = run
+    own.__signature__ = Signature(parameters)
+    own.__annotations__ = {it.name: it.annotation for it in parameters}
+    words = (command.__doc__ or "").partition(";")[0].rstrip(".")
+    example = f"freepull campaign {command.verb} sqlite:///trial.db onboarding {shell.example}".rstrip()
+    app.command(command.verb, help=f"{words}.\n\nExample: {example}")(sentence_errors(own))
+
+
+def _field(field: msgspec.structs.FieldInfo) -> Parameter:
+    kind, meta = get_args(field.type)
+    made = (typer.Argument if field.required else typer.Option)(help=meta.description)
+    default = Parameter.empty if field.required else field.default
+    return _parameter(field.name, Annotated[int if kind is int else str, made], default)
+
+
+def _parameter(name: str, kind: Any, default: Any = Parameter.empty) -> Parameter:
+    return Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=kind)
+
+
+for _command in COMMANDS:
+    if _command.shell is not None:
+        _offer(_command, _command.shell)

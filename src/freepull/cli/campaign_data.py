@@ -20,10 +20,10 @@ from freepull.cli.campaign_screen import (
     not_served,
     opened,
     served,
-    show_rows,
     show_status,
     show_verdict,
     token,
+    waits,
 )
 from freepull.cli.options import build, build_game
 from freepull.cli.screen import console, sentence_errors
@@ -94,48 +94,6 @@ def verdict(url: Url, name: Name, as_json: AsJson = False) -> None:
         answer(found, True, "")
     else:
         show_verdict(found)
-
-
-@app.command(help="What was paid.\n\nExample: freepull campaign ledger sqlite:///trial.db onboarding --json")
-@sentence_errors
-def ledger(url: Url, name: Name, as_json: AsJson = False) -> None:
-    """See the help."""
-    from freepull.live.replies import LedgerEntry
-
-    with opened(url, name) as campaign:
-        show_rows(campaign.ledger(), LedgerEntry, as_json)
-
-
-@app.command(
-    help="All offers, and what became of them.\n\nExample: freepull campaign offers sqlite:///trial.db onboarding"
-)
-@sentence_errors
-def offers(url: Url, name: Name, as_json: AsJson = False) -> None:
-    """See the help."""
-    from freepull.live.replies import OfferRow
-
-    with opened(url, name) as campaign:
-        show_rows(campaign.offers(), OfferRow, as_json)
-
-
-@app.command(help="All bans.\n\nExample: freepull campaign bans sqlite:///trial.db onboarding")
-@sentence_errors
-def bans(url: Url, name: Name, as_json: AsJson = False) -> None:
-    """See the help."""
-    from freepull.live.replies import BanRow
-
-    with opened(url, name) as campaign:
-        show_rows(campaign.bans(), BanRow, as_json)
-
-
-@app.command(help="Who did what when.\n\nExample: freepull campaign audit sqlite:///trial.db onboarding --json")
-@sentence_errors
-def audit(url: Url, name: Name, as_json: AsJson = False) -> None:
-    """See the help."""
-    from freepull.live.replies import AuditEntry
-
-    with opened(url, name) as campaign:
-        show_rows(campaign.audit(), AuditEntry, as_json)
 
 
 @app.command(
@@ -217,10 +175,10 @@ def names(url: Url, as_json: AsJson = False) -> None:
     from freepull.live.stores import connect
 
     if served(url):
-        from freepull.service.client import Client
+        from freepull.client.client import Client
 
         with Client(url, token()) as client:
-            found = [row["name"] for row in client.campaigns()]
+            found = [row.name for row in client.campaigns()]
     else:
         with closing(connect(url)) as store:
             found = store.campaigns()
@@ -241,7 +199,7 @@ def backup(
     from freepull.live.stores import connect
 
     if served(url):
-        from freepull.service.client import Client
+        from freepull.client.client import Client
 
         with Client(url, token()) as client:
             client.backup(path)
@@ -270,11 +228,12 @@ def play(
     as_json: AsJson = False,
 ) -> None:
     """See the help."""
+    from freepull.live import Campaign
     from freepull.live.play import play as rehearse
 
     if served(url):
         raise InvalidInput("a rehearsal must be in a store of its own; give sqlite:///… instead of a service.")
-    with opened(url, name) as campaign:
+    with Campaign.open(url, name, wait=waits(url)) as campaign:
         if campaign.status().status == "enrolling":
             campaign.start()
         with progress_bar("rehearsing", steps, False if as_json else None, "steps") as advance:

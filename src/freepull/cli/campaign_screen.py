@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import Annotated, Any
 
 import msgspec
 import typer
@@ -16,11 +16,11 @@ from rich.markup import escape
 from rich.table import Table
 
 from freepull.cli.screen import console, number
+from freepull.commands import CampaignVerbs
 from freepull.errors import InvalidInput
+from freepull.messages import CampaignVerdict, Status
+from freepull.money import Money
 from freepull.principal.verdict import tipping_point
-
-if TYPE_CHECKING:
-    from freepull.live import Campaign, Status, Verdict
 
 WIDE = 1000
 """Columns of a table that no terminal shows, but another program."""
@@ -43,29 +43,40 @@ WAIT = 10.0
 
 
 @contextmanager
-def opened(url: str, name: str) -> Iterator[Campaign]:
+def opened(url: str, name: str) -> Iterator[CampaignVerbs]:
     """Open a campaign for one command, or ask the service that has it."""
     if served(url):
-        from freepull.service.remote import Remote
+        from freepull.client.client import Client
 
-        with Remote(url, name, token()) as remote:
-            yield cast("Campaign", remote)
+        with Client(url, token()) as client:
+            yield client.campaign(name)
         return
     from freepull.live import Campaign
 
-    with Campaign.open(url, name, wait=0.0 if url.startswith("sqlite") else WAIT) as campaign:
+    with Campaign.open(url, name, wait=waits(url)) as campaign:
         yield campaign
 
 
-def created(url: str, **settings: Any) -> Campaign:
+@contextmanager
+def created(url: str, by: str, **settings: Any) -> Iterator[CampaignVerbs]:
     """Make a campaign in a store, or with a service."""
     if served(url):
-        from freepull.service.remote import Remote
+        from freepull.client.client import Client
+        from freepull.client.talks import nobody
 
-        return cast("Campaign", Remote.create(url, token(), **settings))
+        nobody(by)
+        with Client(url, token()) as client:
+            yield client.create(**settings)
+        return
     from freepull.live import Campaign
 
-    return Campaign.create(url, **settings)
+    with Campaign.create(url, by=by, **settings) as campaign:
+        yield campaign
+
+
+def waits(url: str) -> float:
+    """Return how many seconds to wait for another owner to let go."""
+    return 0.0 if url.startswith("sqlite") else WAIT
 
 
 def not_served(url: str) -> str:
@@ -93,8 +104,6 @@ def token() -> str:
 
 def plain(value: Any) -> Any:
     """Return an answer as plain data: money and times as text."""
-    from freepull.live import Money
-
     if isinstance(value, Money):
         return str(value)
     if isinstance(value, datetime):
@@ -170,7 +179,7 @@ def show_status(status: Status) -> None:
         console.print(f"an arm goes when its bound, the evidence against it, reaches {number(status.threshold)}")
 
 
-def show_verdict(verdict: Verdict) -> None:
+def show_verdict(verdict: CampaignVerdict) -> None:
     """Print a verdict and what it rests on."""
     console.print(escape(str(verdict)))
     console.print(escape(str(verdict.rests_on)))

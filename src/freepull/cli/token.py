@@ -6,15 +6,17 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, Any
 
+import msgspec
 import typer
 
 from freepull.cli.campaign_screen import AsJson, answer, show_rows, token
 from freepull.cli.screen import sentence_errors
 from freepull.errors import CampaignBusy, InvalidInput
+from freepull.messages import TokenRow
 
 if TYPE_CHECKING:
+    from freepull.client.client import Client
     from freepull.service.access import Access
-    from freepull.service.client import Client
 
 app = typer.Typer(help="Tokens for the service.", no_args_is_help=True, rich_markup_mode="rich")
 Store = Annotated[str | None, typer.Option(help="sqlite:///file.db or postgresql://…, while no service has the file.")]
@@ -51,7 +53,7 @@ def _access(store: str, new: bool = False) -> Iterator[Access]:
 
 
 def _client(server: str) -> Client:
-    from freepull.service.client import Client
+    from freepull.client.client import Client
 
     return Client(server, token())
 
@@ -84,14 +86,14 @@ def new(
             made = {"id": row.id, "token": secret}
     else:
         with _client(server or "") as client:
-            made = client.new_token(scope, campaign=campaign, label=label, lasts=lasts)
+            made = msgspec.structs.asdict(client.new_token(scope, campaign=campaign, label=label, lasts=lasts))
     answer(made, as_json, made["token"])
 
 
 def _agent_token(store: str | None, server: str | None, campaign: str, agent: str, lasts: str) -> str:
     if store is None:
         with _client(server or "") as client:
-            (made,) = client.agent_tokens(campaign, [agent], lasts).values()
+            (made,) = client.campaign(campaign).agent_tokens([agent], lasts).values()
             return made
     from freepull.live.batches import Register
     from freepull.live.recovery import settings_of
@@ -128,12 +130,10 @@ def revoke(
 @sentence_errors
 def show(store: Store = None, server: Where = None, as_json: AsJson = False) -> None:
     """See the help."""
-    from freepull.service.access import TokenRow
-
     _one(store, server)
     if store is not None:
         with _access(store) as access:
-            rows: list[Any] = access.rows()
+            rows = access.rows()
     else:
         with _client(server or "") as client:
             rows = client.tokens()

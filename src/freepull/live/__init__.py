@@ -1,9 +1,18 @@
 """Live campaigns: a trial made durable, with one writer, a log, a ledger, and a store of your choice."""
 
-from freepull.live.asynchronous import AsyncCampaign
-from freepull.live.campaign import Campaign
-from freepull.live.money import Money
-from freepull.live.replies import Observation, Offer, Status, Told, Verdict
+from freepull.live.campaign import AsyncCampaign, Campaign
 from freepull.live.stores import Store
+from freepull.messages import CampaignOffer, CampaignVerdict, Observation, Status, Told
+from freepull.money import Money
 
-__all__ = ["AsyncCampaign", "Campaign", "Money", "Observation", "Offer", "Status", "Store", "Told", "Verdict"]
+__all__ = [
+    "AsyncCampaign",
+    "Campaign",
+    "CampaignOffer",
+    "CampaignVerdict",
+    "Money",
+    "Observation",
+    "Status",
+    "Store",
+    "Told",
+]

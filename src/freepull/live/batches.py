@@ -11,11 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from freepull import checks
-from freepull.errors import FreepullError, InvalidInput, InvalidReward, UnknownAgent, UnknownArm
-from freepull.live.replies import Observation
+from freepull.errors import FreepullError, InvalidInput, UnknownAgent, UnknownArm
+from freepull.messages import Observation
 from freepull.principal.record import many_units, units
 
 LONGEST_ID = 200
+NAMED = 20
+"""So many arms are named in a sentence."""
 LONGEST_NUMBER = 11
 """Characters of an agent's number, with its "#"; there are fewer than 2³² agents."""
 
@@ -116,11 +118,7 @@ class Register:
             return self._arm_numbers[given]
         if not isinstance(given, str) and checks.is_index(given, len(self.arms)):
             return int(given)
-        try:
-            checks.one_of("arm", given, self.arms[:20])
-        except FreepullError as error:
-            raise UnknownArm(str(error)) from None
-        raise UnknownArm(f"campaign {self.campaign!r} has no arm {checks.shown(given)}.")
+        return self.arms.index(checks.one_of("arm", given, self.arms[:NAMED], UnknownArm))
 
     def batch(self, observations: Iterable[Any]) -> Batch:
         """Turn observations into a batch."""
@@ -136,14 +134,9 @@ class Register:
         pulls, errors = list[Pull](), dict[int, FreepullError]()
         for i, given in enumerate(observations):
             try:
-                pulls.append(self.pull(*(given if len(given) == 4 else Observation(*given))))
+                pulls.append(self.pull(*Observation.of(given)))
             except FreepullError as error:
                 errors[i] = error
-            except TypeError:
-                errors[i] = InvalidInput(
-                    f"an observation must be (agent, arm, reward), or that and an event, got {checks.shown(given)}."
-                )
-            if i in errors:
                 pulls.append(Pull())
         return Batch.of(pulls, errors)
 
@@ -154,7 +147,7 @@ class Register:
             number = self.agent(agent)
         arm = self.arm(arm)
         if not (type(reward) is float and 0.0 <= reward <= 1.0):
-            reward = checked_reward(reward)
+            reward = checks.reward(reward)
         identity = (None, None) if event is None else _identity(number, event)
         return Pull(number, arm, units(reward), *identity)
 
@@ -178,14 +171,6 @@ class Register:
             ids if any(ids) else [],
             numbers if any(numbers) else [],
         )
-
-
-def checked_reward(given: Any) -> float:
-    """Return a reward, or refuse it."""
-    try:
-        return checks.real("reward", given, 0.0, 1.0)
-    except InvalidInput as error:
-        raise InvalidReward(str(error)) from None
 
 
 def _identity(agent: int, event: Any) -> tuple[bytes | None, int | None]:

@@ -1,32 +1,52 @@
-"""`fp.Campaign`: a trial made durable, for programs that wait for an answer."""
+"""`fp.Campaign`: a trial made durable; `fp.AsyncCampaign`: the same on asyncio, where nothing blocks the loop."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from asyncio import to_thread
+from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Literal, Self, overload
+from typing import Any, Self, TypeVar
 
-from freepull import checks
-from freepull.errors import FreepullError
+from freepull import checks, commands
+from freepull.commands import AsyncCampaignVerbs, CampaignVerbs, Command, Verb
 from freepull.live import exports, tables
 from freepull.live.core import Core, Limits
 from freepull.live.creation import agree
-from freepull.live.replies import AuditEntry, BanRow, LedgerEntry, Offer, OfferRow, Status, Told, Verdict
 from freepull.live.settings import Settings
 from freepull.live.stores import Store
 from freepull.live.times import Clock
+from freepull.live.waking import awaited
 from freepull.principal import Principal
 
 Duration = str | timedelta
-ERRORS = ("raise", "return")
+Reply = TypeVar("Reply")
 
 
-class Campaign:
+def _reads(kind: type[Command[Reply]], run: Callable[[Core, Any], Reply]) -> tuple[type[Command[Any]], Any]:
+    return kind, run
+
+
+READS: dict[type[Command[Any]], Callable[[Core, Any], Any]] = dict(
+    [
+        _reads(commands.ReadLedger, lambda core, it: list(tables.ledger(core.store, core.register, it.after))),
+        _reads(commands.ReadOffers, lambda core, it: list(tables.offers(core.store, core.register, it.after))),
+        _reads(commands.ReadBans, lambda core, it: list(tables.bans(core.store, core.register, it.after))),
+        _reads(commands.ReadAudit, lambda core, it: list(tables.audit(core.store, core.register, it.after))),
+        _reads(commands.Export, lambda core, it: exports.export(core.store, core.register, it.path, it.what)),
+        _reads(commands.Import, lambda core, it: exports.tell_file(core, it.path, it.by)),
+        _reads(commands.TakeSnapshot, lambda core, it: core.snapshot().result().result()),
+    ]
+)
+"""What is done for commands that take their time, in the thread of whoever asks; the others are the writer's."""
+
+
+class Campaign(CampaignVerbs):
     """A trial made durable: one principal, one writer, a log, a ledger. A reply means that it is stored.
 
-    A context manager; every method may be called from any thread. `AsyncCampaign` is the same for asyncio.
+    A context manager; every method may be called from any thread. `AsyncCampaign` is the same for asyncio, and
+    `Client.campaign` returns one of a running service.
 
     >>> import tempfile
     >>> from freepull.principal import Principal, schedules
@@ -46,6 +66,8 @@ class Campaign:
     0.50 EUR
     >>> folder.cleanup()
     """
+
+    tell_many = Verb(commands.TellMany)
 
     def __init__(self, core: Core) -> None:
         self.core = core
@@ -173,113 +195,13 @@ class Campaign:
         """The campaign's name."""
         return self.core.name
 
-    def ask(self, agent: str | int) -> Offer | None:
-        """Return the offer for an agent, if there is one; asking again returns the same offer while it is open."""
-        return self.core.ask(agent).result()
-
-    def tell(self, agent: str | int, arm: str | int, reward: float, event: str | int | None = None) -> Told:
-        """Tell one pull. With an ``event``, an id or the agent's own number, it is safe to repeat."""
-        return self.core.tell_one(agent, arm, reward, event).result()
-
-    @overload
-    def tell_many(
-        self, observations: Iterable[Any], *, errors: Literal["raise"] = "raise", by: str = ""
-    ) -> list[Told]: ...
-
-    @overload
-    def tell_many(
-        self, observations: Iterable[Any], *, errors: Literal["return"], by: str = ""
-    ) -> list[Told | FreepullError]: ...
-
-    def tell_many(self, observations: Iterable[Any], *, errors: str = "raise", by: str = "") -> Any:
-        """Tell many pulls, each an `Observation` or (agent, arm, reward, event), in one commit.
-
-        With ``errors="raise"`` an error in one of them means that none was told; with "return" the others are told, and
-        the error stands in its place.
-        """
-        strict = checks.one_of("errors", errors, ERRORS) == "raise"
-        return self.core.tell(observations, strict, by).result()
-
-    def start(self, by: str = "") -> None:
-        """Close the panel and begin."""
-        self.core.start(by).result()
-
-    def pause(self, by: str = "") -> None:
-        """Make no offers until `resume`, and take the open ones back; pulls are still told and still count."""
-        self.core.pause(by).result()
-
-    def resume(self, by: str = "") -> None:
-        """Make offers again."""
-        self.core.resume(by).result()
-
-    def stop(self, why: str = "", by: str = "") -> None:
-        """End the campaign for good; a pull of an offered arm that is on its way can still be told, and is paid."""
-        self.core.stop(why, by).result()
-
-    def budget(self, budget: str | None, by: str = "") -> None:
-        """Change the most that may be spent, such as "500 EUR"; None: no limit."""
-        self.core.budget(budget, by).result()
-
-    def add_agents(
-        self, agents: Sequence[str] | int, weights: Sequence[float] | None = None, by: str = ""
-    ) -> list[int]:
-        """Enrol agents; return their numbers. From the start on they are late joiners."""
-        return self.core.enrol(agents, weights, by).result()
-
-    def leave(self, agent: str | int, by: str = "") -> None:
-        """Note that an agent has left; what follows was agreed when the campaign was created."""
-        self.core.leave(agent, by).result()
-
-    def unban(self, agent: str | int, by: str = "") -> None:
-        """End an agent's ban and forget its refusals."""
-        self.core.unban(agent, by).result()
-
-    def withdraw(self, arm: str | int, by: str = "") -> None:
-        """Take an arm out; it must have been provided for when the campaign was created."""
-        self.core.withdraw(arm, by).result()
-
-    def erase_names(self, agents: Sequence[str | int] | None = None, by: str = "") -> None:
-        """Erase the names of agents, of all if none are given; the log and the tables know them by number."""
-        self.core.erase(agents, by).result()
-
-    def status(self) -> Status:
-        """Say how the campaign stands."""
-        return self.core.status().result()
-
-    def verdict(self) -> Verdict:
-        """Say which arm, whether that is decided and certified, why, and what it rests on."""
-        return self.core.verdict().result()
-
-    def ledger(self, after: int = 0) -> list[LedgerEntry]:
-        """Return what was paid, from behind an entry on."""
-        return list(tables.ledger(self.core.store, self.core.register, after))
-
-    def offers(self, after: int = 0) -> list[OfferRow]:
-        """Return all offers, from behind an offer on."""
-        return list(tables.offers(self.core.store, self.core.register, after))
-
-    def bans(self) -> list[BanRow]:
-        """Return all bans."""
-        return list(tables.bans(self.core.store, self.core.register))
-
-    def audit(self, after: int = -1) -> list[AuditEntry]:
-        """Return who did what, and what was concluded, from behind an event on."""
-        return list(tables.audit(self.core.store, self.core.register, after))
-
-    def export(self, path: str | Path, what: str = "observations") -> int:
-        """Write observations or the ledger to a .parquet or .csv file; return how many rows."""
-        return exports.export(self.core.store, self.core.register, path, what)
-
-    def import_observations(self, path: str | Path, by: str = "") -> int:
-        """Tell the observations of a file with the columns agent, arm, reward and perhaps event; return how many.
-
-        All of them, or none if anything is wrong with a row. Returns how many were new; the same file is told once.
-        """
-        return exports.tell_file(self.core, path, by)
-
-    def snapshot(self) -> int:
-        """Take a snapshot now; return after how many events it was taken, once it is stored."""
-        return self.core.snapshot().result().result()
+    def do(self, command: Command[Reply]) -> Reply:
+        """Do what a command says."""
+        read = READS.get(type(command))
+        if read is None:
+            return self.core.handle(command).result()
+        found: Reply = read(self.core, command)
+        return found
 
     def backup(self, path: str | Path) -> None:
         """Copy the SQLite file to a new one, as it is when that is done; the campaign goes on meanwhile."""
@@ -296,3 +218,55 @@ class Campaign:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+class AsyncCampaign(AsyncCampaignVerbs):
+    """A `Campaign` whose methods are awaited. Requests that wait at the same time share one commit."""
+
+    tell_many = Verb(commands.TellMany)
+
+    def __init__(self, campaign: Campaign) -> None:
+        self.blocking = campaign
+        """The same campaign, for code that may wait."""
+
+    @classmethod
+    async def create(cls, url: str | Store, **settings: Any) -> Self:
+        """Make a campaign and open it; the settings are those of `Campaign.create`."""
+        return cls(await to_thread(Campaign.create, url, **settings))
+
+    @classmethod
+    async def open(cls, url: str | Store, name: str, **how: Any) -> Self:
+        """Open a campaign, as `Campaign.open` does."""
+        return cls(await to_thread(Campaign.open, url, name, **how))
+
+    @property
+    def settings(self) -> Settings:
+        """What was agreed when the campaign was created."""
+        return self.blocking.settings
+
+    @property
+    def name(self) -> str:
+        """The campaign's name."""
+        return self.blocking.name
+
+    async def do(self, command: Command[Reply]) -> Reply:
+        """Do what a command says."""
+        if type(command) in READS:
+            return await to_thread(self.blocking.do, command)
+        return await awaited(self.blocking.core.handle(command))
+
+    async def backup(self, path: str | Path) -> None:
+        """See `Campaign.backup`."""
+        await to_thread(self.blocking.backup, path)
+
+    async def close(self) -> None:
+        """See `Campaign.close`."""
+        await to_thread(self.blocking.close)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()

@@ -5,27 +5,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any, TypeVar
 
-from freepull import checks
+from freepull import checks, commands
+from freepull.commands import LONGEST_NAME, Command
 from freepull.errors import FreepullError, InvalidInput
 from freepull.live.batches import Batch, Register
 from freepull.live.creation import checked_weights, rehearse
 from freepull.live.desk import Desk
 from freepull.live.events import Kind
 from freepull.live.log import Log
-from freepull.live.money import Money
 from freepull.live.offers import Standing
 from freepull.live.ownership import Here, claim, forget, owner
 from freepull.live.recovery import check_ledger, recover, segments
-from freepull.live.replies import Offer, Status, Told, Verdict
 from freepull.live.rows import put
-from freepull.live.settings import LONGEST_NAME, Settings, agent_names
+from freepull.live.settings import Settings, agent_names
 from freepull.live.snapshots import Snapshooter, newest
 from freepull.live.state import State
 from freepull.live.status import status_of, verdict_of
@@ -33,8 +32,25 @@ from freepull.live.stores import Lease, Store, connect
 from freepull.live.telling import Known, first_of, tell
 from freepull.live.times import Clock, shown, system_clock
 from freepull.live.writer import MOST_QUEUED, Job, Writer
+from freepull.messages import CampaignOffer, CampaignVerdict, Status, Told
+from freepull.money import Money
 
 Reply = TypeVar("Reply")
+Given = TypeVar("Given")
+HANDLERS: dict[type[Command[Any]], Callable[[Any, Any], Future[Any]]] = {}
+"""What the writer does for every command that is its own."""
+
+
+def handles(
+    kind: type[Command[Reply]],
+) -> Callable[[Callable[[Core, Given], Future[Reply]]], Callable[[Core, Given], Future[Reply]]]:
+    """Let a method of `Core` be what is done for a command."""
+
+    def note(method: Callable[[Core, Given], Future[Reply]]) -> Callable[[Core, Given], Future[Reply]]:
+        HANDLERS[kind] = method
+        return method
+
+    return note
 
 
 @dataclass(frozen=True)
@@ -137,32 +153,51 @@ class Core:
         """Let the writer do something."""
         return self.writer.submit(Job(lambda at, known: run(self._desk, at)))
 
-    def ask(self, agent: Any, simulated: bool = False) -> Future[Offer | None]:
+    def handle(self, command: Command[Reply]) -> Future[Reply]:
+        """Do what a command says; an error that can be seen at once is raised, not returned."""
+        return HANDLERS[type(command)](self, command)
+
+    @handles(commands.Ask)
+    def ask(self, it: commands.Ask) -> Future[CampaignOffer | None]:
         """Return the offer for an agent, if there is one."""
+        return self.ask_for(it.agent)
+
+    def ask_for(self, agent: Any, simulated: bool = False) -> Future[CampaignOffer | None]:
+        """Return the offer for an agent, a real or a simulated one, if there is one."""
         number = self.register.agent(agent)
 
-        def run(desk: Desk, at: int) -> Offer | None:
+        def run(desk: Desk, at: int) -> CampaignOffer | None:
             standing = desk.ask(number, at, simulated)
             return None if standing is None else self.offer(standing)
 
         return self.do(run)
 
-    def offer(self, standing: Standing) -> Offer:
+    def offer(self, standing: Standing) -> CampaignOffer:
         """Return an open offer as agents see it."""
         agent, arm = self.register.shown(standing.agent), self.register.arms[standing.arm]
-        return Offer(standing.offer, agent, arm, self.settings.price, shown(standing.deadline))
+        return CampaignOffer(standing.offer, agent, arm, self.settings.price, shown(standing.deadline))
 
-    def tell(
+    @handles(commands.TellMany)
+    def tell_many(self, it: commands.TellMany) -> Future[list[Told]]:
+        """Tell pulls, all of them or none."""
+        return self.tell_all(it.observations, True, it.by)
+
+    @handles(commands.TellEach)
+    def tell_each(self, it: commands.TellEach) -> Future[list[Told | FreepullError]]:
+        """Tell pulls; an error stands in its place."""
+        return self.tell_all(it.observations, False, it.by)
+
+    def tell_all(
         self, observations: Iterable[Any], strict: bool, by: str = "", simulated: bool = False
-    ) -> Future[list[Told | FreepullError]]:
-        """Tell pulls."""
+    ) -> Future[list[Any]]:
+        """Tell pulls of real agents, or of simulated ones."""
         batch = self.register.batch(observations)
         batch.simulated = simulated
         if strict and batch.errors:
             raise first_of(batch.errors)
         author = who(by)
 
-        def run(at: int, known: Known) -> list[Told | FreepullError]:
+        def run(at: int, known: Known) -> list[Any]:
             state = self._desk.state
             before = state.observations + state.observed
             replies = tell(self._desk, batch, at, known, strict)
@@ -173,9 +208,10 @@ class Core:
 
         return self.writer.submit(Job(run, batch))
 
-    def tell_one(self, agent: Any, arm: Any, reward: Any, event: Any) -> Future[Told]:
+    @handles(commands.Tell)
+    def tell(self, it: commands.Tell) -> Future[Told]:
         """Tell one pull."""
-        return self.writer.submit(Job(None, pull=self.register.pull(agent, arm, reward, event)))
+        return self.writer.submit(Job(None, pull=self.register.pull(it.agent, it.arm, it.reward, it.event)))
 
     def known(self, batch: Batch) -> Known:
         """Return the event ids of a batch that were used before."""
@@ -185,12 +221,13 @@ class Core:
         """Let simulated agents play from now on; return how often they have before."""
         return self.do(lambda desk, at: desk.rehearse(at, what))
 
-    def enrol(self, agents: Any, weights: Any, by: str) -> Future[list[int]]:
+    @handles(commands.AddAgents)
+    def enrol(self, it: commands.AddAgents) -> Future[list[int]]:
         """Add agents; return their numbers."""
-        names = agent_names(agents)
+        names = agent_names(it.agents)
         count = names if isinstance(names, int) else len(names)
-        given = checked_weights(weights, count)
-        author = who(by)
+        given = checked_weights(it.weights, count)
+        author = who(it.by)
 
         def run(desk: Desk, at: int) -> list[int]:
             taken = [name for name in names if name in self.register.numbers] if isinstance(names, list) else []
@@ -205,50 +242,59 @@ class Core:
 
         return self.do(run)
 
-    def start(self, by: str) -> Future[None]:
+    @handles(commands.Start)
+    def start(self, it: commands.Start) -> Future[None]:
         """Close the panel and begin."""
-        author = who(by)
+        author = who(it.by)
         return self.do(lambda desk, at: desk.start(at, author))
 
-    def pause(self, by: str) -> Future[None]:
+    @handles(commands.Pause)
+    def pause(self, it: commands.Pause) -> Future[None]:
         """Make no offers for a while."""
-        author = who(by)
+        author = who(it.by)
         return self.do(lambda desk, at: desk.pause(at, author))
 
-    def resume(self, by: str) -> Future[None]:
+    @handles(commands.Resume)
+    def resume(self, it: commands.Resume) -> Future[None]:
         """Make offers again."""
-        author = who(by)
+        author = who(it.by)
         return self.do(lambda desk, at: desk.resume(at, author))
 
-    def stop(self, why: str, by: str) -> Future[None]:
+    @handles(commands.Stop)
+    def stop(self, it: commands.Stop) -> Future[None]:
         """End the campaign."""
-        author, reason = who(by), who(why, "why")
+        author, reason = who(it.by), who(it.why, "why")
         return self.do(lambda desk, at: desk.stop(at, author, reason))
 
-    def unban(self, agent: Any, by: str) -> Future[None]:
+    @handles(commands.Unban)
+    def unban(self, it: commands.Unban) -> Future[None]:
         """End an agent's ban."""
-        number, author = self.register.agent(agent), who(by)
+        number, author = self.register.agent(it.agent), who(it.by)
         return self.do(lambda desk, at: desk.unban(number, at, author))
 
-    def leave(self, agent: Any, by: str) -> Future[None]:
+    @handles(commands.Leave)
+    def leave(self, it: commands.Leave) -> Future[None]:
         """Note that an agent has left."""
-        number, author = self.register.agent(agent), who(by)
+        number, author = self.register.agent(it.agent), who(it.by)
         return self.do(lambda desk, at: desk.leave(number, at, author))
 
-    def withdraw(self, arm: Any, by: str) -> Future[None]:
+    @handles(commands.Withdraw)
+    def withdraw(self, it: commands.Withdraw) -> Future[None]:
         """Take an arm out."""
-        number, author = self.register.arm(arm), who(by)
+        number, author = self.register.arm(it.arm), who(it.by)
         return self.do(lambda desk, at: desk.withdraw(number, at, author))
 
-    def budget(self, budget: str | None, by: str) -> Future[None]:
+    @handles(commands.SetBudget)
+    def budget(self, it: commands.SetBudget) -> Future[None]:
         """Change the budget."""
-        amount, author = None if budget is None else Money.parse("budget", budget), who(by)
+        amount, author = None if it.budget is None else Money.parse("budget", it.budget), who(it.by)
         return self.do(lambda desk, at: desk.budget(amount, at, author))
 
-    def erase(self, agents: Sequence[Any] | None, by: str) -> Future[None]:
+    @handles(commands.EraseNames)
+    def erase(self, it: commands.EraseNames) -> Future[None]:
         """Erase names; the log and the tables know numbers only."""
-        numbers = None if agents is None else [self.register.agent(agent) for agent in agents]
-        author = who(by)
+        numbers = None if it.agents is None else [self.register.agent(agent) for agent in it.agents]
+        author = who(it.by)
 
         def run(desk: Desk, at: int) -> None:
             known = set(range(desk.state.people.enrolled) if numbers is None else numbers)
@@ -264,11 +310,13 @@ class Core:
         """Take a snapshot; the inner future is done when it is stored."""
         return self.do(lambda desk, at: self._snapshots.want())
 
-    def status(self) -> Future[Status]:
+    @handles(commands.ReadStatus)
+    def status(self, it: commands.ReadStatus) -> Future[Status]:
         """Say how the campaign stands."""
         return self.do(lambda desk, at: status_of(desk.state, self.register))
 
-    def verdict(self) -> Future[Verdict]:
+    @handles(commands.ReadVerdict)
+    def verdict(self, it: commands.ReadVerdict) -> Future[CampaignVerdict]:
         """Say which arm, and what that rests on."""
         return self.do(lambda desk, at: verdict_of(desk.state, self.register))
 

@@ -7,12 +7,13 @@ from dataclasses import replace
 from typing import Any
 
 from freepull import checks, registry
+from freepull.commands import LONGEST_NAME
 from freepull.errors import InvalidInput
 from freepull.game import normalised
-from freepull.live.money import Money
-from freepull.live.settings import LATE_JOINERS, LONGEST_NAME, MODES, Settings, arm_names
+from freepull.live.settings import LATE_JOINERS, MODES, Settings, arm_names
 from freepull.live.times import lasting, moment
 from freepull.live.trials import start
+from freepull.money import Money
 from freepull.principal import Principal
 from freepull.principal.principal import MOST_ARMS
 
@@ -45,9 +46,7 @@ def agree(
     principal = Principal() if principal is None else principal
     checks.instance("principal", principal, Principal, "a freepull.Principal(...)")
     registry.encode(principal, own=False)
-    cost = Money.parse("price", price)
-    if cost.minor == 0:
-        raise InvalidInput(f"price must be above 0, got {checks.shown(price)}.")
+    cost = Money.price(price)
     checks.one_of("mode", mode, MODES)
     checks.one_of("late_joiners", late_joiners, LATE_JOINERS)
     if round_lasts is not None and mode != "rounds":

@@ -12,10 +12,10 @@ from typing import Any
 from freepull.errors import BudgetTooSmall, InvalidInput, WrongMoment
 from freepull.live.events import Event, Kind, Records
 from freepull.live.log import Log
-from freepull.live.money import Money
 from freepull.live.offers import Standing
 from freepull.live.settings import PARKED_AFTER
 from freepull.live.state import State
+from freepull.money import Money
 
 GOING = ("running", "paused")
 

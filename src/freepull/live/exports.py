@@ -10,14 +10,15 @@ import numpy as np
 import polars as pl
 
 from freepull import checks
+from freepull.commands import ReadStatus, TellMany
 from freepull.errors import FreepullError, InvalidInput
 from freepull.live import tables
 from freepull.live.batches import Register
 from freepull.live.core import Core
 from freepull.live.events import ENDINGS, OBSERVED, OUTCOME, Kind
 from freepull.live.recovery import segments
-from freepull.live.replies import Observation, Told
 from freepull.live.stores import Store
+from freepull.messages import Observation
 from freepull.principal.record import UNITS
 
 WHAT = ("observations", "ledger")
@@ -157,14 +158,14 @@ def tell_file(core: Core, path: str | Path, by: str) -> int:
                 "or give every row an id of its own in a column event."
             )
         rows = [row._replace(event=_id(marks[-1], i)) for i, row in enumerate(rows)]
-    before = core.status().result().events
+    before = core.status(ReadStatus()).result().events
     try:
-        told = core.tell(rows, strict=True, by=by).result()
+        told = core.tell_many(TellMany(rows, by)).result()
     except FreepullError as error:
         if error.place is not None:
             error.args = (f"row {error.place + 1} of {Path(path).name} is wrong: {error}",)
         raise
-    return sum(isinstance(reply, Told) and reply.event is not None and reply.event >= before for reply in told)
+    return sum(reply.event is not None and reply.event >= before for reply in told)
 
 
 def _id(file: str, row: int) -> str:

@@ -6,8 +6,8 @@ from collections import Counter
 from dataclasses import dataclass
 
 from freepull.errors import Corrupt
-from freepull.live.money import Money
 from freepull.live.rows import Row, Rows, put
+from freepull.money import Money
 
 
 @dataclass(slots=True)

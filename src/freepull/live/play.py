@@ -12,8 +12,8 @@ from freepull import checks
 from freepull.errors import InvalidInput
 from freepull.game import Game
 from freepull.live.campaign import Campaign
-from freepull.live.replies import Observation, Offer
-from freepull.principal import Offer as TrialOffer
+from freepull.messages import CampaignOffer, Observation
+from freepull.principal import Offer
 from freepull.randomness import CHOICE, key, word
 from freepull.simulation.experiment import check
 from freepull.simulation.readable import Seat
@@ -55,20 +55,20 @@ def play(
         if until == "decided" and campaign.status().decided:
             break
         for group in next(visits):
-            offers = [campaign.core.ask(m, simulated=True).result() for m in group]
+            offers = [campaign.core.ask_for(m, simulated=True).result() for m in group]
             told = [_act(seats[m], t, offer, campaign) for m, offer in zip(group, offers, strict=True)]
-            campaign.core.tell(told, strict=True, simulated=True).result()
+            campaign.core.tell_all(told, strict=True, simulated=True).result()
             pulls += len(told)
         if each_step is not None:
             each_step(t)
     return pulls
 
 
-def _act(seat: Seat, t: int, offer: Offer | None, campaign: Campaign) -> Observation:
+def _act(seat: Seat, t: int, offer: CampaignOffer | None, campaign: Campaign) -> Observation:
     """Let an agent answer or pick, and pull."""
     when = t if campaign.settings.mode == "rounds" else sum(seat.pulls) + 1
     arms = campaign.settings.arms
-    seen = None if offer is None else TrialOffer(seat.number, arms.index(offer.arm), campaign.settings.principal.bonus)
+    seen = None if offer is None else Offer(seat.number, arms.index(offer.arm), campaign.settings.principal.bonus)
     arm = seat.choose(when, seen)
     return Observation(seat.number, arm, seat.pull(arm))
 

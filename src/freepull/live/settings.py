@@ -8,8 +8,9 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from freepull import checks, registry
+from freepull.commands import LONGEST_NAME, MOST_AGENTS
 from freepull.errors import InvalidInput, NewerVersion
-from freepull.live.money import MOST, Money
+from freepull.money import MOST, Money
 from freepull.principal import Principal
 from freepull.principal.budget import affordable
 from freepull.principal.principal import MOST_ARMS
@@ -19,8 +20,7 @@ MODES = ("free", "rounds")
 LATE_JOINERS = ("observe", "count")
 PARKED_AFTER = 3
 """So many offers in a row that expire, and the agent is parked."""
-LONGEST_NAME = 200
-MOST_STREAMS = 100_000_000
+MOST_STREAMS = 2 * MOST_AGENTS
 """Pairs of an agent and an arm; each takes fifty bytes of memory or more."""
 
 

@@ -7,12 +7,12 @@ from itertools import islice
 import numpy as np
 
 from freepull.live.batches import Register
-from freepull.live.money import Money
-from freepull.live.replies import Arm, Status, Verdict
 from freepull.live.state import State
 from freepull.live.times import shown
 from freepull.live.trials import grounds_of
-from freepull.principal import Grounds, Trial
+from freepull.messages import Arm, CampaignVerdict, Grounds, Status
+from freepull.money import Money
+from freepull.principal import Trial
 from freepull.principal.work import finish
 
 NAMED = 10
@@ -66,7 +66,7 @@ def status_of(state: State, register: Register) -> Status:
     )
 
 
-def verdict_of(state: State, register: Register) -> Verdict:
+def verdict_of(state: State, register: Register) -> CampaignVerdict:
     """Return the verdict: as it was logged once it is decided, as it stands until then."""
     spent = Money(state.offers.spent, state.offers.price.currency)
     decision = state.decision
@@ -74,7 +74,7 @@ def verdict_of(state: State, register: Register) -> Verdict:
         grounds = Grounds(**decision["rests_on"] | {"assumptions": tuple(decision["rests_on"]["assumptions"])})
         arm, step = register.arms[decision["arm"]], state.trial.decided_at
         certified, survives = bool(decision["certified"]), decision.get("survives")
-        return Verdict(arm, True, certified, decision["why"], step, spent, grounds, survives)
+        return CampaignVerdict(arm, True, certified, decision["why"], step, spent, grounds, survives)
     trial = state.trial
     leader = _leader(trial)
     reason = "nobody has pulled any yet" if leader is None else "this one has the largest mean"
@@ -86,7 +86,7 @@ def verdict_of(state: State, register: Register) -> Verdict:
         why += f"; awaited: {', '.join(register.shown(agent) for agent in missing)}"
     grounds = grounds_of(trial, state.settings, state.panels)
     why = "; ".join([why, *([trial.doubt] if trial.doubt else []), *state.doubts])
-    return Verdict(None if leader is None else register.arms[leader], False, False, why, None, spent, grounds)
+    return CampaignVerdict(None if leader is None else register.arms[leader], False, False, why, None, spent, grounds)
 
 
 def awaited(state: State) -> list[int]:

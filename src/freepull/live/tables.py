@@ -8,11 +8,11 @@ from typing import Any
 import msgspec
 
 from freepull.live.batches import Register
-from freepull.live.money import Money
-from freepull.live.replies import AuditEntry, BanRow, LedgerEntry, OfferRow
 from freepull.live.rows import Row
 from freepull.live.stores import Store
 from freepull.live.times import shown
+from freepull.messages import AuditEntry, BanRow, LedgerEntry, OfferRow
+from freepull.money import Money
 from freepull.principal.protocols import FOREVER
 
 

@@ -14,8 +14,8 @@ from freepull.errors import AgentHasLeft, EventConflict, EventGap, FreepullError
 from freepull.live.batches import Batch
 from freepull.live.desk import GOING, Desk
 from freepull.live.events import ENDINGS, NUMBERED, OBSERVED, OUTCOME, PAID, pulls
-from freepull.live.replies import Told
 from freepull.live.rows import Rows, put
+from freepull.messages import Told
 
 RECORD = struct.Struct("<BBHIIIq")
 Known = dict[bytes, tuple[int, bytes]]

@@ -9,13 +9,13 @@ import numpy as np
 from freepull.errors import Corrupt
 from freepull.live.events import RECORD
 from freepull.live.log import Log
-from freepull.live.money import Money
 from freepull.live.ownership import owned
 from freepull.live.recovery import check_ledger, recover, segments
 from freepull.live.rows import DERIVED, KEYS, Row, Rows
 from freepull.live.snapshots import pieces
 from freepull.live.state import State
 from freepull.live.stores import Store
+from freepull.money import Money
 
 
 @dataclass(frozen=True)

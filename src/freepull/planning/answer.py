@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from freepull import checks
 from freepull.errors import InvalidInput
+from freepull.money import Money
 from freepull.planning import words
 from freepull.planning.curves import CHANCE, Curve, Point
 from freepull.planning.first import HEURISTIC, POWER, First
@@ -46,7 +47,7 @@ class Plan:
     sentences: tuple[str, ...]
     """What a reader must know, most important first."""
     provenance: Mapping[str, Any]
-    price: words.Price | None = None
+    price: Money | None = None
 
     def chance(self, budget: float) -> float:
         """Return the probability of a certified answer for at most ``budget`` bonuses."""
@@ -109,7 +110,7 @@ class Plan:
 
     def _expected(self, found: Forecast) -> str:
         error = f" ± {words.count(found.margin)}" if found.margin > 0 else ""
-        return f"{words.count(found.mean)}{error}" + (f" ({self.price.of(found.mean)})" if self.price else "")
+        return f"{words.count(found.mean)}{error}" + (f" ({self.price.times(found.mean):,})" if self.price else "")
 
     def _by_formula(self) -> list[Row]:
         at = self.first

@@ -14,6 +14,7 @@ from freepull.agents import Agent, AlphaUCB
 from freepull.answers import Always, Answer
 from freepull.errors import InvalidInput
 from freepull.game import Game
+from freepull.money import Money
 from freepull.planning.answer import Plan
 from freepull.planning.asking import beliefs_from, parts, question
 from freepull.planning.case import Case
@@ -22,7 +23,6 @@ from freepull.planning.formulas import evidence
 from freepull.planning.progress import telling
 from freepull.planning.sentences import sentences
 from freepull.planning.simulated import Simulated, simulated
-from freepull.planning.words import Price
 from freepull.planning.work import FIRST, Work
 from freepull.principal import Principal
 from freepull.principal.rules import Certified
@@ -123,7 +123,7 @@ def plan(
         seed=checks.whole("seed", seed, 0, (1 << 64) - 1),
         workers=workers if workers is None else checks.whole("workers", workers, 1),
     )
-    cost = None if price is None else Price.read(price)
+    cost = None if price is None else Money.price(price)
     work = Work(
         checks.real("seconds", seconds, 0.0, open_low=True), runs if runs is None else checks.whole("runs", runs, FIRST)
     )

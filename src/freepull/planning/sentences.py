@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from freepull.answers import Always
+from freepull.money import Money
 from freepull.planning import formulas, words
 from freepull.planning.beliefs import Guess, Logged
 from freepull.planning.case import Case
@@ -10,7 +11,6 @@ from freepull.planning.curves import CHANCE
 from freepull.planning.first import FREE, First
 from freepull.planning.forecast import Forecast
 from freepull.planning.simulated import Simulated
-from freepull.planning.words import Price
 from freepull.principal.protocols import TakeOrBan
 
 HOPELESS = 0.05
@@ -29,7 +29,7 @@ ASSUMED = (
 )
 
 
-def sentences(case: Case, at_once: First, found: Simulated, price: Price | None) -> tuple[str, ...]:
+def sentences(case: Case, at_once: First, found: Simulated, price: Money | None) -> tuple[str, ...]:
     """Return them, most important first."""
     told = []
     if found.forecast is not None:
@@ -49,7 +49,7 @@ def sentences(case: Case, at_once: First, found: Simulated, price: Price | None)
     return tuple(told)
 
 
-def _headline(case: Case, found: Forecast, price: Price | None) -> str:
+def _headline(case: Case, found: Forecast, price: Money | None) -> str:
     middle = found.decided(0.5) if found.chance[0] >= HOPELESS else None
     when = "" if middle is None else f", half of these by step {middle:,.0f}"
     return (
@@ -78,7 +78,7 @@ def _wish(case: Case, at_once: First, chance: float, found: Simulated) -> str:
     return f"{whom} is certified {at} in {words.percent(chance)} of trials{rest}"
 
 
-def _by_formula(case: Case, at_once: First, price: Price | None) -> list[str]:
+def _by_formula(case: Case, at_once: First, price: Money | None) -> list[str]:
     told = []
     if at_once.possible < 0.5:
         could = at_once.agents_needed

@@ -3,39 +3,9 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Sequence
-from dataclasses import dataclass
-from decimal import Decimal
-from typing import Any
 
-from freepull import checks
-from freepull.currencies import check_decimals, digits
-from freepull.errors import InvalidInput
-
-
-@dataclass(frozen=True)
-class Price:
-    """What one bonus costs, as in "0.50 EUR"."""
-
-    amount: Decimal
-    currency: str
-
-    @classmethod
-    def read(cls, text: Any) -> Price:
-        """Read a price."""
-        found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([^\s\d.,+-]+)\s*", text) if isinstance(text, str) else None
-        if found is None or not Decimal(found[1]) > 0:
-            raise InvalidInput(
-                f"price must be an amount above 0 and a currency, as in '0.50 EUR', got {checks.shown(text)}."
-            )
-        if re.fullmatch("[A-Z]{3}", found[2]):  # as campaigns have them
-            check_decimals("price", found[1].partition(".")[2], found[2], text)
-        return cls(Decimal(found[1]), found[2])
-
-    def of(self, bonuses: float) -> str:
-        """Return the price of so many bonuses."""
-        return f"{self.amount * Decimal(str(round(bonuses, 2))):,.{digits(self.currency)}f} {self.currency}"
+from freepull.money import Money
 
 
 def count(value: float) -> str:
@@ -61,13 +31,13 @@ def signed(more: float, margin: float) -> str:
     return f"{sign}{count(abs(more))}" + (f" ± {count(margin)}" if margin > 0 else "")
 
 
-def spend(bonuses: float, price: Price | None, unit: str = "") -> str:
+def spend(bonuses: float, price: Money | None, unit: str = "") -> str:
     """Show a number of bonuses, with its price."""
-    paid = "" if price is None or not math.isfinite(bonuses) else f" ({price.of(bonuses)})"
+    paid = "" if price is None or not math.isfinite(bonuses) else f" ({price.times(bonuses):,})"
     return f"{count(bonuses)}{unit}{paid}"
 
 
-def between(low: float, high: float, price: Price | None = None) -> str:
+def between(low: float, high: float, price: Money | None = None) -> str:
     """Show a range of spends; bonuses are whole, so its ends are rounded outwards."""
     return f"{count(math.floor(low))} to {spend(math.ceil(high), price)}"
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from freepull.messages import Grounds as Grounds
 from freepull.principal.payments import Payments
 
 SHOWN = 10
@@ -24,29 +25,6 @@ def tipping_point(survives: float) -> str:
     """Say how wrong the assumptions may be."""
     by = f"by more than ± {survives:g}" if survives > 0 else "at all"
     return f"stands as long as payment, drift and the like move no mean {by}"
-
-
-@dataclass(frozen=True)
-class Grounds:
-    """What a verdict rests on."""
-
-    rule: str
-    """The rule in words, with "proven" or "heuristic"."""
-    delta: float | None
-    """δ: such a trial ends with a wrong certified verdict with probability δ at most; None without a claim."""
-    target: str
-    """Whom the verdict speaks of: the panel or the population, with which weights, up to which ε."""
-    leavers: str
-    """What becomes of agents who leave."""
-    assumptions: tuple[str, ...]
-    """What has to hold for it; nothing where nothing is proven."""
-
-    def __str__(self) -> str:
-        lines = [f"rule: {self.rule}", f"target: {self.target}", f"agents who leave: {self.leavers}"]
-        if self.delta is not None and self.assumptions:
-            error = f"such a trial ends with a wrong certified verdict with probability {self.delta:g} at most"
-            lines.append(f"error: {error}")
-        return "\n".join(lines + [f"assumes: {assumption}" for assumption in self.assumptions])
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,6 @@ import time
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from binascii import Error as Base64Error
 from dataclasses import dataclass
-from datetime import datetime
 
 import msgspec
 
@@ -23,33 +22,13 @@ from freepull.live.core import who
 from freepull.live.stores import Store, connect
 from freepull.live.stores.sql import SqlStore
 from freepull.live.times import lasting, shown, system_clock
+from freepull.messages import SCOPES, TokenRow
 from freepull.service.problems import Refused
 
-SCOPES = ("admin", "read", "gateway")
 LONGEST_TOKEN = 2000
 READ = 50_000
 """So many checked signatures are remembered."""
 NO_TOKEN = "Send a token as 'Authorization: Bearer …'; an admin makes them with freepull token new."
-
-
-@dataclass(frozen=True)
-class TokenRow:
-    """A token as admins see it; its secret is known to nobody."""
-
-    id: str
-    """By which it is revoked."""
-    scope: str
-    """admin, read or gateway."""
-    campaign: str
-    """The only campaign it is for; empty: all."""
-    label: str
-    """What it is for, in its maker's words."""
-    made: datetime
-    """When it was made."""
-    expires: datetime | None
-    """When it ends; None: never."""
-    revoked: datetime | None
-    """When it was revoked."""
 
 
 @dataclass(frozen=True)

@@ -7,19 +7,20 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
-from freepull.live.replies import Mode, one_of
-from freepull.live.settings import LATE_JOINERS, MOST_STREAMS
+from freepull import commands
+from freepull.commands import LONGEST_NAME, MOST_AGENTS, Command
+from freepull.live.settings import LATE_JOINERS
+from freepull.messages import SCOPES, Mode, one_of
 from freepull.principal.principal import LEAVERS
-from freepull.service.access import SCOPES
 from freepull.service.principals import EXAMPLE
 
 MOST_OBSERVATIONS = 1000
-Name = Annotated[str, Meta(min_length=1, max_length=200)]
+Name = Annotated[str, Meta(min_length=1, max_length=LONGEST_NAME)]
 Reward = Annotated[float, Meta(extra_json_schema={"minimum": 0, "maximum": 1})]
 Id = Annotated[str, Meta(extra_json_schema={"minLength": 1, "maxLength": 200})]
 Number = Annotated[int, Meta(extra_json_schema={"minimum": 1, "exclusiveMaximum": 1 << 62})]
 """These limits are the campaign's, which says in its own words what is wrong; here they are described only."""
-Count = Annotated[int, Meta(ge=1, le=MOST_STREAMS // 2)]
+Count = Annotated[int, Meta(ge=1, le=MOST_AGENTS)]
 Lasting = Annotated[str, Meta(examples=["30 days", "90 seconds"])]
 ArmNames = Annotated[list[Name], Meta(extra_json_schema={"minItems": 2, "maxItems": 1 << 16, "uniqueItems": True})]
 AgentNames = Annotated[list[Name], Meta(extra_json_schema={"uniqueItems": True})]
@@ -70,15 +71,6 @@ class NewCampaign(Body, kw_only=True):
     """How long the ids of events are remembered."""
 
 
-class NewAgents(Body, kw_only=True):
-    """Agents who join."""
-
-    agents: AgentNames | Count
-    """Their names, or how many without names."""
-    weights: list[float] | None = None
-    """How much each of them counts; null: all the same."""
-
-
 class NewAgentTokens(Body, kw_only=True):
     """Agents who need a token."""
 
@@ -99,20 +91,6 @@ class NewToken(Body, kw_only=True):
     """What it is for."""
     lasts: Lasting | None = None
     """For how long; null: until it is revoked."""
-
-
-class Stop(Body, kw_only=True):
-    """How a campaign is stopped."""
-
-    why: Annotated[str, Meta(max_length=200)] = ""
-    """Why."""
-
-
-class Budget(Body, kw_only=True):
-    """A new budget."""
-
-    budget: Annotated[str, Meta(examples=["30 EUR"])] | None
-    """The most that may be spent, in money; null: no limit."""
 
 
 class Pull(Body, kw_only=True):
@@ -142,3 +120,23 @@ class Batch(Body, kw_only=True):
 
     observations: Annotated[list[AgentPull], Meta(min_length=1, max_length=MOST_OBSERVATIONS)]
     """In the order in which they happened."""
+
+
+def _body(name: str, command: type[Command[Any]]) -> type[msgspec.Struct]:
+    """Make the body of a request from the fields of a command."""
+    fields = [
+        (field.name, field.type) if field.required else (field.name, field.type, field.default)
+        for field in command.body()
+    ]
+    return msgspec.defstruct(
+        name, fields, bases=(Body,), module=__name__, namespace={"__doc__": command.__doc__}, kw_only=True
+    )
+
+
+Stop, Budget, NewAgents = (
+    _body("Stop", commands.Stop),
+    _body("Budget", commands.SetBudget),
+    _body("NewAgents", commands.AddAgents),
+)
+BODIES = {commands.Stop: Stop, commands.SetBudget: Budget, commands.AddAgents: NewAgents}
+"""The bodies of commands that have one."""

@@ -10,11 +10,11 @@ from typing import Any
 
 import msgspec
 
-from freepull.live import replies as live
-from freepull.service import access, bodies, history, problems, replies
+from freepull import messages
+from freepull.service import bodies, history, problems, replies
 from freepull.service.routes import watch
 
-MODULES = (bodies, replies, live, history, watch, access, problems)
+MODULES = (bodies, replies, messages, history, watch, problems)
 PLACE = "#/components/schemas/{name}"
 IN_PATHS: dict[str, dict[str, Any]] = {
     "campaign": {"description": "The campaign's name; a slash in it is written %2F."},
@@ -47,12 +47,12 @@ def described(document: dict[str, Any]) -> dict[str, Any]:
 def docstrings(kind: type) -> dict[str, str]:
     """Return what stands below the fields of a class, and of those it inherits from.
 
-    >>> docstrings(live.BanRow)["offer"]
+    >>> docstrings(messages.BanRow)["offer"]
     'The offer that was refused.'
     """
     found: dict[str, str] = {}
     for parent in reversed(kind.__mro__[:-1]):
-        if parent.__module__.startswith("freepull"):
+        if parent.__module__.startswith("freepull") and parent not in bodies.BODIES.values():
             lines = ast.parse(textwrap.dedent(inspect.getsource(parent))).body[0].body  # type: ignore[attr-defined]
             for field, below in pairwise(lines):
                 if isinstance(field, ast.AnnAssign) and isinstance(below, ast.Expr):

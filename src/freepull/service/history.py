@@ -9,11 +9,12 @@ from typing import Any
 import msgspec
 
 from freepull.errors import FreepullError
-from freepull.live import AsyncCampaign, Status
+from freepull.live import AsyncCampaign
 from freepull.live.batches import Register
 from freepull.live.recovery import segments, settings_of
 from freepull.live.state import State
 from freepull.live.status import status_of
+from freepull.messages import Status
 
 MOST = 400
 """So many points are kept; every other one is dropped when there are more."""

@@ -14,10 +14,10 @@ from litestar.openapi.spec import (
     Schema,
 )
 
-from freepull.service import calls
+from freepull.client.talks import MEDIA
 from freepull.service.answered import LONGEST_KEY
 
-KINDS = {kind: suffix for suffix, kind in calls.KINDS.items()}
+KINDS = {kind: suffix for suffix, kind in MEDIA.items()}
 KEY = Parameter(
     name="Idempotency-Key",
     param_in="header",

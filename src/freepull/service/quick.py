@@ -68,6 +68,6 @@ async def tell_many(house: House, metrics: Metrics, visitor: Visitor, campaign: 
     """Tell pulls of many agents."""
     found = await house.find(campaign)
     rows = [(it.agent, it.arm, it.reward, it.event) for it in batch.observations]
-    told = await found.campaign.tell_many(rows, errors="return", by=f"token {visitor.id}")
+    told = await found.campaign.tell_each(rows, by=f"token {visitor.id}")
     metrics.observations(sum(not isinstance(it, FreepullError) for it in told))
     return BatchReply([told_reply(it) for it in told])

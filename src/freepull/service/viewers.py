@@ -10,8 +10,8 @@ from typing import NamedTuple
 import msgspec
 
 from freepull.errors import FreepullError
-from freepull.live import AsyncCampaign, Status
-from freepull.live.replies import AuditEntry
+from freepull.live import AsyncCampaign
+from freepull.messages import AuditEntry, Status
 from freepull.service.history import History
 
 LOOKING = 0.5

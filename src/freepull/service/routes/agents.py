@@ -9,12 +9,13 @@ from litestar.params import Body as In
 
 from freepull.live.desk import Desk
 from freepull.live.waking import awaited
+from freepull.messages import Me
 from freepull.service import quick
 from freepull.service.bodies import Batch, Pull
 from freepull.service.decoding import Strict
 from freepull.service.guards import needs, visitor_of
 from freepull.service.problems import described
-from freepull.service.replies import BatchReply, Me, OfferReply, ToldReply
+from freepull.service.replies import BatchReply, OfferReply, ToldReply
 from freepull.service.routes.common import ACT, BEARER, READ, WRITE, Asked, InPath, find, house_of
 
 OWN: dict[str, Any] = {"before_request": needs("agent"), "responses": ACT, "security": BEARER, "return_dto": None}

@@ -1,23 +1,27 @@
-"""What admins change: campaigns, their status, budget, agents and arms."""
+"""What admins change: campaigns, their status, budget, agents and arms; all but the first as commands declare it."""
 
 from __future__ import annotations
 
+import re
 import warnings
 from contextlib import suppress
+from inspect import Parameter, Signature
 from typing import Annotated, Any
 
 import msgspec
-from litestar import delete, get, patch, post
+from litestar import get, post
+from litestar.enums import HttpMethod
+from litestar.handlers import HTTPRouteHandler
 from litestar.params import Body as In
 
+from freepull.commands import COMMANDS, Command
 from freepull.errors import FreepullError
-from freepull.live.replies import Status
-from freepull.service.bodies import Budget, NewAgents, NewCampaign, Stop
+from freepull.messages import CampaignRow, Status
+from freepull.service.bodies import BODIES, NewCampaign
 from freepull.service.decoding import Strict
 from freepull.service.guards import needs, visitor_of
 from freepull.service.operations import Keyed
 from freepull.service.principals import read_principal
-from freepull.service.replies import CampaignRow, Enrolled, Snapshot
 from freepull.service.routes.common import (
     ADMIN,
     BEARER,
@@ -70,91 +74,49 @@ async def status(request: Asked, campaign: InPath) -> Status:
     return await (await find(request, campaign)).campaign.status()
 
 
-@post("/campaigns/{campaign:str}/start", status_code=200, tags=["campaigns"], **POST)
-async def start(request: Asked, campaign: InPath) -> Status:
-    """Close the panel and begin."""
-    found = (await find(request, campaign)).campaign
-    await found.start(by(request))
-    return await found.status()
+NAMED = {"agent": agent_number, "arm": arm_number}
+"""How what a path names is looked up."""
 
 
-@post("/campaigns/{campaign:str}/pause", status_code=200, tags=["campaigns"], **POST)
-async def pause(request: Asked, campaign: InPath) -> Status:
-    """Make no offers until it is resumed; pulls still count."""
-    found = (await find(request, campaign)).campaign
-    await found.pause(by(request))
-    return await found.status()
+def change(command: type[Command[Any]]) -> HTTPRouteHandler:
+    """Make the route of a command, as it says where it is and what it answers."""
+    route, body = command.route, BODIES.get(command)
+    assert route is not None
+    fields = command.__struct_fields__
 
+    async def handler(request: Asked, campaign: str, data: Any = None, **named: str) -> Any:
+        found = await find(request, campaign)
+        given = {} if data is None else msgspec.structs.asdict(data)
+        for name, text in named.items():
+            number = NAMED[name](found, text)
+            given |= {name: number} if name in fields else {f"{name}s": [number]}
+        if "by" in fields:
+            given["by"] = by(request)
+        reply = await found.campaign.do(command(**given))
+        if route.reply is None:
+            return None
+        return route.reply(reply) if route.field else await found.campaign.status()
 
-@post("/campaigns/{campaign:str}/resume", status_code=200, tags=["campaigns"], **POST)
-async def resume(request: Asked, campaign: InPath) -> Status:
-    """Make offers again."""
-    found = (await find(request, campaign)).campaign
-    await found.resume(by(request))
-    return await found.status()
-
-
-@post("/campaigns/{campaign:str}/stop", status_code=200, dto=Strict[Stop], tags=["campaigns"], **POST)
-async def stop(request: Asked, campaign: InPath, data: Annotated[Stop, In()]) -> Status:
-    """End a campaign for good."""
-    found = (await find(request, campaign)).campaign
-    await found.stop(data.why, by(request))
-    return await found.status()
-
-
-@patch("/campaigns/{campaign:str}/budget", dto=Strict[Budget], tags=["campaigns"], **CHANGE)
-async def budget(request: Asked, campaign: InPath, data: Annotated[Budget, In()]) -> Status:
-    """Change the most that may be spent."""
-    found = (await find(request, campaign)).campaign
-    await found.budget(data.budget, by(request))
-    return await found.status()
-
-
-@post("/campaigns/{campaign:str}/agents", dto=Strict[NewAgents], tags=["agents"], **POST)
-async def enrol(request: Asked, campaign: InPath, data: Annotated[NewAgents, In()]) -> Enrolled:
-    """Add agents; from the start on they are late joiners."""
-    found = (await find(request, campaign)).campaign
-    return Enrolled(await found.add_agents(data.agents, data.weights, by(request)))
-
-
-@post("/campaigns/{campaign:str}/agents/{agent:str}/unban", status_code=200, tags=["agents"], **POST)
-async def unban(request: Asked, campaign: InPath, agent: InPath) -> Status:
-    """End an agent's ban."""
-    found = await find(request, campaign)
-    await found.campaign.unban(agent_number(found, agent), by(request))
-    return await found.campaign.status()
-
-
-@post("/campaigns/{campaign:str}/agents/{agent:str}/leave", status_code=200, tags=["agents"], **POST)
-async def leave(request: Asked, campaign: InPath, agent: InPath) -> Status:
-    """Note that an agent has left."""
-    found = await find(request, campaign)
-    await found.campaign.leave(agent_number(found, agent), by(request))
-    return await found.campaign.status()
-
-
-@post("/campaigns/{campaign:str}/arms/{arm:str}/withdraw", status_code=200, tags=["campaigns"], **POST)
-async def withdraw(request: Asked, campaign: InPath, arm: InPath) -> Status:
-    """Take an arm out, if that was provided for."""
-    found = await find(request, campaign)
-    await found.campaign.withdraw(arm_number(found, arm), by(request))
-    return await found.campaign.status()
-
-
-@delete("/campaigns/{campaign:str}/agents/{agent:str}/name", tags=["agents"], **CHANGE)
-async def erase_name(request: Asked, campaign: InPath, agent: InPath) -> None:
-    """Erase an agent's name for good; the log and the tables know its number only."""
-    found = await find(request, campaign)
-    await found.campaign.erase_names([agent_number(found, agent)], by(request))
-
-
-@post("/campaigns/{campaign:str}/snapshot", status_code=200, tags=["campaigns"], **POST)
-async def snapshot(request: Asked, campaign: InPath) -> Snapshot:
-    """Take a snapshot, so that the next start is faster; answered when it is stored."""
-    return Snapshot(await (await find(request, campaign)).campaign.snapshot())
+    hints: dict[str, Any] = {"request": Asked, "campaign": InPath, **dict.fromkeys(route.names, InPath)}
+    if body is not None:
+        hints["data"] = Annotated[body, In()]
+    parameters = [Parameter(name, Parameter.KEYWORD_ONLY, annotation=hint) for name, hint in hints.items()]
+    own: Any = handler
+    own.__name__, own.__doc__ = route.name or command.verb, command.__doc__
+    own.__annotations__ = hints | {"return": route.reply}
+    own.__signature__ = Signature(parameters, return_annotation=route.reply)
+    path = re.sub("{(.*?)}", r"{\1:str}", f"/campaigns/{{campaign}}/{route.path}")
+    return HTTPRouteHandler(
+        path,
+        http_method=HttpMethod(route.method),
+        status_code=route.status,
+        dto=None if body is None else Strict[body],  # type: ignore[valid-type]
+        tags=["agents" if route.path.startswith("agents") else "campaigns"],
+        **(POST if route.method == "POST" else CHANGE),
+    )(own)
 
 
 HANDLERS = [
-    *(campaigns, create, status, start, pause, resume, stop, budget, enrol, unban, leave, withdraw),
-    *(erase_name, snapshot),
+    *(campaigns, create, status),
+    *(change(command) for command in COMMANDS if command.route is not None and command.route.method != "GET"),
 ]

@@ -15,10 +15,10 @@ from litestar.params import QueryParameter
 from litestar.response import File
 
 from freepull.live import exports
+from freepull.messages import Imported
 from freepull.service.guards import needs
 from freepull.service.operations import KINDS, Upload
 from freepull.service.problems import Refused
-from freepull.service.replies import Imported
 from freepull.service.routes.common import (
     ADMIN,
     BEARER,

@@ -11,12 +11,11 @@ from litestar import get
 
 from freepull.live import tables
 from freepull.live.desk import Desk
-from freepull.live.replies import Arm, AuditEntry, BanRow, LedgerEntry, OfferRow, Verdict
 from freepull.live.rows import TABLES
 from freepull.live.waking import awaited
+from freepull.messages import AgentRow, Arm, AuditEntry, BanRow, CampaignVerdict, LedgerEntry, OfferRow
 from freepull.service.guards import needs
 from freepull.service.house import Open
-from freepull.service.replies import AgentRow
 from freepull.service.routes.common import (
     BEARER,
     PAGE,
@@ -130,7 +129,7 @@ async def audit(
 
 
 @get("/campaigns/{campaign:str}/verdict", **{**LOOK, "responses": WRITE})
-async def verdict(request: Asked, campaign: InPath) -> Verdict:
+async def verdict(request: Asked, campaign: InPath) -> CampaignVerdict:
     """Which arm, whether that is decided and certified, and what it rests on."""
     return await (await find(request, campaign)).campaign.verdict()
 

@@ -9,12 +9,12 @@ from litestar import delete, get, post
 from litestar.params import Body as In
 
 from freepull.errors import UnknownName
-from freepull.service.access import SCOPES, TokenRow
+from freepull.messages import SCOPES, AgentToken, AgentTokens, MadeToken, TokenRow
 from freepull.service.bodies import NewAgentTokens, NewToken
 from freepull.service.decoding import Strict
 from freepull.service.guards import needs, visitor_of
 from freepull.service.problems import Refused
-from freepull.service.replies import AgentToken, AgentTokens, MadeToken, Mine
+from freepull.service.replies import Mine
 from freepull.service.routes.common import ADMIN, BEARER, READ, WRITE, Asked, InPath, agent_number, find, house_of
 
 CHANGE: dict[str, Any] = {

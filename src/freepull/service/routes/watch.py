@@ -12,8 +12,8 @@ from litestar.openapi.datastructures import ResponseSpec
 from litestar.response import Stream
 
 from freepull.live.desk import Desk
-from freepull.live.replies import AuditEntry, Status
 from freepull.live.waking import awaited
+from freepull.messages import AuditEntry, Status
 from freepull.principal.rules.pairwise.state import PairwiseState
 from freepull.service import viewers
 from freepull.service.guards import needs

@@ -1,4 +1,4 @@
-"""What a campaign answers."""
+"""What campaigns and the service answer: plain data, without NumPy, the same on either end of a connection."""
 
 from __future__ import annotations
 
@@ -6,10 +6,15 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Annotated, Any, NamedTuple
 
+import msgspec
 from msgspec import Meta
 
-from freepull.live.money import Money
-from freepull.principal import Grounds
+from freepull import checks
+from freepull.errors import InvalidInput
+from freepull.money import Money
+
+SCOPES = ("admin", "read", "gateway")
+"""What a token may be good for, agents' own tokens aside."""
 
 
 def one_of(*words: str) -> Meta:
@@ -21,6 +26,7 @@ Standing = Annotated[str, one_of("enrolling", "running", "paused", "stopped")]
 Phase = Annotated[str, one_of("observing", "incentivizing", "decided", "over")]
 Mode = Annotated[str, one_of("free", "rounds")]
 Outcome = Annotated[str, one_of("paid", "refused", "cancelled")]
+Scope = Annotated[str, one_of(*SCOPES)]
 Ending = Annotated[str, one_of("paid", "refused", "expired", "cancelled")]
 
 
@@ -33,9 +39,19 @@ class Observation(NamedTuple):
     event: str | int | None = None
     """An id that makes telling safe to repeat, or the agent's own number of the event: 1, 2, 3 …"""
 
+    @classmethod
+    def of(cls, given: Any) -> Observation:
+        """Read (agent, arm, reward), or that and an event."""
+        try:
+            return cls(*given)
+        except TypeError:
+            raise InvalidInput(
+                f"an observation must be (agent, arm, reward), or that and an event, got {checks.shown(given)}."
+            ) from None
+
 
 @dataclass(frozen=True)
-class Offer:
+class CampaignOffer:
     """A bonus on one arm, to one agent, until a time."""
 
     id: int
@@ -64,7 +80,30 @@ class Told(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Verdict:
+class Grounds:
+    """What a verdict rests on."""
+
+    rule: str
+    """The rule in words, with "proven" or "heuristic"."""
+    delta: float | None
+    """δ: such a trial ends with a wrong certified verdict with probability δ at most; None without a claim."""
+    target: str
+    """Whom the verdict speaks of: the panel or the population, with which weights, up to which ε."""
+    leavers: str
+    """What becomes of agents who leave."""
+    assumptions: tuple[str, ...]
+    """What has to hold for it; nothing where nothing is proven."""
+
+    def __str__(self) -> str:
+        lines = [f"rule: {self.rule}", f"target: {self.target}", f"agents who leave: {self.leavers}"]
+        if self.delta is not None and self.assumptions:
+            error = f"such a trial ends with a wrong certified verdict with probability {self.delta:g} at most"
+            lines.append(f"error: {error}")
+        return "\n".join(lines + [f"assumes: {assumption}" for assumption in self.assumptions])
+
+
+@dataclass(frozen=True)
+class CampaignVerdict:
     """The arm, whether it is decided and certified, why, and what that rests on."""
 
     arm: str | None
@@ -260,3 +299,128 @@ class AuditEntry:
     """What was done, such as created, started, budget or step_ended."""
     detail: dict[str, Any]
     """More about it; agents and arms by name, money with its currency."""
+
+
+@dataclass(frozen=True)
+class TokenRow:
+    """A token as admins see it; its secret is known to nobody."""
+
+    id: str
+    """By which it is revoked."""
+    scope: str
+    """admin, read or gateway."""
+    campaign: str
+    """The only campaign it is for; empty: all."""
+    label: str
+    """What it is for, in its maker's words."""
+    made: datetime
+    """When it was made."""
+    expires: datetime | None
+    """When it ends; None: never."""
+    revoked: datetime | None
+    """When it was revoked."""
+
+
+class CampaignRow(msgspec.Struct):
+    """A campaign, and who has it."""
+
+    name: str
+    """Its name."""
+    owner: str
+    """The address of the process that owns it; empty: nobody."""
+    here: bool
+    """Whether that is this process."""
+    status: Standing | None
+    """enrolling, running, paused or stopped; null if it is not here."""
+    decided: bool | None
+    """Whether its rule has decided; null if it is not here."""
+
+
+class AgentRow(msgspec.Struct):
+    """One agent, as it stands."""
+
+    number: int
+    """Agents are counted from 0."""
+    name: str
+    """Its name, or "#" and its number."""
+    pulls: list[int]
+    """By arm; empty for late joiners, and before the start."""
+    state: Annotated[str, one_of("active", "banned", "parked", "left", "late")]
+    """active; banned after a refusal; parked after three offers that expired; left; or late: only observed."""
+    offer: int | None
+    """Its open offer."""
+
+
+class Me(msgspec.Struct):
+    """What an agent may know."""
+
+    agent: str
+    """Its name, or "#" and its number."""
+    campaign: str
+    """The campaign's name."""
+    status: Standing
+    """enrolling, running, paused or stopped."""
+    phase: Phase | None
+    """observing, incentivizing, decided or over; null before the start."""
+    arms: list[str]
+    """What can be pulled."""
+    pulls: list[int]
+    """The agent's own, by arm."""
+    offer: CampaignOffer | None
+    """The open offer, if there is one."""
+    banned: bool
+    """Whether it gets no offers because it refused some."""
+    next_number: int
+    """The number of the next event, for agents who number them."""
+
+
+class Enrolled(msgspec.Struct):
+    """The numbers of new agents."""
+
+    numbers: list[int]
+    """In the order in which they were sent."""
+
+
+class Snapshot(msgspec.Struct):
+    """A snapshot that was stored."""
+
+    events: int
+    """After how many events of the log it was taken."""
+
+
+class Imported(msgspec.Struct):
+    """What was told from a file."""
+
+    observations: int
+    """How many of its rows were new."""
+
+
+class AgentToken(msgspec.Struct):
+    """An agent's token."""
+
+    agent: str
+    """Its name, or "#" and its number."""
+    token: str
+    """The secret; it cannot be shown again."""
+
+
+class AgentTokens(msgspec.Struct):
+    """Tokens, shown once."""
+
+    tokens: list[AgentToken]
+    """In the order in which agents were sent."""
+
+
+class MadeToken(msgspec.Struct):
+    """A token, shown once."""
+
+    id: str
+    """By which it is listed and revoked."""
+    token: str
+    """The secret; it cannot be shown again."""
+    scope: Scope
+    """admin, read or gateway."""
+    campaign: str
+    """The only campaign it is for; empty: all."""
+    expires: datetime | None
+    """When it ends; null: never."""

@@ -1,0 +1,173 @@
+"""`fp.Client` and `fp.AsyncClient`: a running service and its campaigns, for admins and gateways."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+from freepull.client import talks
+from freepull.client.transport import (
+    RETRIES,
+    SECONDS,
+    AsyncConnected,
+    AsyncConnection,
+    Call,
+    Connected,
+    Connection,
+    Talk,
+    Talking,
+    error_of,
+    httpx,
+    place,
+    send,
+    told,
+    unreachable,
+)
+from freepull.commands import AsyncCampaignVerbs, CampaignVerbs, Command
+from freepull.errors import InvalidInput
+from freepull.messages import AgentRow, CampaignRow, MadeToken, TokenRow
+
+Reply = TypeVar("Reply")
+
+
+class _Campaign:
+    """What a service knows of a campaign beyond its verbs: its agents, and their tokens."""
+
+    name: str
+
+    @Talking
+    def agents(self, after: int = -1) -> Talk[list[AgentRow]]:
+        """Return agents as they stand, from behind a number on."""
+        return talks.agents(self.name, after)
+
+    @Talking
+    def agent_tokens(self, agents: Sequence[str | int], lasts: str = "30 days") -> Talk[dict[str, str]]:
+        """Make tokens for agents; return them by name."""
+        return talks.agent_tokens(self.name, agents, lasts)
+
+    @Talking
+    def revoke_agent(self, agent: str | int) -> Talk[None]:
+        """End all tokens of an agent."""
+        return send(Call("POST", talks.within(self.name, "agents", talks.named(agent), "revoke"), None))
+
+
+class RemoteCampaign(_Campaign, CampaignVerbs):
+    """A campaign of a running service, with the verbs of `fp.Campaign`; who does something is known by the token."""
+
+    def __init__(self, connection: Connection, name: str) -> None:
+        self.connection, self.name = connection, name
+
+    def do(self, command: Command[Reply]) -> Reply:
+        """Do what a command says."""
+        return self.connection.talk(talks.talk(self.name, command))
+
+
+class AsyncRemoteCampaign(_Campaign, AsyncCampaignVerbs):
+    """A `RemoteCampaign` whose methods are awaited."""
+
+    def __init__(self, connection: AsyncConnection, name: str) -> None:
+        self.connection, self.name = connection, name
+
+    async def do(self, command: Command[Reply]) -> Reply:
+        """Do what a command says."""
+        return await self.connection.talk(talks.talk(self.name, command))
+
+
+class _Service:
+    """What a service can be asked beside its campaigns."""
+
+    @Talking
+    def campaigns(self) -> Talk[list[CampaignRow]]:
+        """List the campaigns."""
+        return send(Call("GET", place("campaigns"), list[CampaignRow]))
+
+    @Talking
+    def new_token(
+        self, scope: str, *, campaign: str = "", label: str = "", lasts: str | None = None
+    ) -> Talk[MadeToken]:
+        """Make a token; it is shown here and never again."""
+        body = {"scope": scope, "campaign": campaign, "label": label, "lasts": lasts}
+        return send(Call("POST", place("tokens"), MadeToken, body))
+
+    @Talking
+    def tokens(self) -> Talk[list[TokenRow]]:
+        """List tokens, without their secrets."""
+        return send(Call("GET", place("tokens"), list[TokenRow]))
+
+    @Talking
+    def revoke_token(self, id: str) -> Talk[None]:
+        """End a token."""
+        return send(Call("DELETE", place("tokens", id), None))
+
+
+class Client(_Service, Connected):
+    """Sends requests with a token, again after failures; what is sent again counts once.
+
+    Parameters
+    ----------
+    url
+        Where the service is, such as ``http://127.0.0.1:8000``.
+    token
+        What ``freepull token new`` has shown.
+    retries
+        How often a request is sent again.
+    seconds
+        How long to wait for each reply.
+    """
+
+    def __init__(self, url: str, token: str, *, retries: int = RETRIES, seconds: float = SECONDS) -> None:
+        self.connection = Connection(url, token, retries, seconds)
+
+    def campaign(self, name: str) -> RemoteCampaign:
+        """Return a campaign of the service; nothing is sent yet."""
+        return RemoteCampaign(self.connection, name)
+
+    def create(self, *, name: str, **settings: Any) -> RemoteCampaign:
+        """Make a campaign; the settings are those of `freepull.Campaign.create`."""
+        self.connection.send(talks.create({"name": name} | settings))
+        return self.campaign(name)
+
+    def backup(self, path: str | Path) -> None:
+        """Write a copy of the service's SQLite file, taken while its campaigns go on, to a new file."""
+        target, url = Path(path), self.connection.url
+        if target.exists():
+            raise InvalidInput(f"path must be a file that does not exist yet, got {str(path)!r}.")
+        headers = {"authorization": f"Bearer {self.connection.token}"}
+        part = target.with_name(f"{target.name}.part")
+        stream = self.connection.http.stream("GET", url + place("exports", "backup.db"), headers=headers)
+        try:
+            with part.open("wb") as file, stream as found:
+                if found.status_code >= 400:
+                    raise error_of(told(found.read()) | {"status": found.status_code})
+                for piece in found.iter_bytes():
+                    file.write(piece)
+            part.rename(target)
+        except httpx().TransportError as error:
+            raise unreachable(url, error) from None
+        finally:
+            part.unlink(missing_ok=True)
+
+
+class AsyncClient(_Service, AsyncConnected):
+    """A `Client` whose methods are awaited; several may share one ``http=httpx.AsyncClient()``."""
+
+    def __init__(
+        self, url: str, token: str, *, retries: int = RETRIES, seconds: float = SECONDS, http: Any = None
+    ) -> None:
+        self.connection = AsyncConnection(url, token, retries, seconds, http)
+
+    def campaign(self, name: str) -> AsyncRemoteCampaign:
+        """Return a campaign of the service; nothing is sent yet."""
+        return AsyncRemoteCampaign(self.connection, name)
+
+    async def create(self, *, name: str, **settings: Any) -> AsyncRemoteCampaign:
+        """Make a campaign; the settings are those of `freepull.Campaign.create`."""
+        await self.connection.send(talks.create({"name": name} | settings))
+        return self.campaign(name)
+
+    async def backup(self, path: str | Path) -> None:
+        """See `Client.backup`."""
+        with Client(self.connection.url, self.connection.token) as client:
+            await asyncio.to_thread(client.backup, path)

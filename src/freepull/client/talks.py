@@ -1,0 +1,217 @@
+"""What is said to a service for every command, and what is made of its replies; `transport` drives it either way."""
+
+from __future__ import annotations
+
+import operator
+import re
+import uuid
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+
+from freepull import checks, commands, registry
+from freepull.client.transport import Call, Talk, error_of, place, send
+from freepull.commands import Command
+from freepull.errors import FreepullError, InvalidInput, UnknownAgent, UnknownArm
+from freepull.messages import AgentRow, AgentTokens, Arm, CampaignOffer, Imported, Observation, Status, Told
+
+Reply = TypeVar("Reply")
+AT_ONCE = 1000
+"""So many pulls are told in one request."""
+MEDIA = {".csv": "text/csv", ".parquet": "application/vnd.apache.parquet"}
+
+
+def within(campaign: str, *more: str) -> str:
+    """Return the path of something of a campaign."""
+    return place("campaigns", campaign, *more)
+
+
+def event_id(event: str | int | None) -> str | int:
+    """Return an event's id, a new one if it has none: then sending it again is safe."""
+    return uuid.uuid4().hex if event is None else event
+
+
+def named(agent: Any) -> str:
+    """Return how an agent is named in requests: by its name, or by # and its number."""
+    if isinstance(agent, str):
+        return agent
+    if checks.is_index(agent, 1 << 32):
+        return f"#{operator.index(agent)}"
+    raise UnknownAgent(f"agents are known by their names, or by their numbers from 0 on, got {checks.shown(agent)}.")
+
+
+def nobody(by: str) -> None:
+    """Refuse a name for the audit."""
+    if by:
+        raise InvalidInput("by must be left out with a service, because the audit names the token.")
+
+
+def create(settings: dict[str, Any]) -> Call[Status]:
+    """Make a campaign."""
+    principal = settings.get("principal")
+    if principal is not None and not isinstance(principal, dict):
+        settings = settings | {"principal": registry.encode(principal, own=False)}
+    return Call("POST", place("campaigns"), Status, settings, keyed=True)
+
+
+def agent_tokens(campaign: str, agents: Iterable[Any], lasts: str) -> Talk[dict[str, str]]:
+    """Make agents' tokens; return them by name."""
+    body = {"agents": [named(agent) for agent in agents], "lasts": lasts}
+    made = yield from send(Call[AgentTokens]("POST", within(campaign, "tokens"), AgentTokens, body))
+    return {it.agent: it.token for it in made.tokens}
+
+
+def my_offer(campaign: str, token: str = "") -> Talk[CampaignOffer | None]:
+    """Return the offer for the agent whose token is sent."""
+    reply = dict[str, CampaignOffer | None]
+    found = yield from send(Call[reply]("POST", within(campaign, "me", "offer"), reply, token=token))
+    return found["offer"]
+
+
+def my_pull(campaign: str, arm: str, reward: float, event: str | int | None) -> Talk[Told]:
+    """Tell a pull of the agent whose token is sent."""
+    body = {"arm": arm, "reward": checks.reward(reward), "event": event_id(event)}
+    return _told((yield from send(Call[Any]("POST", within(campaign, "me", "observations"), dict[str, Any], body))))
+
+
+def pages(path: str, kind: Any, after: int, key: str) -> Talk[list[Any]]:
+    """Return all rows of a table, from behind one on."""
+    rows: list[Any] = []
+    last = after
+    while found := (yield from send(Call[list[Any]]("GET", path, kind, query=(("after", last),)))):
+        rows += found
+        last = getattr(found[-1], key) if key else after + len(rows)
+    return rows
+
+
+def agents(campaign: str, after: int) -> Talk[list[AgentRow]]:
+    """Return agents as they stand."""
+    return pages(within(campaign, "agents"), list[AgentRow], after, "number")
+
+
+def talk(campaign: str, command: Command[Reply]) -> Talk[Reply]:
+    """Return what is said for a command."""
+    nobody(getattr(command, "by", ""))
+    own = OWN.get(type(command))
+    return _as_declared(campaign, command) if own is None else own(campaign, command)
+
+
+def _as_declared(campaign: str, it: Command[Any]) -> Talk[Any]:
+    """Send a command to its route."""
+    route = it.route
+    if route is None:
+        raise InvalidInput(f"{it.verb} cannot be asked of a service; open the campaign itself for it.")
+    names = {name: named(getattr(it, name)) for name in route.names if name == "agent"}
+    if "arm" in route.names:
+        names["arm"] = (yield from _arms(campaign))(getattr(it, "arm"))  # noqa: B009 - not every command has one
+    path = within(campaign, *(part.format(**names) for part in route.path.split("/") if part))
+    if hasattr(it, "after"):
+        return (yield from pages(path, route.reply, it.after, route.key))
+    values = {field.name: _plain(getattr(it, field.name)) for field in it.body()}
+    call = Call[Any](route.method, path, route.reply, values or None, keyed=route.method == "POST")
+    found = yield from send(call)
+    return getattr(found, route.field) if route.field else found if route.method == "GET" else None
+
+
+def _plain(value: Any) -> Any:
+    return value if value is None or isinstance(value, (str, int)) else list(value)
+
+
+def _arms(campaign: str) -> Talk[Callable[[Any], str]]:
+    """Return what names an arm that is known by number."""
+    found = yield from send(Call[list[Arm]]("GET", within(campaign, "arms"), list[Arm]))
+
+    def name(arm: Any) -> str:
+        if isinstance(arm, str):
+            return arm
+        if checks.is_index(arm, len(found)):
+            return found[operator.index(arm)].name
+        return checks.one_of("arm", arm, [it.name for it in found[:20]], UnknownArm)
+
+    return name
+
+
+def _ask(campaign: str, it: commands.Ask) -> Talk[CampaignOffer | None]:
+    """Ask with a token of the agent's that is good for a minute."""
+    (token,) = (yield from agent_tokens(campaign, [it.agent], "1 minute")).values()
+    return (yield from my_offer(campaign, token))
+
+
+def _tell(campaign: str, it: commands.Tell) -> Talk[Told]:
+    (told,) = yield from _tell_some(campaign, iter([(it.agent, it.arm, it.reward, it.event)]))
+    if isinstance(told, FreepullError):
+        raise told
+    return told
+
+
+def _tell_each(campaign: str, it: commands.TellEach) -> Talk[list[Told | FreepullError]]:
+    left, told = iter(it.observations), list[Told | FreepullError]()
+    while found := (yield from _tell_some(campaign, islice(left, AT_ONCE))):
+        told += found
+    return told
+
+
+def _tell_some(campaign: str, observations: Iterator[Any]) -> Talk[list[Told | FreepullError]]:
+    """Tell some pulls. What can be seen to be wrong is not sent, because JSON cannot say all of it."""
+    body, wrong = list[dict[str, Any]](), dict[int, FreepullError]()
+    name: Callable[[Any], str] | None = None
+    for i, given in enumerate(observations):
+        try:
+            agent, arm, reward, event = Observation.of(given)
+            if not isinstance(arm, str):
+                name = name or (yield from _arms(campaign))
+                arm = name(arm)
+            pull = {"agent": named(agent), "arm": arm, "reward": checks.reward(reward), "event": event_id(event)}
+        except FreepullError as error:
+            wrong[i] = error
+        else:
+            body.append(pull)
+    results = []
+    if body:
+        call = Call[Any]("POST", within(campaign, "observations:batch"), dict[str, Any], {"observations": body})
+        results = (yield from send(call))["results"]
+    told: list[Told | FreepullError] = [error_of(it["error"]) if it["error"] else _told(it) for it in results]
+    for i in sorted(wrong):
+        told.insert(i, wrong[i])
+    return told
+
+
+def _told(reply: dict[str, Any]) -> Told:
+    return msgspec.convert([reply["event"], reply["outcome"], reply["offer"], reply["paid"]], Told)
+
+
+def _erase(campaign: str, it: commands.EraseNames) -> Talk[None]:
+    """Erase names one by one; a service has no request for many."""
+    rows = (yield from agents(campaign, -1)) if it.agents is None else []
+    for agent in [row.number for row in rows] if it.agents is None else it.agents:
+        yield from send(Call[None]("DELETE", within(campaign, "agents", named(agent), "name"), None))
+
+
+def _export(campaign: str, it: commands.Export) -> Talk[int]:
+    target = Path(it.path)
+    content = yield from send(Call[bytes]("GET", within(campaign, "exports", it.what + target.suffix), bytes))
+    target.write_bytes(content)
+    status = yield from talk(campaign, commands.ReadStatus())
+    return status.paid if it.what == "ledger" else status.observations + status.observed_only
+
+
+def _import(campaign: str, it: commands.Import) -> Talk[int]:
+    path = Path(it.path)
+    kind, name = MEDIA.get(path.suffix, "application/octet-stream"), re.sub(r"[/\\\x00-\x1f]", "-", path.stem)[:60]
+    query = (("name", name),)
+    call = Call[Imported]("POST", within(campaign, "imports"), Imported, path.read_bytes(), kind, query, keyed=True)
+    return (yield from send(call)).observations
+
+
+OWN: dict[type[Command[Any]], Callable[[str, Any], Talk[Any]]] = {
+    commands.Ask: _ask,
+    commands.Tell: _tell,
+    commands.TellEach: _tell_each,
+    commands.EraseNames: _erase,
+    commands.Export: _export,
+    commands.Import: _import,
+}
+"""Commands for which a service has no request of the same kind."""

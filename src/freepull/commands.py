@@ -1,0 +1,426 @@
+"""What can be done with a campaign: a message for every verb, and the verbs, written once for waiting and for asyncio.
+
+A verb is a `Command` here, a handler in `freepull.live`, and a line in `Verbs`. Whoever has the verbs says how a
+command is done: `Campaign` and `AsyncCampaign` hand it to the engine, the campaigns of a client send it to a service.
+The service's routes and the shell's commands are made from what commands declare.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Coroutine, Iterable, Sequence
+from functools import cached_property
+from os import PathLike
+from string import Formatter
+from typing import Annotated, Any, ClassVar, Generic, NamedTuple, ParamSpec, TypeVar, get_args, get_type_hints, overload
+
+import msgspec
+from msgspec import Meta
+
+from freepull.errors import FreepullError
+from freepull.messages import (
+    AuditEntry,
+    BanRow,
+    CampaignOffer,
+    CampaignVerdict,
+    Enrolled,
+    LedgerEntry,
+    OfferRow,
+    Snapshot,
+    Status,
+    Told,
+)
+
+Arguments = ParamSpec("Arguments")
+Reply = TypeVar("Reply")
+LONGEST_NAME = 200
+MOST_AGENTS = 50_000_000
+
+
+class Twin(Generic[Arguments, Reply]):
+    """A method that is written once: who is `Blocking` waits for its reply, who is `Awaiting` awaits it."""
+
+    @overload
+    def __get__(self, having: None, kind: type) -> Callable[..., Any]: ...
+
+    @overload
+    def __get__(self, having: Blocking, kind: type) -> Callable[Arguments, Reply]: ...
+
+    @overload
+    def __get__(self, having: Awaiting, kind: type) -> Callable[Arguments, Coroutine[Any, Any, Reply]]: ...
+
+    def __get__(self, having: Any, kind: type) -> Any:
+        return self
+
+    def __init__(self, run: Callable[..., Any]) -> None:
+        self.run = run
+        """What the method does; it returns the reply, or something to be awaited, as whoever has it does."""
+
+    @cached_property
+    def described(self) -> tuple[str | None, inspect.Signature]:
+        """The docstring, and the signature."""
+        raise NotImplementedError
+
+
+class Blocking:
+    """Whose methods wait: every `Twin` of a class becomes a plain method here."""
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        _settle(cls, _waiting)
+
+
+class Awaiting:
+    """Whose methods are awaited: every `Twin` of a class becomes a coroutine function here."""
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        _settle(cls, _awaiting)
+
+
+def _waiting(run: Callable[..., Any]) -> Callable[..., Any]:
+    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        return run(self, *args, **kwargs)
+
+    return method
+
+
+def _awaiting(run: Callable[..., Any]) -> Callable[..., Any]:
+    async def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        return await run(self, *args, **kwargs)
+
+    return method
+
+
+def _settle(kind: type, form: Callable[[Callable[..., Any]], Callable[..., Any]]) -> None:
+    for name in {name for parent in kind.__mro__ for name in vars(parent)}:
+        found = inspect.getattr_static(kind, name)
+        if isinstance(found, Twin):
+            method: Any = form(found.run)
+            method.__name__, method.__qualname__, method.__module__ = name, f"{kind.__name__}.{name}", kind.__module__
+            method.__doc__, method.__signature__ = found.described
+            setattr(kind, name, method)
+
+
+class Route(NamedTuple):
+    """How a command is sent to the service."""
+
+    method: str
+    path: str
+    """Below the campaign; what stands in braces is a field, or one of a field of many: ``{agent}`` of ``agents``."""
+    reply: Any = Status
+    """What the service answers: how the campaign stands now, if there is nothing else to say."""
+    field: str = ""
+    """Where in the answer the reply of the verb is."""
+    name: str = ""
+    """What the operation is called, if not as the verb is."""
+    status: int = 200
+    """The status of the answer."""
+    key: str = ""
+    """By which field of a row the next page is asked for; empty: by how many there were."""
+
+    @property
+    def names(self) -> list[str]:
+        """What the path names."""
+        return [name for _, name, _, _ in Formatter().parse(self.path) if name]
+
+
+class Shell(NamedTuple):
+    """How a command is given in a shell."""
+
+    example: str = ""
+    """What may follow the campaign's name."""
+    done: str = ""
+    """What is said when it is done: fields by their names, and ``status`` for how the campaign stands then."""
+
+
+class Command(msgspec.Struct, Generic[Reply], frozen=True):
+    """Something to be done with a campaign; what it replies is in its type."""
+
+    verb: ClassVar[str] = ""
+    """The method that does it."""
+    route: ClassVar[Route | None] = None
+    """Where the service has it."""
+    shell: ClassVar[Shell | None] = None
+    """How it is given in a shell, where that needs nothing of its own."""
+
+    @classmethod
+    def replies(cls) -> Any:
+        """Return the type of the reply."""
+        (base,) = cls.__orig_bases__  # type: ignore[attr-defined]
+        return get_args(base)[0]
+
+    @classmethod
+    def body(cls) -> list[msgspec.structs.FieldInfo]:
+        """Return the fields that are sent in the body of a request: all but who does it, and what the path names."""
+        names = [] if cls.route is None else cls.route.names
+        left_out = {"by", *names, *(f"{name}s" for name in names)}
+        return [field for field in msgspec.structs.fields(cls) if field.name not in left_out]
+
+
+class Verb(Twin[Arguments, Reply]):
+    """A method that does a command; its parameters are the command's."""
+
+    def __init__(self, command: Callable[Arguments, Command[Reply]]) -> None:
+        super().__init__(lambda self, *args, **kwargs: self.do(command(*args, **kwargs)))
+        self.command: Any = command
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.command.verb = name
+
+    @cached_property
+    def described(self) -> tuple[str | None, inspect.Signature]:
+        """What the command says of itself."""
+        own, types = inspect.Parameter("self", inspect.Parameter.POSITIONAL_ONLY), get_type_hints(self.command)
+        fields = inspect.signature(self.command).parameters.values()
+        parameters = [own, *(field.replace(annotation=types[field.name]) for field in fields)]
+        return self.command.__doc__, inspect.Signature(parameters, return_annotation=self.command.replies())
+
+
+Agent = Annotated[str | int, Meta(description="The agent's name, or # and its number.")]
+Agents = Annotated[
+    Annotated[
+        Sequence[Annotated[str, Meta(min_length=1, max_length=LONGEST_NAME)]],
+        Meta(extra_json_schema={"uniqueItems": True}),
+    ]
+    | Annotated[int, Meta(ge=1, le=MOST_AGENTS)],
+    Meta(description="Their names, or how many without names."),
+]
+Arm = Annotated[str | int, Meta(description="The arm.")]
+By = Annotated[str, Meta(description="Who does it, for the audit.")]
+After = Annotated[int, Meta(description="Only what comes behind this one.")]
+Path = str | PathLike[str]
+
+
+class Ask(Command[CampaignOffer | None], frozen=True):
+    """Return the offer for an agent, if there is one; asking again returns the same offer while it is open."""
+
+    agent: Agent
+
+
+class Tell(Command[Told], frozen=True):
+    """Tell one pull. With an ``event``, an id or the agent's own number, it is safe to repeat."""
+
+    agent: Agent
+    arm: Arm
+    reward: float
+    event: str | int | None = None
+
+
+class TellMany(Command[list[Told]], frozen=True):
+    """Tell many pulls in one commit, each an `Observation` or (agent, arm, reward, event): all or none."""
+
+    observations: Iterable[Any]
+    by: By = ""
+
+
+class TellEach(Command[list[Told | FreepullError]], frozen=True):
+    """Tell many pulls in one commit, each as for `Campaign.tell_many`; what is wrong with one stands in its place."""
+
+    observations: Iterable[Any]
+    by: By = ""
+
+
+class Start(Command[None], frozen=True):
+    """Close the panel and begin."""
+
+    by: By = ""
+    route: ClassVar = Route("POST", "start")
+    shell: ClassVar = Shell(done="{status.name} has started, with {status.agents:,} agents")
+
+
+class Pause(Command[None], frozen=True):
+    """Make no offers until it is resumed, and take the open ones back; pulls are still told, and still count."""
+
+    by: By = ""
+    route: ClassVar = Route("POST", "pause")
+    shell: ClassVar = Shell(done="{status.name} is paused; pulls are still told, and still count")
+
+
+class Resume(Command[None], frozen=True):
+    """Make offers again."""
+
+    by: By = ""
+    route: ClassVar = Route("POST", "resume")
+    shell: ClassVar = Shell(done="{status.name} goes on")
+
+
+class Stop(Command[None], frozen=True):
+    """End the campaign for good; a pull of an offered arm that is on its way can still be told, and is paid."""
+
+    why: Annotated[str, Meta(max_length=LONGEST_NAME, description="The reason, for the audit.")] = ""
+    by: By = ""
+    route: ClassVar = Route("POST", "stop")
+    shell: ClassVar = Shell('--why "season over"', "{status.name} has stopped")
+
+
+class SetBudget(Command[None], frozen=True):
+    """Change the most that may be spent."""
+
+    budget: Annotated[
+        Annotated[str, Meta(examples=["30 EUR"])] | None,
+        Meta(description="The most that may be spent, such as 500 EUR; none: no limit."),
+    ]
+    by: By = ""
+    route: ClassVar = Route("PATCH", "budget")
+    shell: ClassVar = Shell('"500 EUR"', "{status.name} has a new budget: {budget}")
+
+
+class AddAgents(Command[list[int]], frozen=True):
+    """Add agents and return their numbers; from the start on they are late joiners."""
+
+    agents: Agents
+    weights: Annotated[
+        Sequence[float] | None, Meta(description="How much each of them counts; none: all the same.")
+    ] = None
+    by: By = ""
+    route: ClassVar = Route("POST", "agents", Enrolled, "numbers", name="enrol", status=201)
+
+
+class Leave(Command[None], frozen=True):
+    """Note that an agent has left; what follows was agreed when the campaign was created."""
+
+    agent: Agent
+    by: By = ""
+    route: ClassVar = Route("POST", "agents/{agent}/leave")
+    shell: ClassVar = Shell("user-17", "{agent} has left")
+
+
+class Unban(Command[None], frozen=True):
+    """End an agent's ban and forget its refusals."""
+
+    agent: Agent
+    by: By = ""
+    route: ClassVar = Route("POST", "agents/{agent}/unban")
+    shell: ClassVar = Shell("user-17", "{agent} can get offers again")
+
+
+class Withdraw(Command[None], frozen=True):
+    """Take an arm out; it must have been provided for when the campaign was created."""
+
+    arm: Arm
+    by: By = ""
+    route: ClassVar = Route("POST", "arms/{arm}/withdraw")
+    shell: ClassVar = Shell("B", "{arm} is withdrawn")
+
+
+class EraseNames(Command[None], frozen=True):
+    """Erase names of agents for good; the log and the tables know them by number."""
+
+    agents: Annotated[Sequence[str | int] | None, Meta(description="Whose; none: everybody's.")] = None
+    by: By = ""
+    route: ClassVar = Route("DELETE", "agents/{agent}/name", None, name="erase_name", status=204)
+
+
+class TakeSnapshot(Command[int], frozen=True):
+    """Take a snapshot, so that the next start is faster; return after how many events, once it is stored."""
+
+    route: ClassVar = Route("POST", "snapshot", Snapshot, "events")
+
+
+class ReadStatus(Command[Status], frozen=True):
+    """Say how the campaign stands."""
+
+    route: ClassVar = Route("GET", "")
+
+
+class ReadVerdict(Command[CampaignVerdict], frozen=True):
+    """Say which arm, whether that is decided and certified, why, and what it rests on."""
+
+    route: ClassVar = Route("GET", "verdict", CampaignVerdict)
+
+
+class ReadLedger(Command[list[LedgerEntry]], frozen=True):
+    """Return what was paid."""
+
+    after: After = 0
+    route: ClassVar = Route("GET", "ledger", list[LedgerEntry], key="entry")
+    shell: ClassVar = Shell("--json")
+
+
+class ReadOffers(Command[list[OfferRow]], frozen=True):
+    """Return all offers, and what became of them."""
+
+    after: After = 0
+    route: ClassVar = Route("GET", "offers", list[OfferRow], key="offer")
+    shell: ClassVar = Shell("--json")
+
+
+class ReadBans(Command[list[BanRow]], frozen=True):
+    """Return all bans, which are counted from 1."""
+
+    after: After = 0
+    route: ClassVar = Route("GET", "bans", list[BanRow])
+    shell: ClassVar = Shell("--json")
+
+
+class ReadAudit(Command[list[AuditEntry]], frozen=True):
+    """Return who did what when, and what was concluded."""
+
+    after: After = -1
+    route: ClassVar = Route("GET", "audit", list[AuditEntry], key="event")
+    shell: ClassVar = Shell("--json")
+
+
+class Export(Command[int], frozen=True):
+    """Write observations or the ledger to a .parquet or .csv file; return how many rows."""
+
+    path: Path
+    what: str = "observations"
+
+
+class Import(Command[int], frozen=True):
+    """Tell the observations of a file with the columns agent, arm, reward and perhaps event; return how many were new.
+
+    All of them, or none if anything is wrong with a row. The same file is told once.
+    """
+
+    path: Path
+    by: By = ""
+
+
+class Verbs:
+    """All that can be done with a campaign, wherever it is."""
+
+    ask = Verb(Ask)
+    tell = Verb(Tell)
+    tell_each = Verb(TellEach)
+    start = Verb(Start)
+    pause = Verb(Pause)
+    resume = Verb(Resume)
+    stop = Verb(Stop)
+    budget = Verb(SetBudget)
+    add_agents = Verb(AddAgents)
+    leave = Verb(Leave)
+    unban = Verb(Unban)
+    withdraw = Verb(Withdraw)
+    erase_names = Verb(EraseNames)
+    snapshot = Verb(TakeSnapshot)
+    status = Verb(ReadStatus)
+    verdict = Verb(ReadVerdict)
+    ledger = Verb(ReadLedger)
+    offers = Verb(ReadOffers)
+    bans = Verb(ReadBans)
+    audit = Verb(ReadAudit)
+    export = Verb(Export)
+    import_observations = Verb(Import)
+
+
+COMMANDS: tuple[type[Command[Any]], ...] = tuple(it.command for it in vars(Verbs).values() if isinstance(it, Verb))
+"""The command of every verb."""
+
+
+class CampaignVerbs(Verbs, Blocking):
+    """The verbs, for programs that wait: what `Campaign` and `RemoteCampaign` have in common."""
+
+    def do(self, command: Command[Reply]) -> Reply:
+        """Do what a command says."""
+        raise NotImplementedError
+
+
+class AsyncCampaignVerbs(Verbs, Awaiting):
+    """The verbs, for programs on asyncio: what `AsyncCampaign` and `AsyncRemoteCampaign` have in common."""
+
+    async def do(self, command: Command[Reply]) -> Reply:
+        """Do what a command says."""
+        raise NotImplementedError

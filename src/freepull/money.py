@@ -1,0 +1,77 @@
+"""Money: whole minor units of a named currency, never a float."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+from freepull import checks
+from freepull.errors import InvalidInput
+
+MOST = 10**15
+DIGITS = {
+    **dict.fromkeys(["BIF", "CLP", "DJF", "GNF", "ISK", "JPY", "KMF", "KRW", "PYG"], 0),
+    **dict.fromkeys(["RWF", "UGX", "UYI", "VND", "VUV", "XAF", "XOF", "XPF"], 0),
+    **dict.fromkeys(["BHD", "IQD", "JOD", "KWD", "LYD", "OMR", "TND"], 3),
+    **dict.fromkeys(["CLF", "UYW"], 4),
+}
+"""How many decimals a currency has, by ISO 4217, where they are not two."""
+_FORM = re.compile(r"(\d{1,40})(?:\.(\d{1,40}))? ?([A-Z]{3})", re.ASCII)
+
+
+@dataclass(frozen=True)
+class Money:
+    """An amount in minor units (cents) of a currency.
+
+    >>> Money.parse("price", "0.50 EUR")
+    Money(minor=50, currency='EUR')
+    >>> str(Money(1250, "EUR")), str(Money(1250, "JPY")), f"{Money(1250, 'JPY'):,}"
+    ('12.50 EUR', '1250 JPY', '1,250 JPY')
+    """
+
+    minor: int
+    """Whole minor units: cents, yen."""
+    currency: str
+    """Three letters, such as EUR."""
+
+    @classmethod
+    def parse(cls, name: str, text: Any) -> Money:
+        """Read an amount such as "0.50 EUR", which must be whole minor units."""
+        found = _FORM.fullmatch(text.strip()) if isinstance(text, str) else None
+        if found is None:
+            raise InvalidInput(f"{name} must be an amount and a currency such as '0.50 EUR', got {checks.shown(text)}.")
+        whole, fraction, currency = found[1], found[2] or "", found[3]
+        decimals = DIGITS.get(currency, 2)
+        if len(fraction.rstrip("0")) > decimals:
+            raise InvalidInput(f"{name} must have at most {decimals} decimals in {currency}, got {checks.shown(text)}.")
+        minor = int(whole + fraction[:decimals].ljust(decimals, "0"))
+        if minor > MOST:
+            raise InvalidInput(f"{name} must be at most {cls(MOST, currency)}, got {checks.shown(text)}.")
+        return cls(minor, currency)
+
+    @classmethod
+    def price(cls, text: Any) -> Money:
+        """Read what one bonus costs, which is more than nothing."""
+        found = cls.parse("price", text)
+        if found.minor == 0:
+            raise InvalidInput(f"price must be above 0, got {checks.shown(text)}.")
+        return found
+
+    def times(self, count: float) -> Money:
+        """Return the price of so many, which may be a mean with two decimals, rounded to a minor unit.
+
+        >>> str(Money(10, "EUR").times(1234.5))
+        '123.45 EUR'
+        """
+        return Money(round(self.minor * Decimal(str(round(count, 2)))), self.currency)
+
+    def __str__(self) -> str:
+        return format(self, "")
+
+    def __format__(self, spec: str) -> str:
+        decimals = DIGITS.get(self.currency, 2)
+        whole, part = divmod(abs(self.minor), 10**decimals)
+        cents = f".{part:0{decimals}d}" if decimals else ""
+        return f"{'-' * (self.minor < 0)}{whole:{spec}}{cents} {self.currency}"
