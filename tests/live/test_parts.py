@@ -104,8 +104,8 @@ def test_a_principal_comes_back_as_it_was(principal: fp.Principal) -> None:
 
 
 def test_settings_of_newer_rules_are_refused() -> None:
-    with pytest.raises(NewerVersion, match="was created under rules of version 2"):
-        Settings.decode({"name": "x", "rules": 2})
+    with pytest.raises(NewerVersion, match="was created under rules of version 3"):
+        Settings.decode({"name": "x", "rules": 3})
 
 
 EACH = fp.Principal(fp.rules.Certified(0.05), observe=fp.observe.Steps(0), offers="each", budget=2)
