@@ -147,6 +147,19 @@ def test_a_rehearsal(url: str) -> None:
         assert "is a rehearsal, played by simulated agents, so it is closed to real ones" in refused.stderr
 
 
+def test_a_verdict_says_how_far_it_survives(url: str) -> None:
+    run("new", url, "x", "--arms", "A,B", "--agents", "1", "--price", "1 EUR", "--delta", "0.3", "--robust", "0.02",
+        "--observe", "steps:0", "--horizon", "999")  # fmt: skip
+    run("start", url, "x")
+    for arm, reward in (("A", "1"), ("B", "0")) * 20:
+        run("tell", url, "x", "#0", arm, reward)
+    survives = told("verdict", url, "x")["survives"]
+    assert survives == told("status", url, "x")["survives"] >= 0.02
+    words = f"stands as long as payment, drift and the like move no mean by more than ± {survives:g}"
+    assert f"the verdict {words}" in " ".join(run("status", url, "x").stdout.split())
+    assert words in " ".join(run("verdict", url, "x").stdout.split())
+
+
 BAD = [
     (["status", "sqlite:///nowhere.db", "x"], "there is no file nowhere.db"),
     (["status", "{url}", "y"], "has no campaign 'y'; it has x"),

@@ -1,9 +1,9 @@
-"""How an undecided campaign stands: who leads, by the means that are shown, and whether it can be certified at all."""
+"""How a campaign stands: who leads, by the means that are shown, and how sure and how far a verdict is."""
 
 from __future__ import annotations
 
 import pytest
-from staging import Clock, create
+from staging import Clock, create, reopen
 
 import freepull as fp
 
@@ -25,6 +25,26 @@ def test_the_leader_has_the_largest_of_the_means_that_are_shown(sqlite: str, clo
     assert [arm.mean for arm in status.arms] == [pytest.approx(0.3), pytest.approx(0.5), None]
     assert status.leader == verdict.arm == "B"
     assert "this one has the largest mean" in verdict.why
+
+
+@pytest.mark.parametrize("robust", [0.0, 0.03])
+def test_a_decided_campaign_says_how_far_it_survives(sqlite: str, clock: Clock, robust: float) -> None:
+    principal = fp.Principal(fp.rules.Certified(0.05, robust=robust), observe=fp.observe.Steps(0), offers="each")
+    campaign = create(sqlite, clock, principal=principal, horizon=200)
+    assert campaign.verdict().survives is campaign.status().survives is None
+    while not campaign.status().decided:
+        campaign.tell_many([(who, arm, reward) for who in range(3) for arm, reward in enumerate((1.0, 0.4, 0.0))])
+    survives = campaign.verdict().survives
+    campaign = reopen(campaign, sqlite, clock)
+    assert campaign.verdict().survives == campaign.status().survives == survives
+    assert survives is not None
+    assert survives >= max(robust, 0.001)
+    why = f"stands as long as payment, drift and the like move no mean by more than ± {survives:g}"
+    assert campaign.verdict().why.endswith(why)
+    decision = campaign.core.writer.desk.state.decision
+    assert decision is not None
+    del decision["survives"]  # as freepull stored it before
+    assert campaign.verdict().survives is campaign.status().survives is None
 
 
 @pytest.mark.parametrize(("mode", "certifiable"), [("free", False), ("rounds", True)])

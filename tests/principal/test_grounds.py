@@ -111,7 +111,10 @@ def test_a_decision_is_certified_however_often_agents_act_in_a_step_and_leaving_
     verdict = trial.verdict()
     assert (verdict.arm, verdict.decided, verdict.certified, verdict.at) == (1, True, True, 1)
     delta = "0.05" if leavers == "wait" else "0.025"
-    assert verdict.why == f"every other arm was eliminated by the certified rule at δ = {delta} (proven)"
+    assert verdict.why == (
+        f"every other arm was eliminated by the certified rule at δ = {delta} (proven); stands as long as payment, "
+        f"drift and the like move no mean by more than ± {verdict.survives:g}"
+    )
     for m in range(3):
         trial.leave(m)  # also the last
         trial.end_step()

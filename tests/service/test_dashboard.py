@@ -62,6 +62,7 @@ def test_figures_on_the_page_are_the_api_s_while_a_trial_runs(page: Page, servic
     page.wait_for_function(f"() => document.body.dataset.drawn >= {told['events']}", timeout=20_000)
     assert page.inner_text("#verdict") == told["leader"] == service.send("GET", f"{path}/verdict").json()["arm"]
     assert "ends with a wrong certified verdict is at most 5 %." in page.inner_text("#verdict-why")
+    assert "; stands as long as payment, drift and the like move no mean" in page.inner_text("#verdict-why")
     page.get_by_text("What the verdict rests on").click()
     shoot(page, "decided")
 

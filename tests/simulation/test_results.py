@@ -56,6 +56,18 @@ def test_a_row_an_agent_has_pulls_reward_bonus_and_regret() -> None:
     assert agents["agent"].to_list() == [0, 1] * 4
 
 
+def test_how_far_verdicts_survive_is_a_column_where_it_is_kept() -> None:
+    certified = fp.Principal(fp.rules.Certified(0.4, robust=0.01), observe=fp.observe.Steps(0), offers="each")
+    told: dict[str, Any] = {"principal": certified, "horizon": 400, "keep": "survives", "runs": 6}
+    found, same = simulate(**told).frame, simulate(**told, engine="compiled").frame
+    assert dict(found.schema) == COLUMNS | {"survives": pl.Float64}
+    assert_frame_equal(found, same, check_exact=True)
+    assert found["survives"].is_null().to_list() == [not decided for decided in found["decided"]]
+    assert found["survives"].min() >= 0.01  # type: ignore[operator]
+    assert_frame_equal(found.drop("survives"), simulate(**told | {"keep": "runs"}).frame, check_exact=True)
+    assert simulate(keep="survives").frame["survives"].null_count() == 4, "another rule"
+
+
 def test_an_empty_trace_still_has_its_columns() -> None:
     trace = simulate(until="decided", trace=[30], principal=fp.Principal(paper(1e-6, arms=3))).trace
     assert trace is not None

@@ -15,12 +15,14 @@ import pytest
 from by_driver import by_driver, paper_by_driver
 from by_engine import by_engine
 from by_pairwise import by_pairwise, claims_of
+from costs import limit, measure, oracle
 from covered import DESIGNS, FACTORS, PLAIN, Case, cases, cover, possible
 from displayed import worse_by
 from drawn import ignored
 from judging import LEVELS, Rate, lower, upper
 from peeking_adversary import CHOOSES_SIZES, HONEST, TAKES_ALL
 from scipy.stats import binom
+from settings import AFTER, TOY
 
 import freepull as fp
 from freepull.principal.rules.certified.books import MARGINS
@@ -148,6 +150,28 @@ def played(case: Case, run: int) -> Any:
         if trial.decided_at is not None:
             break
     return trial
+
+
+@pytest.mark.parametrize("follows", [False, True])
+def test_means_that_are_moved_break_the_rule_that_does_not_allow_for_it_and_no_other(follows: bool) -> None:
+    case, gamma, runs = replace(PLAIN, agents=10, arms=3), 0.03, 300
+    robust, plain = (
+        by_driver(case, fp.rules.Certified(0.01, robust=allowed), runs, SEED, gamma=gamma, follows=follows)
+        for allowed in (gamma, 0.0)
+    )
+    assert lower(int(plain.gone.sum()), runs) > 0.5
+    for delta in LEVELS:
+        assert (robust.peaks >= 1 / delta).sum() <= most(delta, runs)
+
+
+def test_oracle_bets_cost_less_than_the_rule_and_more_than_the_lower_bound() -> None:
+    """On the same games, to three standard errors of the difference."""
+    runs = 100
+    ours, theirs = measure(TOY, AFTER, TOY.rules()[AFTER], runs), oracle(TOY, runs)
+    gain = ours.paid - theirs.paid
+    assert theirs.decided == theirs.correct == runs
+    assert gain.mean() > 3 * gain.std(ddof=1) / runs**0.5
+    assert theirs.mean - 3 * theirs.error > limit(TOY, runs)
 
 
 def test_every_two_values_that_can_stand_together_do() -> None:

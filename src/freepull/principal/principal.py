@@ -151,6 +151,11 @@ class Principal:
         parts = saving.unpack(state)
         saving.check_principal(parts["principal"], self)
         frame, panel = {"rules": 1} | saving.part_of(parts, "setting"), saving.part_of(parts, "panel")
+        if frame["rules"] > RULES:
+            raise InvalidInput(
+                f"state must be of a trial under rules of version {RULES} or before, got {frame['rules']}; install a "
+                "newer freepull."
+            )
         trial = Trial(self, Setting(weights=panel["weights"].copy(), weighted=panel["weighted"], **frame))
         saving.put_back(trial, parts)
         return trial
