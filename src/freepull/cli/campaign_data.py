@@ -28,7 +28,7 @@ from freepull.cli.campaign_screen import (
 from freepull.cli.parts import build, build_game, choices
 from freepull.cli.screen import console, sentence_errors
 from freepull.errors import InvalidInput
-from freepull.simulation.progress import progress_bar
+from freepull.simulation.facade import progress_bar
 
 Wait = Annotated[float, typer.Option(help="Seconds to wait for another process to let go of it.")]
 
