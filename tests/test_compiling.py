@@ -58,10 +58,21 @@ def test_nothing_else_changes_it(old: str, new: str) -> None:
     assert digest(outer_of(SOURCE)) == digest(outer_of(SOURCE.replace(old, new)))
 
 
+def test_the_functions_of_a_closure_are_part_of_it() -> None:
+    def around(inner: Callable[[float], float], factor: float) -> Callable[[float], float]:
+        def outer(x: float) -> float:
+            return factor * inner(x)
+
+        return outer
+
+    assert digest(around(math.sqrt, 2.0)) == digest(around(math.sqrt, 2.0))
+    assert len({digest(around(f, factor)) for f in (math.sqrt, math.log, lambda x: x) for factor in (2.0, 3.0)}) == 6
+
+
 def test_a_change_far_below_a_kernel_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     from freepull.simulation.compiled import certified
 
-    kernel: Any = certified.incentivize
+    kernel: Any = certified.step
     before = digest(kernel.py_func)
     monkeypatch.setattr(evaluation, "NEGLIGIBLE", 1e-11)
     after = digest(kernel.py_func)
@@ -81,13 +92,19 @@ def test_the_digest_is_the_same_in_every_process() -> None:
     assert said == {digest(mix.py_func) + "\n"}
 
 
-def test_machine_code_is_kept_over_a_change_of_time_alone(tmp_path: Path) -> None:
+PLAIN = "@jit\ndef f(x):\n    return x + 1.5\n"
+CLOSURE = (
+    "@jit\ndef g(x):\n    return x + 1.5\n"
+    "def around(g):\n    def f(x):\n        return g(x)\n    return jit(f)\n"
+    "f = around(g)\n"
+)
+
+
+@pytest.mark.parametrize("kernel", [PLAIN, CLOSURE])
+def test_machine_code_is_kept_over_a_change_of_time_alone(kernel: str, tmp_path: Path) -> None:
     file = tmp_path / "kernel.py"
-    file.write_text(
-        "from freepull.compiling import jit\n"
-        "@jit\ndef f(x):\n    return x + 1.5\n"
-        "f(2.0)\nprint(len(f.stats.cache_hits), len(f.stats.cache_misses))\n"
-    )
+    told = "f(2.0)\nprint(len(f.stats.cache_hits), len(f.stats.cache_misses))\n"
+    file.write_text(f"from freepull.compiling import jit\n{kernel}{told}")
 
     def run() -> str:
         return subprocess.run([sys.executable, file], capture_output=True, text=True, check=True).stdout.strip()

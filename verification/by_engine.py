@@ -14,7 +14,7 @@ import freepull as fp
 from freepull.simulation.compiled import engine
 from freepull.simulation.compiled.state import ACTIVE, PAID, Block
 from freepull.simulation.experiment import Experiment, check
-from freepull.simulation.outcome import Checkpoint, Outcome
+from freepull.simulation.results import Checkpoint, Outcome
 
 
 class Peeking(engine.Player):
@@ -27,11 +27,11 @@ class Peeking(engine.Player):
 
     def _outcomes(self, block: Block, traces: list[list[Checkpoint]]) -> list[Outcome]:
         K = self.experiment.shape[1]
-        active = block.arms[:-K, ACTIVE].reshape(-1, K)[:, self.tested]
+        active = block.state.arms[:-K, ACTIVE].reshape(-1, K)[:, self.tested]
         peaks, rounds = self._books(block)
         with self.lock:
             for i, run in enumerate(block.runs):
-                paid = int(block.trials[i, PAID])
+                paid = int(block.state.trials[i, PAID])
                 self.seen.append((run, float(peaks[i]), int(1 - active[i]), float(rounds[i]), paid))
         return []
 

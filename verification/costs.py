@@ -80,7 +80,7 @@ class OracleKernel(CertifiedKernel):
     def begin(self, block: Block) -> None:
         """Lay everything on the best arm, at its distance; on the next one against the best arm itself."""
         super().begin(block)
-        (game,), books, K = block.games, block.own, int(self.arms)
+        (game,), books, K = block.games, block.own, int(self.terms.K)
         means = game.global_means
         best, second = np.argsort(-means, kind="stable")[:2]
         gaps = means[best] - means

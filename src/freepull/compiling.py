@@ -43,6 +43,7 @@ def _compiled(function: Function, forceinline: bool) -> Function:
     kept = compiled._cache._cache_file
     kept.function = function
     kept.__class__ = _stamped(type(kept))
+    compiled._cache._index_key = _key
     return cast(Function, compiled)
 
 
@@ -63,6 +64,14 @@ def _stamped(kind: type[Any]) -> type[Any]:
             """Numba's own stamp is not used."""
 
     return Stamped
+
+
+def _key(signature: Any, codegen: Any) -> Any:
+    """Return where a signature's code lies in a cache file; Numba's own key is another in every process for closures.
+
+    What the function is made of need not be part of it: that is the file's stamp.
+    """
+    return signature, codegen.magic_tuple()
 
 
 def digest(function: Callable[..., Any]) -> str:
@@ -102,7 +111,9 @@ def _content(code: types.CodeType, doc: str | None) -> Iterator[str]:
 
 
 def _globals(function: Callable[..., Any]) -> Iterator[tuple[str, Any]]:
-    """Return what a function reads of its module and, where that is a module of ours, of that one."""
+    """Return what a function reads of the function around it, of its module and, where that is one of ours, of that."""
+    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
+        yield name, cell.cell_contents
     scopes = [function.__globals__]
     for name in function.__code__.co_names:
         for scope in list(scopes):

@@ -80,7 +80,11 @@ def test_the_state_is_saved_between_steps_only_and_read_by_its_own_principal() -
         (fp.Principal(fp.rules.Certified(0.04), observe=fp.observe.Steps(0)), state, "state must be of a trial of"),
         (principal, b"", "state must be what Trial.state returned in this version"),
         (principal, b"freepull trial 2" + state[16:], "state must be what Trial.state returned in this version"),
-        (principal, state.replace(b'"setting.rules": 2', b'"setting.rules": 3'), "state must be of a trial under rules of"),
+        (
+            principal,
+            state.replace(b'"setting.rules": 2', b'"setting.rules": 3'),
+            "state must be of a trial under rules of",
+        ),
         (principal, state[:-1], "state must be what Trial.state returned, whole"),
         (principal, state + b"0", "state must be what Trial.state returned, whole"),
         (principal, state[:17] + b"\xff" * 8 + state[25:], "state must be what Trial.state returned, whole"),

@@ -9,7 +9,7 @@ from test_compiled_paths import MEANS, compare
 
 import freepull as fp
 from drive import experiment
-from freepull.simulation.outcome import Outcome
+from freepull.simulation.results import Outcome
 
 SMALL = fp.rules.Blocks(2, 1, 0.2, 0.1)
 SHY = {"answers": fp.answers.WithProbability(0.8), "protocol": fp.protocols.BanFor(3)}

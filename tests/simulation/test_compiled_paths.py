@@ -18,7 +18,7 @@ from freepull.simulation import readable
 from freepull.simulation.compiled import engine
 from freepull.simulation.compiled.coding import unsupported
 from freepull.simulation.experiment import Experiment, check
-from freepull.simulation.outcome import Outcome
+from freepull.simulation.results import Outcome
 
 UCB = fp.agents.AlphaUCB()
 M, K = 4, 3
@@ -229,6 +229,20 @@ def test_weights_that_floats_cannot_add_to_one_give_the_same_path(rule: fp.rules
     ):
         case = {name: values[0] for name, values in OPTIONS.items()} | {"game": game, "trace": [5, 50, 200]}
         compare(experiment(case | {"rule": rule, "offers": offers}, horizon=200, runs=3, seed=0))
+
+
+def weighted_or_not(generator: np.random.Generator) -> fp.Game:
+    """Draw a game whose weights are its own, in two of three runs."""
+    drawn = generator.integers(1, 9, 4).tolist()
+    return fp.Game(MEANS, weights=[[1, 1, 1, 1], [3, 1, 1, 1], drawn][generator.integers(3)])
+
+
+@pytest.mark.parametrize("rule", [fp.rules.Certified(0.3), fp.rules.Pairwise(0.3), fp.rules.Passive()])
+def test_games_may_be_drawn_with_other_weights_in_every_run(rule: fp.rules.Rule) -> None:
+    assert len({tuple(weighted_or_not(np.random.default_rng(i)).weights) for i in range(8)}) > 3
+    case = {name: values[0] for name, values in OPTIONS.items()} | {"game": weighted_or_not, "trace": [50, 200]}
+    for seed in range(2):
+        compare(experiment(case | {"rule": rule}, horizon=200, runs=8, seed=seed))
 
 
 def test_weights_are_used_by_the_passive_principal() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -177,3 +178,66 @@ def test_a_path_that_cannot_be_written_is_refused_with_a_sentence(tmp_path: Path
     with pytest.raises(ResultError) as problem:
         simulate().save(tmp_path / "nowhere" / "runs.parquet")
     assert "cannot be written" in assert_sentence(problem)
+
+
+def made_of(result: fp.Result) -> Any:
+    """Return everything that a result holds and that does not depend on the clock."""
+    told = {name: value for name, value in result.provenance.items() if name not in ("seconds", "at")}
+    frames = [part.rows() for part in (result.frame, result.agents, result.trace) if part is not None]
+    sums = result.paid_sum.tolist(), result.paid_squares.tolist()
+    return frames, sums, result.paid.tolist(), result.paid_error.tolist(), told
+
+
+def test_parts_put_together_are_the_whole() -> None:
+    kept: dict[str, Any] = {"keep": "agents", "trace": 10}
+    whole = simulate(runs=7, **kept)
+    assert whole.paid_error.any()
+    parts = [simulate(runs=[5, 2, 6], **kept), simulate(runs=2, **kept), simulate(runs=[4, 3], **kept)]
+    together = fp.Result.concat(parts)
+    assert made_of(together) == made_of(whole)
+    assert together.provenance["seconds"] == pytest.approx(sum(part.provenance["seconds"] for part in parts))
+
+
+def test_a_part_that_was_saved_can_be_put_together(tmp_path: Path) -> None:
+    saved = fp.Result.load(simulate(runs=[0, 2]).save(tmp_path / "a.parquet"))
+    assert made_of(fp.Result.concat([saved, simulate(runs=[1])])) == made_of(simulate(runs=3))
+
+
+@pytest.mark.parametrize(
+    ("more", "why"),
+    [
+        ({"seed": 3}, "seed is 2 in one and 3 in another"),
+        ({"horizon": 31}, "horizon is 30 in one and 31 in another"),
+        ({"principal": fp.Principal(fp.rules.Passive())}, "principal is"),
+        ({"trace": 10}, "trace is None in one and 10 in another"),
+        ({"keep": "agents"}, "different keep"),
+        ({"runs": [9, 3]}, "run 3 is in 2 of them"),
+    ],
+)
+def test_results_of_other_experiments_or_runs_are_refused(more: dict[str, Any], why: str) -> None:
+    with pytest.raises(InvalidInput) as refused:
+        fp.Result.concat([simulate(), simulate(**{"runs": [4, 5]} | more)])
+    assert_sentence(refused)
+    assert why in str(refused.value)
+
+
+@pytest.mark.parametrize("results", [[], [3]])
+def test_what_is_no_list_of_results_is_refused(results: Any) -> None:
+    with pytest.raises(InvalidInput, match="results must be a list of one or more Results"):
+        fp.Result.concat(results)
+
+
+def test_unfinished_runs_are_known_until_a_part_has_them() -> None:
+    begun = simulate(runs=2)
+    begun.provenance["parameters"]["runs"], begun.provenance["interrupted"] = 4, True
+    assert fp.Result.concat([begun, simulate(runs=[2])]).interrupted
+    assert not fp.Result.concat([begun, simulate(runs=[3, 2])]).interrupted
+
+
+def test_sums_are_found_again_in_files_of_version_0_1() -> None:
+    shards = sorted((Path(__file__).parents[1] / "golden" / "0.1" / "study" / "shards").glob("*.parquet"))
+    assert shards
+    for path in shards:
+        result, head = fp.Result.load(path), json.loads(pl.read_parquet_metadata(path)["freepull"])
+        assert (result.paid.tolist(), result.paid_error.tolist()) == (head["paid"], head["paid_error"])
+        assert result.paid_sum.sum() == result.frame["paid"].sum()

@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 import freepull as fp
-from freepull.simulation.collector import SCHEMA
+from freepull.simulation.results import SCHEMA
 
 TYPES: dict[Any, Any] = dict(SCHEMA)
 SIMULATED = fp.simulate(
@@ -23,7 +23,8 @@ def with_frame(**columns: list[Any]) -> fp.Result:
     n = len(next(iter(columns.values())))
     blank = {name: [None if name == "decided_at" else 0] * n for name in SCHEMA}
     frame = pl.DataFrame(blank | columns).cast(TYPES)
-    return fp.Result(frame=frame, paid=np.zeros((1, 2)), paid_error=np.zeros((1, 2)), provenance={})
+    nothing = np.zeros((1, 2), np.int64)
+    return fp.Result(frame=frame, paid_sum=nothing, paid_squares=nothing, provenance={})
 
 
 def row(result: fp.Result, quantity: str) -> tuple[float, float, float, int]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -175,7 +176,7 @@ def test_truncated_and_edited_shards_are_found(done: Path, tmp_path: Path) -> No
     shard.write_bytes(whole)
     result = fp.Result.load(shard)
     edited = result.frame.with_columns(reward=pl.col("reward") + 1.0)
-    fp.Result(edited, result.paid, result.paid_error, result.provenance).save(shard)
+    replace(result, frame=edited).save(shard)
     with pytest.raises(StudyError, match="does not match the checksum in its name"):
         studies.Store.open(folder)
 

@@ -29,7 +29,7 @@ from freepull.cli.options import build, build_game
 from freepull.cli.screen import console, sentence_errors
 from freepull.errors import InvalidInput
 from freepull.registry import choices
-from freepull.simulation.progress import progress_bar
+from freepull.simulation.facade import progress_bar
 
 Wait = Annotated[float, typer.Option(help="Seconds to wait for another process to let go of it.")]
 

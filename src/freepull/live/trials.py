@@ -14,6 +14,7 @@ from freepull.live.events import PAID, REFUSED, Kind, Records
 from freepull.live.settings import Settings
 from freepull.principal import Grounds, Principal, Trial
 from freepull.principal.record import UNITS
+from freepull.principal.verdict import tipping_point
 
 Facts = dict[str, Any]
 OUTCOMES = {"paid": PAID, "refused": REFUSED}
@@ -121,8 +122,10 @@ def decision_of(trial: Trial, settings: Settings, panels: int, doubts: list[str]
     """Return the verdict of a trial that is decided, as plain data; it is not certified if there are doubts."""
     verdict = trial.verdict()
     grounds = asdict(grounds_of(trial, settings, panels))
-    certified, why = verdict.certified and not doubts, "; ".join([verdict.why, *doubts])
-    survives = verdict.survives if certified else None
+    certified, survives, why = verdict.certified, verdict.survives, verdict.why
+    if doubts:
+        stands = "" if survives is None else f"; {tipping_point(survives)}"
+        certified, survives, why = False, None, "; ".join([why.removesuffix(stands), *doubts])
     told = {"arm": verdict.arm, "certified": certified, "why": why, "survives": survives}
     return told | {"rests_on": grounds | {"assumptions": list(grounds["assumptions"])}}
 

@@ -14,7 +14,8 @@ from freepull.agents import Agent
 from freepull.answers import Answer
 from freepull.errors import InvalidInput
 from freepull.game import Game
-from freepull.principal import Grounds, Principal
+from freepull.principal import Grounds, Principal, Trial
+from freepull.principal.setting import Setting
 
 GameMaker = Callable[[np.random.Generator], Game]
 UNTIL = ("horizon", "decided")
@@ -42,6 +43,8 @@ class Experiment:
     """(M, K)."""
     law: type
     """The kind of reward law."""
+    setting: Setting
+    """What the principal knows before the first pull, with κ; of the first run where games are drawn."""
     grounds: Grounds
     """What a verdict rests on: the rule in words, with "proven" or "heuristic", the target, the assumptions."""
     futile: str | None
@@ -66,6 +69,12 @@ class Experiment:
             )
         return game
 
+    def setting_of(self, game: Game) -> Setting:
+        """Return what the principal knows before the first pull of a game; weights that are drawn are checked here."""
+        if isinstance(self.game, Game) or not (game.weighted or self.setting.weighted):
+            return self.setting
+        return start(self.principal, game, self.horizon).setting
+
     def describe(self) -> dict[str, Any]:
         """Return what provenance records."""
         named = self.game.describe() if isinstance(self.game, Game) else {"drawn": _named(self.game)}
@@ -81,6 +90,7 @@ class Experiment:
             "runs": ranges(self.runs),
             "seed": self.seed,
             "until": self.until,
+            **({"trace": _steps(self.checkpoints, self.horizon)} if self.checkpoints else {}),
         }
 
 
@@ -112,8 +122,7 @@ def check(
     horizon = checks.whole("horizon", horizon, 1)
     if not K <= horizon <= LONGEST:
         raise InvalidInput(f"horizon must be at least {K}, the number of arms, and at most {LONGEST:,}, got {horizon}.")
-    weights = first.weights if first.weighted else None
-    trial = principal.start(arms=K, agents=M, horizon=horizon, weights=weights)
+    trial = start(principal, first, horizon)
     return Experiment(
         game=game,
         agents=_for_each("agents", agents, M, Agent, "with methods pick(t) and learn(arm, reward)"),
@@ -126,9 +135,16 @@ def check(
         checkpoints=_checkpoints(trace, horizon),
         shape=(M, K),
         law=type(first.rewards),
+        setting=trial.setting,
         grounds=trial.panel.grounds(),
         futile=principal.rule.futile(trial.setting),
     )
+
+
+def start(principal: Principal, game: Game, horizon: int) -> Trial:
+    """Start the trial of a game."""
+    weights = game.weights if game.weighted else None
+    return principal.start(arms=game.arms, agents=game.agents, horizon=horizon, weights=weights)
 
 
 def _check_maker(maker: GameMaker) -> None:
@@ -188,6 +204,11 @@ def _checkpoints(trace: Any, horizon: int) -> tuple[int, ...]:
         return tuple(sorted({checks.whole("trace", step, 1, horizon) for step in trace}))
     every = checks.whole("trace", trace, 1, horizon)
     return tuple(range(every, horizon + 1, every))
+
+
+def _steps(checkpoints: tuple[int, ...], horizon: int) -> Any:
+    """Return n where every n-th step is recorded, otherwise the list of steps."""
+    return checkpoints[0] if checkpoints == _checkpoints(checkpoints[0], horizon) else list(checkpoints)
 
 
 def _short(items: tuple[Any, ...]) -> Any:

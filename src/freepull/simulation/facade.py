@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import pickle
+import sys
 import time
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from contextlib import contextmanager
 from dataclasses import replace
 from itertools import islice
 
@@ -16,15 +18,14 @@ from freepull.answers import Always, Answer
 from freepull.errors import InvalidInput, ReadableEngine
 from freepull.game import Game
 from freepull.principal import Principal
-from freepull.simulation.collector import Collector
 from freepull.simulation.experiment import Experiment, GameMaker, check
-from freepull.simulation.outcome import Outcome
-from freepull.simulation.progress import Wanted, progress_bar
 from freepull.simulation.readable import play
-from freepull.simulation.results import Result
+from freepull.simulation.results import Collector, Outcome, Result
 
 ENGINES = ("auto", "compiled", "readable")
 KEEP = ("runs", "agents", "survives")
+Wanted = bool | Callable[[int], None] | None
+"""A bar, no bar, or a function that is told how many more runs are finished; None: if it is a terminal."""
 _SAID: set[str] = set()
 """What was said already."""
 
@@ -166,3 +167,22 @@ def _played(experiment: Experiment, workers: int) -> Iterator[Outcome]:
         raise
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
+
+
+@contextmanager
+def progress_bar(title: str, total: int, wanted: Wanted, unit: str = "runs") -> Iterator[Callable[[int], None]]:
+    """Yield a function that moves the bar on; ``wanted`` None means: if standard error is a terminal."""
+    if callable(wanted):
+        yield wanted
+        return
+    if not (sys.stderr.isatty() if wanted is None else wanted):
+        yield lambda _: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    left = TextColumn(f"{unit}, left")
+    columns = (TextColumn(title), BarColumn(), MofNCompleteColumn(), left, TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(title, total=total)
+        yield lambda n: bar.advance(task, n)

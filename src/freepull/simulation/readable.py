@@ -18,8 +18,8 @@ from freepull.game import Game
 from freepull.principal import Offer, Trial
 from freepull.principal.record import UNITS, units
 from freepull.randomness import ANSWER, CHOICE, REWARD, key, uniform, word
-from freepull.simulation.experiment import Experiment
-from freepull.simulation.outcome import Checkpoint, Outcome
+from freepull.simulation.experiment import Experiment, start
+from freepull.simulation.results import Checkpoint, Outcome
 
 Watch = Callable[[int, int, int, float, bool], None]
 """Called as watch(t, agent, arm, reward, paid) for every pull."""
@@ -35,9 +35,9 @@ class Seat:
         self.reward_key, choice_key, self.answer_key = (
             key(experiment.seed, run, number, purpose) for purpose in (REWARD, CHOICE, ANSWER)
         )
-        start = getattr(self.strategy, "start", None)
-        if start is not None:
-            start(game.arms, choice_key)
+        begin = getattr(self.strategy, "start", None)
+        if begin is not None:
+            begin(game.arms, choice_key)
         self.pulls = [0] * game.arms
         self.sums = [0.0] * game.arms
         self.offers = 0
@@ -69,12 +69,7 @@ def play(experiment: Experiment, run: int, watch: Watch | None = None) -> Outcom
     """Play one run from the first step to the last."""
     game = experiment.game_of(run)
     seats = [Seat(experiment, game, run, m) for m in range(game.agents)]
-    trial = experiment.principal.start(
-        arms=game.arms,
-        agents=game.agents,
-        horizon=experiment.horizon,
-        weights=game.weights if game.weighted else None,
-    )
+    trial = start(experiment.principal, game, experiment.horizon)
     checkpoints, trace = set(experiment.checkpoints), list[Checkpoint]()
     for t in range(1, experiment.horizon + 1):
         if trial.phase == "decided" and experiment.until == "decided":

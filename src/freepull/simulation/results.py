@@ -1,23 +1,95 @@
-"""Results: a row a run, a summary that hides nothing, and files that say where they came from."""
+"""Results: what a run leaves behind, a row a run, a summary that hides nothing, and files that know their origin."""
 
 from __future__ import annotations
 
 import json
 import math
-from dataclasses import dataclass
+import platform
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import numba
 import numpy as np
 import polars as pl
+import scipy
 from numpy.typing import NDArray
 
 from freepull import checks
 from freepull.errors import InvalidInput, ResultError
+from freepull.game import Game
+from freepull.principal.budget import cost
+from freepull.principal.record import UNITS
+from freepull.simulation.experiment import Experiment, ranges
+from freepull.version import __version__
 
+Counts = NDArray[np.int64]
 RATES = ("correct", "decided", "certified")
 MEANS = ("paid", "offered", "refused", "banned", "free_pulls", "reward", "bonus", "regret")
 _KEY, _PART = "freepull", "freepull_part"
+SCHEMA = {
+    "run": pl.Int64, "arm": pl.Int64, "correct": pl.Boolean, "decided": pl.Boolean, "certified": pl.Boolean,
+    "decided_at": pl.Int64, "paid": pl.Int64, "offered": pl.Int64, "refused": pl.Int64, "banned": pl.Int64,
+    "free_pulls": pl.Int64, "reward": pl.Float64, "bonus": pl.Float64, "regret": pl.Float64,
+}  # fmt: skip
+MARGIN_SCHEMA = {"survives": pl.Float64}
+AGENT_SCHEMA = {
+    "run": pl.Int64, "agent": pl.Int64, "pulls": pl.List(pl.Int64), "reward": pl.Float64, "bonus": pl.Float64,
+    "regret": pl.Float64,
+}  # fmt: skip
+TRACE_SCHEMA = {
+    "run": pl.Int64, "step": pl.Int64, "arm": pl.Int64, "active": pl.Boolean, "mean": pl.Float64, "bound": pl.Float64,
+    "paid": pl.Int64,
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """One arm at the end of one traced step."""
+
+    step: int
+    arm: int
+    active: bool
+    mean: float
+    bound: float
+    paid: int
+
+
+@dataclass
+class Outcome:
+    """The raw end of a run: counts are exact, so both engines agree to the last bit."""
+
+    run: int
+    game: Game
+    arm: int
+    correct: bool
+    decided: bool
+    certified: bool
+    decided_at: int | None
+    offered: int
+    refused: int
+    banned: int
+    pulls: Counts
+    """N_km."""
+    sums: Counts
+    """Rewards S_km in units of 2⁻³⁰."""
+    paid: Counts
+    """Bonuses paid per agent and arm."""
+    trace: list[Checkpoint] = field(default_factory=list)
+    survives: float | None = None
+    """γ* of the verdict, if margins are kept."""
+
+    def rewards(self) -> NDArray[np.float64]:
+        """ΣX of every agent, bonuses not counted."""
+        return np.asarray(self.sums.sum(axis=1) / UNITS)
+
+    def regrets(self) -> NDArray[np.float64]:
+        """Σ_t (μ_{*,m} − μ_{π_m(t),m}) of every agent, from the true means."""
+        loss = self.game.means.max(axis=1, keepdims=True) - self.game.means
+        return np.asarray((self.pulls * loss).sum(axis=1))
 
 
 @dataclass(frozen=True)
@@ -27,15 +99,29 @@ class Result:
     frame: pl.DataFrame
     """One row a run: run, arm, correct, decided, certified, decided_at, paid, offered, refused, banned, free_pulls,
     reward, bonus, regret; the last three are sums over agents. With keep="survives" also survives."""
-    paid: NDArray[np.float64]
-    """Mean number of bonuses paid per agent and arm, M×K."""
-    paid_error: NDArray[np.float64]
-    """Its standard error, M×K (NaN for a single run)."""
+    paid_sum: Counts
+    """Bonuses paid per agent and arm, M×K, added up over runs."""
+    paid_squares: Counts
+    """Their squares, added up over runs."""
     provenance: dict[str, Any]
     agents: pl.DataFrame | None = None
     """One row a run and agent, if asked for by keep="agents"; ``pulls`` is a list, one number an arm."""
     trace: pl.DataFrame | None = None
     """One row a run, traced step and arm, if asked for by trace=…"""
+
+    @property
+    def paid(self) -> NDArray[np.float64]:
+        """Mean number of bonuses paid per agent and arm, M×K."""
+        return np.asarray(self.paid_sum / max(self.frame.height, 1))
+
+    @property
+    def paid_error(self) -> NDArray[np.float64]:
+        """Its standard error, M×K (NaN for a single run)."""
+        n = self.frame.height
+        if n < 2:
+            return np.full(self.paid_sum.shape, np.nan)
+        variance = (self.paid_squares - self.paid_sum * self.paid) / (n - 1)
+        return np.asarray(np.sqrt(np.maximum(variance, 0.0) / n))
 
     @property
     def interrupted(self) -> bool:
@@ -54,6 +140,28 @@ class Result:
             rows.append((name, *interval(values), len(values)))
         return pl.DataFrame(rows, schema=["quantity", "mean", "low", "high", "runs"], orient="row")
 
+    @classmethod
+    def concat(cls, results: Sequence[Result]) -> Result:
+        """Put results of different runs of one experiment together, as if one `simulate` had played all of them.
+
+        Frames, sums and therefore means and errors are those of that one result, bit for bit. Results of other
+        parameters, and results that share a run, are refused; that two functions which draw games have one name is
+        taken for their being one function.
+        """
+        results = list(results)
+        if not results or not all(isinstance(result, Result) for result in results):
+            raise InvalidInput(f"results must be a list of one or more Results, got {checks.shown(results)}.")
+        first = results[0]
+        for other in results[1:]:
+            differs = _difference(first, other)
+            if differs is not None:
+                raise InvalidInput(f"results must be of one experiment, but {differs}.")
+        numbers = Counter(run for result in results for run in result.frame["run"].to_list())
+        for run, times in numbers.most_common(1):
+            if times > 1:
+                raise InvalidInput(f"results must have no run in common, but run {run} is in {times} of them.")
+        return join(results)
+
     def save(self, path: str | Path) -> Path:
         """Write the runs to a Parquet file with full provenance; agents and trace go beside it."""
         target = Path(path)
@@ -65,7 +173,7 @@ class Result:
 
     def write(self, target: Path) -> Path:
         """Write as `save` does, under any name."""
-        arrays = {"paid": self.paid.tolist(), "paid_error": self.paid_error.tolist()}
+        arrays = {"paid_sum": self.paid_sum.tolist(), "paid_squares": self.paid_squares.tolist()}
         told = {_KEY: json.dumps({"provenance": self.provenance, **arrays})}
         try:
             self.frame.write_parquet(target, metadata=told)
@@ -88,18 +196,73 @@ class Result:
             head = json.loads(told or "")
         except ValueError:
             raise ResultError(f"{source} holds no freepull result; give a file written by Result.save.") from None
-        parts = {}
+        parts: dict[str, Any] = {}
         for name in ("agents", "trace"):
             if _beside(source, name).exists():
                 same, parts[name] = _read(_beside(source, name))
                 if same != told:
                     raise ResultError(f"{_beside(source, name)} belongs to another result; remove it, or save again.")
-        paid, spread = (np.array(head[name], float) for name in ("paid", "paid_error"))
-        return cls(frame, paid, spread, head["provenance"], **parts)
+        return cls(frame, *_sums(head, frame.height), head["provenance"], **parts)
 
     def __repr__(self) -> str:
         with pl.Config(tbl_rows=-1):
             return f"Result({self.frame.height} runs)\n{self.summary()}"
+
+
+def join(results: Sequence[Result]) -> Result:
+    """Put results together that are known to be of one experiment and of different runs."""
+    first = results[0]
+
+    def together(part: str, *order: str) -> pl.DataFrame | None:
+        frames = [getattr(result, part) for result in results]
+        return None if frames[0] is None else pl.concat(frames).sort(order)
+
+    frame = together("frame", "run")
+    assert frame is not None
+    told = [result.provenance for result in results]
+    asked = sorted({run for one in told for run in _numbers(one["parameters"]["runs"])})
+    provenance = first.provenance | {
+        "parameters": first.provenance["parameters"] | {"runs": ranges(tuple(asked))},
+        "freepull": ", ".join(sorted({one["freepull"] for one in told})),
+        "engine": ", ".join(sorted({one["engine"] for one in told})),
+        "finished": frame.height,
+        "interrupted": frame.height < len(asked),
+        "seconds": round(sum(one["seconds"] for one in told), 3),
+        "at": max(one["at"] for one in told),
+    }
+    return Result(
+        frame,
+        np.sum([result.paid_sum for result in results], axis=0),
+        np.sum([result.paid_squares for result in results], axis=0),
+        provenance,
+        together("agents", "run", "agent"),
+        together("trace", "run", "step", "arm"),
+    )
+
+
+def _difference(a: Result, b: Result) -> str | None:
+    """Say in what two results are not of one experiment."""
+    one, two = a.provenance["parameters"], b.provenance["parameters"]
+    for name in sorted((one.keys() | two.keys()) - {"runs"}):
+        if json.dumps(one.get(name)) != json.dumps(two.get(name)):
+            return f"{name} is {checks.shown(one.get(name))} in one and {checks.shown(two.get(name))} in another"
+    kept = [(result.frame.columns, result.agents is None) for result in (a, b)]
+    return None if kept[0] == kept[1] else "they were made with different keep=…"
+
+
+def _numbers(runs: int | list[int]) -> Sequence[int]:
+    """Return the run numbers that provenance names."""
+    return range(runs) if isinstance(runs, int) else runs
+
+
+def _sums(head: dict[str, Any], runs: int) -> tuple[Counts, Counts]:
+    """Return Σ and Σ² of payments from a file's head; version 0.1 wrote the mean and its error, rounded once each."""
+    if "paid_sum" in head:
+        return np.array(head["paid_sum"], np.int64), np.array(head["paid_squares"], np.int64)
+    mean, error = (np.array(head[name], float) for name in ("paid", "paid_error"))
+    total = np.rint(mean * runs)
+    squares = total**2 if runs < 2 else np.rint(error**2 * runs * (runs - 1) + total * mean)
+    return total.astype(np.int64), squares.astype(np.int64)
 
 
 def _read(source: Path) -> tuple[str | None, pl.DataFrame]:
@@ -133,3 +296,70 @@ def interval(values: NDArray[Any]) -> tuple[float, float, float]:
 
 def _beside(path: Path, name: str) -> Path:
     return path.with_name(f"{path.stem}.{name}{path.suffix}")
+
+
+class Collector:
+    """Turns finished runs into a result; the order in which they finish changes nothing."""
+
+    def __init__(self, experiment: Experiment, keep: str) -> None:
+        self.experiment, self.keep = experiment, keep
+        self.rows: list[tuple[Any, ...]] = []
+        self.agents: list[tuple[Any, ...]] = []
+        self.trace: list[tuple[Any, ...]] = []
+        self.paid = np.zeros(experiment.shape, np.int64)
+        self.paid_squared = np.zeros(experiment.shape, np.int64)
+
+    def add(self, outcome: Outcome) -> None:
+        """Take note of one run."""
+        rewards, bonus = outcome.rewards(), self.experiment.principal.bonus
+        regrets = outcome.regrets()
+        paid = int(outcome.paid.sum())
+        margins = (outcome.survives,) if self.experiment.margins else ()
+        self.rows.append(
+            (outcome.run, outcome.arm, outcome.correct, outcome.decided, outcome.certified, outcome.decided_at, paid,
+             outcome.offered, outcome.refused, outcome.banned, int(outcome.pulls.sum()) - paid,
+             math.fsum(rewards.tolist()), cost(paid, bonus), math.fsum(regrets.tolist()), *margins)
+        )  # fmt: skip
+        self.paid += outcome.paid
+        self.paid_squared += outcome.paid**2
+        if self.keep == "agents":
+            received = [cost(count, bonus) for count in outcome.paid.sum(axis=1).tolist()]
+            for m, pulls in enumerate(outcome.pulls.tolist()):
+                row = (outcome.run, m, pulls, float(rewards[m]), received[m], float(regrets[m]))
+                self.agents.append(row)
+        for point in outcome.trace:
+            self.trace.append((outcome.run, point.step, point.arm, point.active, point.mean, point.bound, point.paid))
+
+    def result(self, *, engine: str, seconds: float, interrupted: bool) -> Result:
+        """Return everything collected so far."""
+        return Result(
+            frame=_frame(self.rows, SCHEMA | (MARGIN_SCHEMA if self.experiment.margins else {}), "run"),
+            paid_sum=self.paid,
+            paid_squares=self.paid_squared,
+            provenance=self._provenance(engine, seconds, interrupted),
+            agents=_frame(self.agents, AGENT_SCHEMA, "run", "agent") if self.keep == "agents" else None,
+            trace=_frame(self.trace, TRACE_SCHEMA, "run", "step", "arm") if self.experiment.checkpoints else None,
+        )
+
+    def _provenance(self, engine: str, seconds: float, interrupted: bool) -> dict[str, Any]:
+        machine = {
+            "system": platform.platform(),
+            "architecture": platform.machine(),
+            "python": platform.python_version(),
+        }
+        return {
+            "freepull": __version__,
+            "parameters": self.experiment.describe(),
+            "seed": self.experiment.seed,
+            "engine": engine,
+            "finished": len(self.rows),
+            "interrupted": interrupted,
+            "seconds": round(seconds, 3),
+            "at": datetime.now(UTC).isoformat(timespec="seconds"),
+            "machine": machine,
+            "libraries": {module.__name__: module.__version__ for module in (numba, np, pl, scipy)},
+        }
+
+
+def _frame(rows: list[tuple[Any, ...]], schema: dict[str, Any], *order: str) -> pl.DataFrame:
+    return pl.DataFrame(rows, schema=schema, orient="row").sort(order)

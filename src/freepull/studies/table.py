@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import polars as pl
 
 from freepull.simulation import Result
-from freepull.simulation.collector import SCHEMA
 from freepull.simulation.experiment import ranges
+from freepull.simulation.results import SCHEMA, join
 from freepull.studies.store import Store
 from freepull.studies.study import Cell
 
@@ -19,29 +20,17 @@ QUANTITIES = ("paid", "bonus", "decided", "certified", "correct", "decided_at")
 def result(store: Store, cell: Cell) -> Result:
     """Return all finished runs of a cell as one result, as `simulate` would have returned it."""
     shards = store.shards[cell.name]
-    frame = pl.concat([pl.DataFrame(schema=SCHEMA), *(shard.frame for shard in shards)]).sort("run")
-    paid, squares = np.zeros(cell.shape), np.zeros(cell.shape)
-    for shard in shards:
-        n = shard.frame.height
-        total = np.rint(shard.paid * n)
-        paid += total
-        squares += total**2 if n == 1 else np.rint(shard.paid_error**2 * n * (n - 1) + total * shard.paid)
-    n = frame.height
-    mean = paid / max(n, 1)
-    variance = (squares - paid * mean) / (n - 1) if n > 1 else np.full(cell.shape, np.nan)
-    error = np.sqrt(np.maximum(variance, 0.0) / max(n, 1))
-    told = _provenance(shards, cell, tuple(frame["run"].to_list())) if shards else {}
-    return Result(frame, mean, error, {**told, "finished": n, "interrupted": n < cell.runs})
-
-
-def _provenance(shards: list[Result], cell: Cell, runs: tuple[int, ...]) -> dict[str, Any]:
-    """Return the provenance of the first shard, with the runs and the seconds of all of them."""
-    told = shards[0].provenance
-    return told | {
-        "parameters": told["parameters"] | {"runs": ranges(runs)},
+    if not shards:
+        nothing = np.zeros(cell.shape, np.int64)
+        return Result(pl.DataFrame(schema=SCHEMA), nothing, nothing, {"finished": 0, "interrupted": cell.runs > 0})
+    found = join(shards)
+    told = found.provenance
+    told |= {
+        "parameters": told["parameters"] | {"runs": ranges(tuple(found.frame["run"].to_list()))},
         "study": told["study"] | {"parameters": cell.parameters},
-        "seconds": round(sum(shard.provenance["seconds"] for shard in shards), 3),
+        "interrupted": found.frame.height < cell.runs,
     }
+    return replace(found, provenance=told)
 
 
 def summary(store: Store) -> pl.DataFrame:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from freepull import agents, answers, registry, rewards
+from freepull import agents, answers, registry
 from freepull.numerics import fill_exploration
 from freepull.principal import protocols, schedules
 from freepull.principal.budget import affordable
-from freepull.principal.setting import Setting
 from freepull.simulation.experiment import Experiment
 
 
@@ -55,12 +55,29 @@ def unsupported(experiment: Experiment) -> str | None:
     return None
 
 
+class Terms(NamedTuple):
+    """What is agreed and does not change: how agents answer, offers, bans, money, time and size."""
+
+    answers: tuple[NDArray[np.int64], NDArray[np.float64]] | None
+    """How each agent answers, and its parameter; None if all take every offer."""
+    bonus: float
+    ban_after: int
+    ban_length: int
+    """A refusal bans from the ``ban_after``-th on, for ``ban_length`` steps."""
+    affordable: int
+    each: bool
+    slack: float
+    """The slack of an adaptive schedule, 0 otherwise."""
+    horizon: int
+    agents: int
+    K: np.uint64
+
+
 @dataclass(frozen=True)
 class Coded:
     """An experiment's parts as numbers."""
 
-    frame: Setting
-    """What the principal knows before the first pull."""
+    terms: Terms
     kind: NDArray[np.int64]
     setting: NDArray[np.float64]
     row: NDArray[np.int64]
@@ -68,17 +85,6 @@ class Coded:
     """s_t = √(α·log t), one row for each α; none where there are many α, which compute it (row −1)."""
     groups: list[NDArray[np.int64]]
     """Agents that follow the same strategy with the same parameter."""
-    answers: tuple[NDArray[np.int64], NDArray[np.float64]] | None
-    """How each agent answers, and its parameter; None if all take every offer."""
-    law: int
-    kappa: int | None
-    adaptive: float
-    """The slack of an adaptive schedule, 0 otherwise."""
-    ban_after: int
-    ban_length: int
-    """A refusal bans from the ``ban_after``-th on, for ``ban_length`` steps."""
-    affordable: int
-    each: bool
     deep: bool
     """Whether somebody plays KL-UCB or Thompson sampling."""
     inverses: NDArray[np.int64]
@@ -87,7 +93,7 @@ class Coded:
 
 def code(experiment: Experiment) -> Coded:
     """Translate an experiment that is supported."""
-    principal, (M, K) = experiment.principal, experiment.shape
+    M = experiment.shape[0]
     kind = np.array([kernel_of(type(agent)) for agent in experiment.agents])
     setting = np.array([_first(agent) for agent in experiment.agents])
     together: dict[tuple[int, float], list[int]] = {}
@@ -95,30 +101,33 @@ def code(experiment: Experiment) -> Coded:
         together.setdefault((int(kind[m]), float(setting[m])), []).append(m)
     alphas = sorted({float(setting[m]) for m in range(M) if kind[m] == ALPHA_UCB})
     rows = {alpha: i for i, alpha in enumerate(alphas)} if len(alphas) <= MOST_TABLES else {}
-    replies = experiment.answers
-    room = affordable(principal.budget, principal.bonus)
-    first = experiment.game_of(experiment.runs[0])
-    trial = principal.start(
-        arms=K, agents=M, horizon=experiment.horizon, weights=first.weights if first.weighted else None
-    )
-    after, length = _bans(principal.protocol)
     return Coded(
-        frame=trial.setting,
+        terms=_terms(experiment),
         kind=kind.astype(np.int64),
         setting=setting,
         row=np.array([rows.get(float(setting[m]), -1) for m in range(M)], np.int64),
         tables=_tables(list(rows), experiment.horizon),
         groups=[np.array(members, np.int64) for members in together.values()],
+        deep=bool({KL_UCB, THOMPSON} & set(kind.tolist())),
+        inverses=np.concatenate([[0], (1 << 40) // np.arange(1, experiment.horizon + 2)]).astype(np.int64),
+    )
+
+
+def _terms(experiment: Experiment) -> Terms:
+    principal, replies, (M, K) = experiment.principal, experiment.answers, experiment.shape
+    room = affordable(principal.budget, principal.bonus)
+    after, length = _bans(principal.protocol)
+    return Terms(
         answers=None if all(type(a) is answers.Always for a in replies) else _answers(replies),
-        law=0 if isinstance(first.rewards, rewards.Bernoulli) else first.streams.kind,
-        kappa=None if trial.kappa is None else int(trial.kappa),
-        adaptive=float(principal.observe.slack) if isinstance(principal.observe, schedules.Adaptive) else 0.0,
+        bonus=float(principal.bonus),
         ban_after=after,
         ban_length=length,
         affordable=UNBOUNDED if room is None else min(room, UNBOUNDED),
         each=principal.offers == "each",
-        deep=bool({KL_UCB, THOMPSON} & set(kind.tolist())),
-        inverses=np.concatenate([[0], (1 << 40) // np.arange(1, experiment.horizon + 2)]).astype(np.int64),
+        slack=float(principal.observe.slack) if isinstance(principal.observe, schedules.Adaptive) else 0.0,
+        horizon=experiment.horizon,
+        agents=M,
+        K=np.uint64(K),
     )
 
 

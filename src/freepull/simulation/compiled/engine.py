@@ -3,25 +3,25 @@
 from __future__ import annotations
 
 import os
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
+from numba.core import event
 
 from freepull.game import Game
 from freepull.principal import rules
 from freepull.principal.record import UNITS
 from freepull.simulation.compiled.certified import CertifiedKernel
 from freepull.simulation.compiled.coding import Coded, code
-from freepull.simulation.compiled.notice import announce_compilation
-from freepull.simulation.compiled.observing import observe
 from freepull.simulation.compiled.offering import take_stock
 from freepull.simulation.compiled.pairwise import PairwiseKernel
-from freepull.simulation.compiled.paper import PaperKernel
-from freepull.simulation.compiled.passive import PassiveKernel
+from freepull.simulation.compiled.paper import PaperKernel, PassiveKernel
+from freepull.simulation.compiled.playing import observe
 from freepull.simulation.compiled.population import PopulationKernel
 from freepull.simulation.compiled.state import (
     ACTIVE,
@@ -36,12 +36,13 @@ from freepull.simulation.compiled.state import (
     Ints,
 )
 from freepull.simulation.experiment import Experiment
-from freepull.simulation.outcome import Checkpoint, Outcome
+from freepull.simulation.results import Checkpoint, Outcome
 
 SLICE = 0.2
 """Seconds that a kernel may run before it is asked whether to stop."""
 LANES = 64
 """Lanes that a block should have at least, if there are enough runs."""
+COMPILING = "compiling the engine for this machine: half a minute to a minute, once"
 
 
 class Kernel(Protocol):
@@ -80,8 +81,6 @@ def play(experiment: Experiment, workers: int | None, lanes: int = LANES) -> Ite
     player = Player(experiment)
     threads = workers or os.cpu_count() or 1
     size = max(1, min(lanes // experiment.shape[0], -(-len(experiment.runs) // threads)))
-    if not isinstance(experiment.game, Game) and player.coded.frame.weighted:
-        size = 1  # every run may have weights of its own
     blocks = [experiment.runs[at : at + size] for at in range(0, len(experiment.runs), size)]
     if threads == 1 or len(blocks) == 1:
         for runs in blocks:
@@ -112,8 +111,10 @@ class Player:
         self.checkpoints = frozenset(experiment.checkpoints)
 
     def play(self, runs: tuple[int, ...]) -> list[Outcome]:
-        """Play one block to its end."""
+        """Play one block to its end; runs whose weights are their own are played one by one."""
         block = Block(self.experiment, self.coded, runs)
+        if not block.shares_weights:
+            return [outcome for run in runs for outcome in self.play((run,))]
         traces: list[list[Checkpoint]] = [[] for _ in runs]
         T, silent = self.experiment.horizon, self.kernel.silent_until
         stops = sorted({*self.experiment.checkpoints, silent, T})
@@ -136,24 +137,19 @@ class Player:
         self.kernel.begin(block)
 
     def _take_stock(self, block: Block) -> None:
-        b = block
-        take_stock(b.mean, b.cells, b.fixed, b.laws, b.seats, b.trials, b.arms, self.coded.inverses)
+        take_stock(block.lanes, block.state.seats, block.sums)
 
     def _all_decided(self, block: Block) -> bool:
-        return bool((block.trials[:, DECIDED_AT] > 0).all())
+        return bool((block.state.trials[:, DECIDED_AT] > 0).all())
 
     def _over(self, block: Block) -> bool:
         return self.experiment.until == "decided" and self._all_decided(block)
 
     def _observe(self, block: Block, until: int) -> None:
-        b, c, K = block, self.coded, self.experiment.shape[1]
-        steps = _first_steps(block)
+        b, steps = block, _first_steps(block)
         while b.t < until:
             stop, began = min(until, b.t + steps), time.perf_counter()
-            observe(
-                b.mean, b.root, b.cells, b.keys, b.arm, b.chunks, b.settings, b.laws, b.deep, c.tables, b.words,
-                b.work, K, b.t, stop,
-            )  # fmt: skip
+            observe(b.lanes, b.strategies, self.coded.terms.K, b.t, stop)
             steps = self._next_steps(stop - b.t, began)
             b.t = stop
 
@@ -172,20 +168,20 @@ class Player:
         return max(1, min(4 * steps, int(SLICE * steps / max(time.perf_counter() - began, 1e-6))))
 
     def _trace(self, block: Block, t: int, traces: list[list[Checkpoint]]) -> None:
-        trials, K = block.trials, self.experiment.shape[1]
+        trials, arms, K = block.state.trials, block.state.arms, self.experiment.shape[1]
         self._take_stock(block)
         means, bounds = self._means(block), self.kernel.bounds(block)
         for run, trace in enumerate(traces):
             if self.experiment.until == "decided" and 0 < trials[run, DECIDED_AT] < t:
                 continue
             for k in range(K):
-                active, paid = bool(block.arms[run * K + k, ACTIVE]), int(trials[run, PAID])
+                active, paid = bool(arms[run * K + k, ACTIVE]), int(trials[run, PAID])
                 trace.append(Checkpoint(t, k, active, float(means[run, k]), float(bounds[run, k]), paid))
 
     def _means(self, block: Block) -> Floats:
         """Global sample means per (run, arm), as `RuleState.mean` has them."""
         M, K = self.experiment.shape
-        means = (block.arms[:-K, MEANS] * 2.0**-40 / M).reshape(-1, K)
+        means = (block.state.arms[:-K, MEANS] * 2.0**-40 / M).reshape(-1, K)
         if any(game.weighted for game in block.games):
             pulls, sums = block.counts()
             for run, game in enumerate(block.games):
@@ -194,14 +190,14 @@ class Player:
         return means
 
     def _outcomes(self, block: Block, traces: list[list[Checkpoint]]) -> list[Outcome]:
-        trials, (M, K) = block.trials, self.experiment.shape
+        state, trials, (M, K) = block.state, block.state.trials, self.experiment.shape
         self._take_stock(block)
         pulls, sums = block.final_counts()
-        active = block.arms[:-K, ACTIVE].reshape(-1, K) > 0
+        active = state.arms[:-K, ACTIVE].reshape(-1, K) > 0
         leaders = np.argmax(np.where(active, self._means(block), -np.inf), axis=1)
         leaders = np.where(trials[:, DECLARED] >= 0, trials[:, DECLARED], leaders)
-        paid = block.paid.reshape(-1, M, K)
-        banned = (block.seats[:, BANNED_UNTIL].reshape(-1, M) > 0).sum(axis=1)
+        paid = state.paid.reshape(-1, M, K)
+        banned = (state.seats[:, BANNED_UNTIL].reshape(-1, M) > 0).sum(axis=1)
         found = []
         for i, run in enumerate(block.runs):
             at, arm = int(trials[i, DECIDED_AT]), int(leaders[i])
@@ -233,8 +229,8 @@ class Player:
 
 def _first_steps(block: Block) -> int:
     """Return how many steps surely take much less than a slice; KL indices and Beta draws are what takes long."""
-    nanoseconds = 20.0 + block.experiment.shape[1] * (1.0 if block.deep is None else 100.0)
-    return max(1, int(2e7 / (nanoseconds * len(block.arm))))
+    nanoseconds = 20.0 + block.experiment.shape[1] * (100.0 if block.coded.deep else 1.0)
+    return max(1, int(2e7 / (nanoseconds * len(block.lanes.arm))))
 
 
 def _weighted(game: Game, pulls: Ints, sums: Ints) -> Floats:
@@ -243,3 +239,30 @@ def _weighted(game: Game, pulls: Ints, sums: Ints) -> Floats:
     for m in range(game.agents):
         total = total + game.weights[m] * np.where(pulls[m] > 0, sums[m] / UNITS / np.maximum(pulls[m], 1), 0.0)
     return np.asarray(total)
+
+
+class _Notice(event.Listener):
+    """Says so when the first compilation starts, on a terminal only."""
+
+    said = False
+
+    def on_start(self, event: Any) -> None:
+        """A function is being compiled, not read from the cache."""
+        if not self.said and sys.stderr.isatty():
+            print(COMPILING, file=sys.stderr, flush=True)
+        self.said = True
+
+    def on_end(self, event: Any) -> None:
+        """Nothing to say."""
+
+
+def announce_compilation() -> None:
+    """From now on, say once that something is being compiled."""
+    global _listener
+    if _listener is None:
+        _listener = _Notice()
+        register: Any = event.register
+        register("numba:compile", _listener)
+
+
+_listener: _Notice | None = None

@@ -1,25 +1,29 @@
-"""The step around a rule: offers are answered, pulls recorded, refusals become bans. Every rule's kernel uses these."""
+"""The step around a rule: offers are answered, pulls recorded, refusals become bans. Every rule's kernel uses these.
+
+The rules that go by rounds share `rounds_stepper`: streams owe samples to a round, and whoever owes most is paid first.
+"""
 
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from freepull.compiling import jit
 from freepull.numerics import mix, uniform
 from freepull.randomness import STEP
-from freepull.simulation.compiled.coding import ALWAYS, HOLD_OUT, IF_WORTH_IT, WITH_PROBABILITY
+from freepull.simulation.compiled.coding import ALWAYS, HOLD_OUT, IF_WORTH_IT, WITH_PROBABILITY, Terms
 from freepull.simulation.compiled.lanes import WIDTH
-from freepull.simulation.compiled.picking import pick_chunk, pulls_at, units_at
-from freepull.simulation.compiled.pulling import fixed_mean, pull_chunk
+from freepull.simulation.compiled.playing import fixed_mean, pick_chunk, pull_chunk, pulls_at, units_at
 from freepull.simulation.compiled.state import (
     ANSWERS,
     ARM,
     BANNED_UNTIL,
+    DECIDED_AT,
     INVERSES,
-    KIND,
+    KAPPA,
     LANE,
     MEANS,
     NEED,
@@ -29,82 +33,62 @@ from freepull.simulation.compiled.state import (
     PLACE,
     REFUSALS,
     REFUSED,
-    ROW,
     SEAT,
     UNPULLED,
     UNSEEN,
+    Block,
+    Ints,
 )
 
 _W, _STEP = np.uint64(WIDTH), np.uint64(STEP)
 
 
 @jit
-def act(
-    mean: Any, root: Any, cells: Any, keys: Any, arm: Any, chunks: Any, settings: Any, laws: Any, deep: Any,
-    seats: Any, offers: Any, trials: Any, paid: Any, answers: Any, tables: Any, words: Any, work: Any, sums: Any,
-    rounds: Any, bonus: float, ban_after: int, ban_length: int, agents: int, K: Any, t: int,
-) -> None:  # fmt: skip
+def act(lanes: Any, strategies: Any, state: Any, terms: Any, sums: Any, owed: Any, t: int) -> None:
     """Everybody's part of a step: pick, answer, pull. The rule looks afterwards."""
-    pick_all(mean, root, cells, keys, arm, chunks, settings, laws, deep, tables, K, t)
-    for run in range(trials.shape[0]):
-        settle(
-            mean, keys, arm, seats, offers, trials, paid, answers, bonus, ban_after, ban_length, run, agents, K, t
-        )  # fmt: skip
-    pull_all(mean, root, cells, keys, arm, laws, words, work, sums, rounds, K)
+    for chunk in range(np.uint64(strategies.chunks.shape[0])):
+        pick_chunk(lanes, strategies, chunk, terms.K, t)
+    for run in range(state.trials.shape[0]):
+        settle(lanes, state, terms, terms.answers, run, t)
+    for chunk in range(np.uint64(strategies.chunks.shape[0])):
+        pull_chunk(lanes, sums, owed, chunk, terms.K)
 
 
 @jit
-def pick_all(
-    mean: Any, root: Any, cells: Any, keys: Any, arm: Any, chunks: Any, settings: Any, laws: Any, deep: Any,
-    tables: Any, K: Any, t: int,
-) -> None:  # fmt: skip
-    """Let every lane pick for itself; who takes an offer will not follow it."""
-    for chunk in range(np.uint64(chunks.shape[0])):
-        kind, row, setting = chunks[chunk, KIND], chunks[chunk, ROW], settings[chunk]
-        pick_chunk(mean, root, cells, keys, arm, laws, deep, tables, kind, row, setting, chunk, K, t)
-
-
-@jit
-def settle(
-    mean: Any, keys: Any, arm: Any, seats: Any, offers: Any, trials: Any, paid: Any, answers: Any, bonus: float,
-    ban_after: int, ban_length: int, run: int, agents: int, K: Any, t: int,
-) -> None:  # fmt: skip
+def settle(lanes: Any, state: Any, terms: Any, answers: Any, run: int, t: int) -> None:
     """Let the agents of a run answer their offers; a refusal whose own pick is the offered arm counts as taken.
 
-    ``answers`` is None where everybody takes every offer. A refusal bans from the ``ban_after``-th on, for
-    ``ban_length`` steps.
+    ``answers`` is None where everybody takes every offer.
     """
-    first = np.uint64(run * agents)
+    arm, seats, trials = lanes.arm, state.seats, state.trials
+    first = np.uint64(run * terms.agents)
     for at in range(first, first + np.uint64(trials[run, OPEN])):
-        seat, offer = np.uint64(offers[at, SEAT]), np.uint64(offers[at, ARM])
+        seat, offer = np.uint64(state.offers[at, SEAT]), np.uint64(state.offers[at, ARM])
         lane = np.uint64(seats[seat, LANE])
-        if answers is None or _takes(mean, keys, seats, answers, bonus, seat, seat - first, lane, offer, K, t):
+        if answers is None or _takes(lanes, seats, terms, answers, seat, seat - first, offer, t):
             arm[lane] = np.int64(offer)
         if answers is None or arm[lane] == np.int64(offer):
-            paid[seat, offer] += 1
+            state.paid[seat, offer] += 1
             trials[run, PAID] += 1
         else:
             trials[run, REFUSED] += 1
             seats[seat, REFUSALS] += 1
-            if seats[seat, REFUSALS] >= ban_after:
-                seats[seat, BANNED_UNTIL] = t + ban_length
+            if seats[seat, REFUSALS] >= terms.ban_after:
+                seats[seat, BANNED_UNTIL] = t + terms.ban_length
 
 
 @jit
-def _takes(
-    mean: Any, keys: Any, seats: Any, answers: Any, bonus: float, seat: Any, m: Any, lane: Any, offer: Any, K: Any,
-    t: int,
-) -> bool:  # fmt: skip
+def _takes(lanes: Any, seats: Any, terms: Any, answers: Any, seat: Any, m: Any, offer: Any, t: int) -> bool:
     """Whether the agent takes the offer; the twin of `freepull.answers`."""
     kinds, settings = answers
     seats[seat, OFFERS] += 1
     takes = kinds[m] == ALWAYS
     if kinds[m] == WITH_PROBABILITY:
-        takes = uniform(mix(keys[ANSWERS, lane] + _STEP * np.uint64(t))) < settings[m]
+        takes = uniform(mix(lanes.keys[ANSWERS, np.uint64(seats[seat, LANE])] + _STEP * np.uint64(t))) < settings[m]
     elif kinds[m] == HOLD_OUT:
         takes = float(seats[seat, OFFERS]) > settings[m]
     elif kinds[m] == IF_WORTH_IT:
-        takes = bonus >= _expected_loss(mean, np.uint64(seats[seat, PLACE]), offer, K)
+        takes = terms.bonus >= _expected_loss(lanes.mean, np.uint64(seats[seat, PLACE]), offer, terms.K)
     return bool(takes)
 
 
@@ -120,16 +104,6 @@ def _expected_loss(mean: Any, place: Any, offer: Any, K: Any) -> float:
         if k == offer:
             here = own
     return top - here
-
-
-@jit
-def pull_all(
-    mean: Any, root: Any, cells: Any, keys: Any, arm: Any, laws: Any, words: Any, work: Any, sums: Any,
-    rounds: Any, K: Any,
-) -> None:  # fmt: skip
-    """Pull what every lane has chosen, and keep up to date what the rule looks at."""
-    for chunk in range(np.uint64(arm.shape[0]) // _W):
-        pull_chunk(mean, root, cells, keys, arm, laws, words, work, sums, rounds, chunk, K)
 
 
 @jit
@@ -158,31 +132,31 @@ def _needier(offers: Any, a: int, b: int) -> Any:
 
 
 @jit
-def looks(t: int, horizon: int, K: Any) -> Any:
+def looks(terms: Any, t: int) -> Any:
     """Whether an adaptive schedule looks at the end of step t (`schedules.Adaptive.looks`)."""
-    return t == horizon or (t % max(1, horizon // 1000) == 0 and t >= np.int64(K) and 10 * t >= horizon)
+    horizon = terms.horizon
+    return t == horizon or (t % max(1, horizon // 1000) == 0 and t >= np.int64(terms.K) and 10 * t >= horizon)
 
 
 @jit
-def global_means(
-    mean: Any, cells: Any, laws: Any, seats: Any, means: Any, weights: Any, weighted: bool, first: int
-) -> None:
+def global_means(lanes: Any, seats: Any, means: Any, weights: Any, weighted: bool, first: int) -> None:
     """The global sample means of a run afresh from its record, as `RuleState.mean` has them."""
     agents = weights.shape[0]
     for k in range(means.shape[0]):
         fixed, total = np.int64(0), 0.0
         for m in range(agents):
             position = np.uint64(seats[first + m, PLACE]) + np.uint64(k) * _W
-            N = pulls_at(cells, laws, position)
+            N = pulls_at(lanes, position)
             if N > 0:
-                fixed += fixed_mean(cells, laws, position, N, mean[position])
-                total += weights[m] * mean[position]
+                fixed += fixed_mean(lanes, position, N)
+                total += weights[m] * lanes.mean[position]
         means[k] = total if weighted else float(fixed) * 2.0**-40 / float(agents)
 
 
 @jit
-def take_stock(mean: Any, cells: Any, fixed: Any, laws: Any, seats: Any, trials: Any, arms: Any, inverses: Any) -> None:
+def take_stock(lanes: Any, seats: Any, sums: Any) -> None:
     """Compute the sums over agents afresh from the record, where nobody kept them while observing."""
+    arms, trials = sums.arms, sums.trials
     runs = trials.shape[0]
     K, agents = arms.shape[0] // (runs + 1), seats.shape[0] // runs
     arms[:, :UNPULLED] = 0
@@ -191,23 +165,166 @@ def take_stock(mean: Any, cells: Any, fixed: Any, laws: Any, seats: Any, trials:
     for seat in range(seats.shape[0]):
         for k in range(K):
             position = np.uint64(seats[seat, PLACE]) + np.uint64(k) * _W
-            N = pulls_at(cells, laws, position)
+            N = pulls_at(lanes, position)
             if N > 0:
                 row = seat // agents * K + k
-                fixed[position] = fixed_mean(cells, laws, position, N, mean[position])
-                arms[row, MEANS] += fixed[position]
-                arms[row, INVERSES] += inverses[N]
+                sums.fixed[position] = fixed_mean(lanes, position, N)
+                arms[row, MEANS] += sums.fixed[position]
+                arms[row, INVERSES] += sums.inverses[N]
                 arms[row, UNPULLED] -= 1
                 trials[seat // agents, UNSEEN] -= 1
 
 
 @jit
-def freeze(cells: Any, laws: Any, seats: Any, frozen: Any, run: int, agents: int, K: Any) -> None:
-    """Keep the run's record as it is now, if runs end here; its lanes play on only because their neighbours do."""
-    if frozen.shape[0] == 0:
+def decide(lanes: Any, state: Any, terms: Any, run: int, t: int) -> None:
+    """Note that a run is decided; if runs end there, keep its record: its lanes play on only with their neighbours."""
+    state.trials[run, DECIDED_AT] = t
+    state.trials[run, OPEN] = 0
+    if state.frozen.shape[0] == 0:
         return
-    for seat in range(run * agents, (run + 1) * agents):
-        for k in range(K):
-            position = np.uint64(seats[seat, PLACE]) + k * _W
-            frozen[seat, k, 0] = pulls_at(cells, laws, position)
-            frozen[seat, k, 1] = units_at(cells, laws, position)
+    for seat in range(run * terms.agents, (run + 1) * terms.agents):
+        for k in range(terms.K):
+            position = np.uint64(state.seats[seat, PLACE]) + k * _W
+            state.frozen[seat, k, 0] = pulls_at(lanes, position)
+            state.frozen[seat, k, 1] = units_at(lanes, position)
+
+
+class Owed(NamedTuple):
+    """What streams owe to the rounds that are open."""
+
+    targets: Ints
+    """N at which a stream has given what the open round needs, by position; 0 if it owes nothing."""
+    goals: Ints
+    """The same where the stream is wanted, 0 elsewhere."""
+    owing: Ints
+    """Streams that still owe something, by run, or by run and arm; the last are for lanes that nobody plays."""
+    run_of: Ints
+    """The first entry of a lane's run in ``owing``."""
+    stride: int
+    """1 where every arm has rounds of its own, 0 where a round is of all arms."""
+    most: Ints
+    """Per seat, the arm that it owes most of and how much; arm −1 if that has to be found anew."""
+
+
+def owed_by(block: Block, each_arm: bool) -> Owed:
+    """Return what is owed in a block before any round is open."""
+    M, K = block.experiment.shape
+    B, width = len(block.runs), K if each_arm else 1
+    targets: Ints = np.zeros(len(block.lanes.mean), np.int64)
+    goals = np.zeros_like(targets) if each_arm else targets
+    run_of = block.by_lane(np.arange(B) * width, B * width)
+    return Owed(targets, goals, np.zeros((B + 1) * width, np.int64), run_of, int(each_arm), np.full((B * M, 2), -1))
+
+
+def rounds_stepper(rule: str, close: Callable[..., None], missing: Callable[..., Any], each_arm: bool) -> Any:
+    """Return the kernel of a rule that goes by rounds, made of the rule's own functions.
+
+    ``close(lanes, state, terms, owed, own, run, t)`` closes the rounds of a run that are full, and ``missing(lanes,
+    state, terms, own, run)`` is w of an adaptive schedule; ``own`` is what the rule keeps of all runs of a block.
+    """
+
+    def step(lanes: Any, strategies: Any, state: Any, terms: Any, owed: Any, own: Any, after: int, until: int) -> int:
+        """Play the steps after+1…until under the rule; return the last one played."""
+        trials, slack = state.trials, terms.slack
+        for t in range(after + 1, until + 1):
+            act(lanes, strategies, state, terms, None, owed, t)
+            undecided = 0
+            for run in range(trials.shape[0]):
+                if trials[run, DECIDED_AT] == 0:
+                    if some_round_is_full(owed.owing, run, terms.K) if each_arm else owed.owing[run] == 0:
+                        close(lanes, state, terms, owed, own, run, t)
+                    if slack > 0.0 and t < trials[run, KAPPA] and looks(terms, t):
+                        w = missing(lanes, state, terms, own, run)
+                        trials[run, KAPPA] = t if float(terms.horizon - t) <= slack * w else trials[run, KAPPA]
+                    if trials[run, DECIDED_AT] == 0:
+                        undecided += 1
+                        if t >= trials[run, KAPPA]:
+                            plan(lanes, state, terms, owed, run, t)
+            if undecided == 0:
+                return t
+        return until
+
+    step.__qualname__ = f"{rule}_step"
+    return jit(step)
+
+
+def play_rounds(step: Any, block: Block, terms: Terms, until: int) -> int:
+    """Play a block on to a step; return the last one played."""
+    b = block
+    return int(step(b.lanes, b.strategies, b.state, terms, b.own.owed, b.own, b.t, until))
+
+
+def plan_at_start(block: Block, terms: Terms) -> None:
+    """Fix the first offers if the time for them has come."""
+    kappa = block.setting.kappa
+    if kappa is not None and block.t >= kappa:
+        for run in range(len(block.runs)):
+            plan(block.lanes, block.state, terms, block.own.owed, run, block.t)
+
+
+@jit
+def some_round_is_full(owing: Any, run: int, K: Any) -> bool:
+    """Whether all agents have given what the open round of some arm needs."""
+    full = False
+    for k in range(np.uint64(run) * K, np.uint64(run) * K + K):
+        full = full or owing[k] == 0
+    return full
+
+
+@jit
+def plan(lanes: Any, state: Any, terms: Any, owed: Any, run: int, t: int) -> None:
+    """Fix who is offered what in step t + 1: the streams that are furthest below their targets."""
+    seats, offers, trials, most, agents = state.seats, state.offers, state.trials, owed.most, terms.agents
+    first = run * agents
+    trials[run, OPEN] = 0
+    room = terms.affordable - trials[run, PAID]
+    if room < 1:
+        return
+    found = first
+    highest, lowest = np.int64(0), np.int64(0)
+    for seat in range(first, first + agents):
+        if seats[seat, BANNED_UNTIL] <= t:
+            own = most[seat, 0]
+            if own < 0 or own == lanes.arm[seats[seat, LANE]]:
+                find_most(lanes, seats, owed.goals, most, seat, terms.K)
+            amount, own = most[seat, 1], most[seat, 0]
+            if terms.each:
+                if amount > 0:
+                    offers[found, SEAT], offers[found, ARM], offers[found, NEED] = seat, own, amount
+                    found += 1
+            elif amount > highest or (amount == highest and amount > 0 and own < lowest):
+                offers[first, SEAT], offers[first, ARM] = seat, own
+                highest, lowest = amount, own
+        else:
+            most[seat, 0] = -1
+    if terms.each:
+        trials[run, OPEN] = keep_neediest(offers, first, found, room)
+    elif highest > 0:
+        trials[run, OPEN] = 1
+
+
+@jit
+def find_most(lanes: Any, seats: Any, goals: Any, most: Any, seat: int, K: Any) -> None:
+    """Of which arm the agent owes most, and how much; ties: the lowest arm."""
+    place = np.uint64(seats[seat, PLACE])
+    highest, arm = np.int64(0), np.int64(0)
+    for k in range(K):
+        amount = goals[place + k * _W] - pulls_at(lanes, place + k * _W)
+        arm = np.int64(k) if amount > highest else arm
+        highest = max(amount, highest)
+    most[seat, 0], most[seat, 1] = arm, highest
+
+
+@jit
+def lacking(lanes: Any, seats: Any, weights: Any, needed: Any, each: bool, first: int) -> Any:
+    """w: Σ (n_k − N_km)⁺ over all agents with a weight ("one"), or the most of one agent ("each")."""
+    total, most = 0.0, 0.0
+    for m in range(weights.shape[0]):
+        own = 0.0
+        if weights[m] > 0.0:
+            place = np.uint64(seats[first + m, PLACE])
+            for k in range(needed.shape[0]):
+                own += max(needed[k] - float(pulls_at(lanes, place + np.uint64(k) * _W)), 0.0)
+        total += own
+        most = max(most, own)
+    return most if each else total

@@ -1,76 +1,179 @@
-"""The pairwise rule as a kernel; it shares the mathematics with `freepull.principal.rules.pairwise`."""
+"""The pairwise rule as a kernel; it shares the mathematics with `freepull.principal.rules.pairwise`.
+
+Streams run ahead, and an arm's round is closed when the last agent is there. A stream's later blocks need no counting
+before that: the samples of a block are drawn again when its round is closed, and only then is the next block sized,
+which its own samples alone decide.
+"""
 
 from __future__ import annotations
 
 import math
-from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from freepull.compiling import jit, jit_apart
 from freepull.principal.rules import Pairwise
 from freepull.principal.rules.need import fill_needed
-from freepull.principal.rules.pairwise.books import fresh
-from freepull.principal.rules.pairwise.evidence import against, fill_spreads
+from freepull.principal.rules.pairwise.blocks import block_size, prediction
+from freepull.principal.rules.pairwise.books import Books, Constants, complete, enter, fresh
+from freepull.principal.rules.pairwise.evidence import against, compare, eliminate, fill_spreads, nearly_best
 from freepull.principal.rules.pairwise.state import MOST
 from freepull.principal.rules.window import smallest_gap
 from freepull.simulation.compiled.coding import Coded
-from freepull.simulation.compiled.offering import act, global_means, looks
-from freepull.simulation.compiled.owing import lacking, plan
-from freepull.simulation.compiled.pairwise_rounds import (
-    Rounds,
-    books_of,
-    close_rounds,
-    first_rounds,
-    some_round_is_full,
+from freepull.simulation.compiled.lanes import WIDTH
+from freepull.simulation.compiled.offering import (
+    Owed,
+    decide,
+    global_means,
+    lacking,
+    owed_by,
+    plan_at_start,
+    play_rounds,
+    rounds_stepper,
 )
-from freepull.simulation.compiled.state import DECIDED_AT, KAPPA, LANE, Block, Floats
+from freepull.simulation.compiled.playing import pulls_at, reward_at
+from freepull.simulation.compiled.state import ACTIVE, DECLARED, LANE, PLACE, Block, Floats, Ints
 from freepull.simulation.experiment import Experiment
+
+_W = np.uint64(WIDTH)
+
+
+class Rounds(NamedTuple):
+    """What the rule keeps of all runs of a block."""
+
+    books: Books
+    constants: Constants
+    owed: Owed
+    before: Ints
+    """Samples of each stream (run, arm, agent) before its arm's open round."""
+    sums: Ints
+    """Their sum, in units of 2⁻³⁰."""
+    blocks: Ints
+    """b of the open round."""
+    estimates: Floats
+    """Rows of numbers by arm: means, spreads, pulls needed."""
+    p: Floats
+    """p_m."""
+    smallest: float
+    """The smallest gap that an estimate may have."""
+    weighted: bool
 
 
 @jit
-def incentivize(
-    mean: Any, root: Any, cells: Any, keys: Any, arm: Any, chunks: Any, settings: Any, laws: Any, deep: Any,
-    seats: Any, offers: Any, trials: Any, arms: Any, paid: Any, frozen: Any, answers: Any, tables: Any, words: Any,
-    work: Any, targets: Any, goals: Any, owing: Any, run_of: Any, most: Any, own: Any, bonus: float, ban_after: int,
-    ban_length: int, affordable: int, each: bool, slack: float, horizon: int, agents: int, K: Any, after: int,
-    until: int,
-) -> int:  # fmt: skip
-    """Play the steps after+1…until under the rule; return the last one played."""
-    runs = trials.shape[0]
-    for t in range(after + 1, until + 1):
-        act(
-            mean, root, cells, keys, arm, chunks, settings, laws, deep, seats, offers, trials, paid, answers, tables,
-            words, work, None, (targets, owing, run_of, 1), bonus, ban_after, ban_length, agents, K, t,
-        )  # fmt: skip
-        undecided = 0
-        for run in range(runs):
-            if trials[run, DECIDED_AT] == 0:
-                if some_round_is_full(owing, run, K):
-                    close_rounds(mean, cells, keys, laws, seats, trials, arms, frozen, own, run, agents, K, t)
-                if slack > 0.0 and t < trials[run, KAPPA] and looks(t, horizon, K):
-                    w = missing(mean, cells, laws, seats, own, each, run, agents)
-                    trials[run, KAPPA] = t if float(horizon - t) <= slack * w else trials[run, KAPPA]
-                if trials[run, DECIDED_AT] == 0:
-                    undecided += 1
-                    if t >= trials[run, KAPPA]:
-                        plan(
-                            cells, arm, laws, seats, offers, trials, goals, most, affordable, each, run, agents, K, t
-                        )  # fmt: skip
-        if undecided == 0:
-            return t
-    return until
+def books_of(own: Any, run: int) -> Any:
+    """The books of one run."""
+    books = own.books
+    return Books(
+        books.ledger[run], books.rounds[run], books.evidence[run], books.compared[run], books.beaten[run],
+        books.active[run], books.withdrawn[run], books.bounds,
+    )  # fmt: skip
 
 
 @jit_apart
-def missing(mean: Any, cells: Any, laws: Any, seats: Any, own: Any, each: bool, run: int, agents: int) -> Any:
+def first_rounds(lanes: Any, state: Any, terms: Any, own: Any) -> None:
+    """Open the first round of every arm in every run."""
+    own.blocks[...] = own.constants.first_block
+    for run in range(own.blocks.shape[0]):
+        for k in range(own.blocks.shape[1]):
+            _open_round(lanes, state.seats, terms, own.owed, own, run, k)
+        _set_goals(state.seats, terms, own.owed, own, run)
+
+
+@jit_apart
+def close_rounds(lanes: Any, state: Any, terms: Any, owed: Any, own: Any, run: int, t: int) -> None:
+    """Close every round that is full and open the next, and look at what they prove."""
+    one, constants, K = books_of(own, run), own.constants, terms.K
+    for k in range(own.blocks.shape[1]):
+        while owed.owing[np.uint64(run) * K + np.uint64(k)] == 0:
+            _draw_again(lanes, state.seats, one, own, run, k)
+            complete(one, k)
+            _open_round(lanes, state.seats, terms, owed, own, run, k)
+    if compare(one, constants):
+        left = eliminate(one, constants)
+        for k in range(K):
+            state.arms[np.uint64(run) * K + k, ACTIVE] = one.active[k]
+        if left > 1 and constants.epsilon > 0.0:
+            leader = _leader(lanes, state.seats, one, own, run * terms.agents)
+            if nearly_best(one, constants, leader):
+                state.trials[run, DECLARED] = leader
+        if left == 1 or state.trials[run, DECLARED] >= 0:
+            decide(lanes, state, terms, run, t)
+            return
+    _set_goals(state.seats, terms, owed, own, run)
+
+
+@jit
+def _draw_again(lanes: Any, seats: Any, one: Any, own: Any, run: int, k: int) -> None:
+    """Draw the blocks of an arm's open round again, enter them, and size the next ones."""
+    c, constants, agents = one.rounds[k], own.constants, own.p.shape[0]
+    for m in range(agents):
+        if constants.weights[m] > 0.0:
+            seat = run * agents + m
+            lane, position = np.uint64(seats[seat, LANE]), np.uint64(seats[seat, PLACE]) + np.uint64(k) * _W
+            first, total, errors = own.before[run, k, m], own.sums[run, k, m], 0.0
+            last = first + own.blocks[run, k, m]
+            for n in range(first, last):
+                reward = reward_at(lanes, position, lane, k, n + 1)
+                error = float(reward) * 2.0**-30 - prediction(total, n)
+                errors += error * error
+                total += reward
+            enter(one, constants, k, c, m, last - first, total - own.sums[run, k, m], errors)
+            own.before[run, k, m], own.sums[run, k, m] = last, total
+            own.blocks[run, k, m] = block_size(constants.levels[c + 1], total, last, constants.neyman)
+
+
+@jit
+def _open_round(lanes: Any, seats: Any, terms: Any, owed: Any, own: Any, run: int, k: int) -> None:
+    """Note at which count every stream has given its block, and how many still owe something."""
+    owing = 0
+    for m in range(terms.agents):
+        if own.constants.weights[m] > 0.0:
+            position = np.uint64(seats[run * terms.agents + m, PLACE]) + np.uint64(k) * _W
+            owed.targets[position] = own.before[run, k, m] + own.blocks[run, k, m]
+            if owed.targets[position] > pulls_at(lanes, position):
+                owing += 1
+    owed.owing[np.uint64(run) * terms.K + np.uint64(k)] = owing
+
+
+@jit
+def _set_goals(seats: Any, terms: Any, owed: Any, own: Any, run: int) -> None:
+    """Want the streams of active arms that have completed fewest rounds."""
+    rounds, active, K = own.books.rounds[run], own.books.active[run], terms.K
+    lowest = np.int64(1) << np.int64(62)
+    for k in range(K):
+        if active[k] == 1:
+            lowest = min(lowest, rounds[k])
+    for seat in range(run * terms.agents, (run + 1) * terms.agents):
+        owed.most[seat, 0] = -1
+        for k in range(K):
+            position = np.uint64(seats[seat, PLACE]) + k * _W
+            wanted = active[k] == 1 and rounds[k] == lowest
+            owed.goals[position] = owed.targets[position] if wanted else 0
+
+
+@jit
+def _leader(lanes: Any, seats: Any, one: Any, own: Any, first: int) -> int:
+    """The active arm with the largest global sample mean; ties: the lowest."""
+    means, leader = own.estimates[0], -1
+    global_means(lanes, seats, means, own.p, own.weighted, first)
+    for k in range(means.shape[0]):
+        if one.active[k] == 1 and (leader < 0 or means[k] > means[leader]):
+            leader = k
+    return leader
+
+
+@jit_apart
+def missing(lanes: Any, state: Any, terms: Any, own: Any, run: int) -> Any:
     """w of an adaptive schedule, as in `PairwiseState.missing`."""
     one, means, spreads, needed = books_of(own, run), own.estimates[0], own.estimates[1], own.estimates[2]
-    global_means(mean, cells, laws, seats, means, own.p, own.weighted, run * agents)
+    global_means(lanes, state.seats, means, own.p, own.weighted, run * terms.agents)
     fill_spreads(one, own.constants, spreads)
     fill_needed(needed, means, one.active, spreads, own.constants.threshold + 2.0, own.smallest)
-    return lacking(cells, laws, seats, own.p, needed, each, run * agents)
+    return lacking(lanes, state.seats, own.p, needed, terms.each, run * terms.agents)
+
+
+step = rounds_stepper("pairwise", close_rounds, missing, each_arm=True)
 
 
 @jit_apart
@@ -91,49 +194,28 @@ class PairwiseKernel:
     def __init__(self, experiment: Experiment, coded: Coded) -> None:
         rule = experiment.principal.rule
         assert isinstance(rule, Pairwise)
-        self.rule, self.coded = rule, coded
-        self.agents, self.arms = experiment.shape[0], np.uint64(experiment.shape[1])
-        self.bonus, self.horizon = float(experiment.principal.bonus), experiment.horizon
+        self.rule, self.terms = rule, coded.terms
 
     def begin(self, block: Block) -> None:
         """Open every arm's first round, and fix the first offers if κ = 0."""
-        b, M, K = block, self.agents, int(self.arms)
-        B = len(block.runs)
-        frame = replace(self.coded.frame, weights=b.games[0].weights, weighted=b.games[0].weighted)
-        constants = self.rule.constants(frame)
-        rounds = 1 + int(np.searchsorted(constants.reached, self.horizon, side="right"))
-        run_of = np.full(len(b.arm), B * K, np.int64)
-        run_of[b.seats[:, LANE]] = np.repeat(np.arange(B) * K, M)
-        b.own = own = Rounds(
-            fresh(K, rounds, constants, B), constants, before=np.zeros((B, K, M), np.int64),
-            sums=np.zeros((B, K, M), np.int64), blocks=np.zeros((B, K, M), np.int64),
-            targets=np.zeros(len(b.arm) * K, np.int64), goals=np.zeros(len(b.arm) * K, np.int64),
-            owing=np.zeros(B * K + K, np.int64), run_of=run_of, most=np.full((B * M, 2), -1, np.int64),
-            estimates=np.zeros((3, K)), p=np.ascontiguousarray(frame.weights),
-            smallest=smallest_gap(frame, self.rule.delta), weighted=frame.weighted,
+        b, (M, K), B = block, block.experiment.shape, len(block.runs)
+        constants = self.rule.constants(b.setting)
+        rounds = 1 + int(np.searchsorted(constants.reached, self.terms.horizon, side="right"))
+        before, sums, blocks = np.zeros((3, B, K, M), np.int64)
+        b.own = Rounds(
+            fresh(K, rounds, constants, B), constants, owed_by(b, each_arm=True), before, sums, blocks,
+            estimates=np.zeros((3, K)), p=np.ascontiguousarray(b.setting.weights),
+            smallest=smallest_gap(b.setting, self.rule.delta), weighted=b.setting.weighted,
         )  # fmt: skip
-        first_rounds(b.cells, b.laws, b.seats, own, M, self.arms)
-        for run in range(B):
-            if self.coded.kappa == 0:
-                plan(
-                    b.cells, b.arm, b.laws, b.seats, b.offers, b.trials, own.goals, own.most, self.coded.affordable,
-                    self.coded.each, run, M, self.arms, 0,
-                )  # fmt: skip
+        first_rounds(b.lanes, b.state, self.terms, b.own)
+        plan_at_start(b, self.terms)
 
     def advance(self, block: Block, until: int) -> int:
         """Play on to a step; return the last one played."""
-        b, c, own = block, self.coded, block.own
-        return int(
-            incentivize(
-                b.mean, b.root, b.cells, b.keys, b.arm, b.chunks, b.settings, b.laws, b.deep, b.seats, b.offers,
-                b.trials, b.arms, b.paid, b.frozen, c.answers, c.tables, b.words, b.work, own.targets, own.goals,
-                own.owing, own.run_of, own.most, own, self.bonus, c.ban_after, c.ban_length, c.affordable, c.each,
-                c.adaptive, self.horizon, self.agents, self.arms, b.t, until,
-            )
-        )  # fmt: skip
+        return play_rounds(step, block, self.terms, until)
 
     def bounds(self, block: Block) -> Floats:
         """The largest evidence per (run, arm), as a finite number."""
-        logs = np.zeros((len(block.runs), int(self.arms)))
+        logs = np.zeros((len(block.runs), int(self.terms.K)))
         fill_against(block.own, logs)
         return np.asarray([[math.exp(min(log, MOST)) for log in row] for row in logs.tolist()])

@@ -1,19 +1,19 @@
-"""The paper's rule as a kernel; the twin of `freepull.principal.rules.paper`."""
+"""The paper's rule as a kernel, the twin of `freepull.principal.rules.paper`; the passive principal's, who is idle."""
 
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from freepull.compiling import jit
+from freepull.compiling import jit, jit_apart
 from freepull.principal.rules import Paper
 from freepull.principal.rules.window import gap_window
 from freepull.simulation.compiled.coding import Coded
 from freepull.simulation.compiled.lanes import WIDTH
-from freepull.simulation.compiled.offering import act, freeze, keep_neediest, looks
-from freepull.simulation.compiled.picking import pulls_at
+from freepull.simulation.compiled.offering import act, decide, keep_neediest, looks
+from freepull.simulation.compiled.playing import pulls_at
 from freepull.simulation.compiled.state import (
     ACTIVE,
     ARM,
@@ -33,7 +33,6 @@ from freepull.simulation.compiled.state import (
     Block,
     Floats,
 )
-from freepull.simulation.compiled.turns import plan_in_turn
 from freepull.simulation.experiment import Experiment
 
 _FAR = np.int64(1) << np.int64(62)
@@ -41,49 +40,44 @@ _ONE = 2.0**-40
 _W = np.uint64(WIDTH)
 
 
+class Numbers(NamedTuple):
+    """The rule's settings as numbers."""
+
+    theta: float
+    lo: float
+    """The smallest gap that an estimate may have."""
+    uniform: bool
+    """Whether the pulls of all active arms and all agents are paid in turn."""
+
+
 @jit
 def incentivize(
-    mean: Any, root: Any, cells: Any, fixed: Any, keys: Any, arm: Any, chunks: Any, settings: Any, laws: Any, deep: Any,
-    seats: Any, offers: Any, trials: Any, arms: Any, paid: Any, frozen: Any, answers: Any, tables: Any,
-    words: Any, work: Any, owner: Any, inverses: Any, bonus: float, ban_after: int, ban_length: int,
-    affordable: int, each: bool, uniform: bool, theta: float, slack: float, lo: float, horizon: int, agents: int,
-    K: Any, after: int, until: int,
-) -> int:  # fmt: skip
+    lanes: Any, strategies: Any, state: Any, terms: Any, sums: Any, numbers: Any, after: int, until: int
+) -> int:
     """Play the steps after+1…until under the rule; return the last one played."""
     for t in range(after + 1, until + 1):
-        act(
-            mean, root, cells, keys, arm, chunks, settings, laws, deep, seats, offers, trials, paid, answers, tables,
-            words, work, (fixed, arms, trials, owner, inverses), None, bonus, ban_after, ban_length, agents, K, t,
-        )  # fmt: skip
-        if slack > 0.0:
-            find_kappa(cells, laws, seats, trials, arms, each, theta, slack, lo, horizon, agents, K, t)
-        left = end_steps(
-            cells, laws, seats, offers, trials, arms, frozen, affordable, each, uniform, theta, agents, K, t
-        )
-        if left == 0:
+        act(lanes, strategies, state, terms, sums, None, t)
+        if terms.slack > 0.0:
+            find_kappa(lanes, state, terms, numbers, t)
+        if end_steps(lanes, state, terms, numbers, t) == 0:
             return t
     return until
 
 
 @jit
-def end_steps(
-    cells: Any, laws: Any, seats: Any, offers: Any, trials: Any, arms: Any, frozen: Any, affordable: int, each: bool,
-    uniform: bool, theta: float, agents: int, K: Any, t: int,
-) -> int:  # fmt: skip
+def end_steps(lanes: Any, state: Any, terms: Any, numbers: Any, t: int) -> int:
     """Evaluate the rule in every run that may be decided, fix the coming offers, and return how many are undecided."""
-    undecided = 0
+    undecided, trials = 0, state.trials
     for run in range(trials.shape[0]):
         if trials[run, DECIDED_AT] == 0:
             if t >= trials[run, KAPPA]:
                 if t >= trials[run, QUIET_UNTIL]:
-                    quiet = eliminate(arms, theta, np.uint64(run) * K, K, agents)
+                    quiet = eliminate(state.arms, numbers.theta, np.uint64(run) * terms.K, terms.K, terms.agents)
                     trials[run, QUIET_UNTIL] = t + quiet
                     if quiet < 0:
-                        trials[run, DECIDED_AT] = t
-                        trials[run, OPEN] = 0
-                        freeze(cells, laws, seats, frozen, run, agents, K)
+                        decide(lanes, state, terms, run, t)
                         continue
-                plan(cells, laws, seats, offers, trials, arms, affordable, each, uniform, run, agents, K, t)
+                plan(lanes, state, terms, numbers.uniform, run, t)
             undecided += 1
     return undecided
 
@@ -123,21 +117,19 @@ def eliminate(arms: Any, theta: float, row: Any, K: Any, agents: int) -> int:
 
 
 @jit
-def plan(
-    cells: Any, laws: Any, seats: Any, offers: Any, trials: Any, arms: Any, affordable: int, each: bool,
-    uniform: bool, run: int, agents: int, K: Any, t: int,
-) -> None:  # fmt: skip
+def plan(lanes: Any, state: Any, terms: Any, uniform: bool, run: int, t: int) -> None:
     """Fix who is offered what in step t + 1."""
-    first, row = run * agents, np.uint64(run) * K
+    trials, arms, K = state.trials, state.arms, terms.K
+    row = np.uint64(run) * K
     trials[run, OPEN] = 0
-    room = affordable - trials[run, PAID]
+    room = terms.affordable - trials[run, PAID]
     if room < 1:
         return
     if uniform:
-        trials[run, OPEN] = plan_in_turn(seats, offers, arms, room, each, first, row, agents, K, t)
+        trials[run, OPEN] = plan_in_turn(state, terms, room, run, t)
         return
-    if each:
-        trials[run, OPEN] = _plan_each(cells, laws, seats, offers, arms, room, first, row, agents, K, t)
+    if terms.each:
+        trials[run, OPEN] = _plan_each(lanes, state, terms, room, run, t)
         return
     arm: Any = np.uint64(0)
     widest, seat = np.int64(-1), np.int64(-1)
@@ -150,48 +142,49 @@ def plan(
     if trials[run, UNSEEN] > 0:
         for k in range(K):
             if arms[row + k, ACTIVE] == 1 and arms[row + k, UNPULLED] > 0:
-                seat = fewest(cells, laws, seats, first, agents, k, K, t)
-                if seat >= 0 and _pulls(cells, laws, seats, seat, k, K) == 0:
+                seat = fewest(lanes, state.seats, terms, run, k, t)
+                if seat >= 0 and _pulls(lanes, state.seats, seat, k) == 0:
                     arm = k
                     break
                 seat = np.int64(-1)
     if seat < 0 and widest >= 0:
-        seat = fewest(cells, laws, seats, first, agents, arm, K, t)
+        seat = fewest(lanes, state.seats, terms, run, arm, t)
     if seat >= 0:
-        offers[first, SEAT], offers[first, ARM] = seat, np.int64(arm)
+        first = run * terms.agents
+        state.offers[first, SEAT], state.offers[first, ARM] = seat, np.int64(arm)
         trials[run, OPEN] = 1
 
 
 @jit
-def _pulls(cells: Any, laws: Any, seats: Any, seat: int, arm: Any, K: Any) -> Any:
+def _pulls(lanes: Any, seats: Any, seat: int, arm: Any) -> Any:
     """N_km."""
-    return pulls_at(cells, laws, np.uint64(seats[seat, PLACE]) + arm * _W)
+    return pulls_at(lanes, np.uint64(seats[seat, PLACE]) + arm * _W)
 
 
 @jit
-def fewest(cells: Any, laws: Any, seats: Any, first: int, agents: int, arm: Any, K: Any, t: int) -> Any:
+def fewest(lanes: Any, seats: Any, terms: Any, run: int, arm: Any, t: int) -> Any:
     """The seat of the payable agent with the fewest pulls of the arm; −1 if nobody may be paid."""
+    first = run * terms.agents
     least, found = _FAR, np.int64(-1)
-    for seat in range(first, first + agents):
-        N = _pulls(cells, laws, seats, seat, arm, K) if seats[seat, BANNED_UNTIL] <= t else _FAR
+    for seat in range(first, first + terms.agents):
+        N = _pulls(lanes, seats, seat, arm) if seats[seat, BANNED_UNTIL] <= t else _FAR
         found = np.int64(seat) if least > N else found
         least = min(N, least)
     return found
 
 
 @jit
-def _plan_each(
-    cells: Any, laws: Any, seats: Any, offers: Any, arms: Any, room: int, first: int, row: Any, agents: int, K: Any,
-    t: int,
-) -> int:  # fmt: skip
+def _plan_each(lanes: Any, state: Any, terms: Any, room: int, run: int, t: int) -> int:
     """To every payable agent the active arm it has pulled least; short of money, the neediest first."""
+    seats, offers, arms = state.seats, state.offers, state.arms
+    first, row = run * terms.agents, np.uint64(run) * terms.K
     found = first
-    for seat in range(first, first + agents):
+    for seat in range(first, first + terms.agents):
         if seats[seat, BANNED_UNTIL] <= t:
             least = _FAR
-            for k in range(K):
+            for k in range(terms.K):
                 if arms[row + k, ACTIVE] == 1:
-                    N = _pulls(cells, laws, seats, seat, k, K)
+                    N = _pulls(lanes, seats, seat, k)
                     if least > N:
                         least = N
                         offers[found, ARM] = np.int64(k)
@@ -200,27 +193,60 @@ def _plan_each(
     return int(keep_neediest(offers, first, found, room))
 
 
+@jit_apart
+def plan_in_turn(state: Any, terms: Any, room: int, run: int, t: int) -> int:
+    """Pay for the pulls of all active arms and all agents in turn; return how many offers step t + 1 has."""
+    seats, offers, arms = state.seats, state.offers, state.arms
+    first, row = run * terms.agents, np.uint64(run) * terms.K
+    active = 0
+    for k in range(terms.K):
+        active += arms[row + k, ACTIVE]
+    payable = 0
+    for seat in range(first, first + terms.agents):
+        payable += int(seats[seat, BANNED_UNTIL] <= t)
+    if payable == 0:
+        return 0
+    found, skip = first, t // active % payable
+    for seat in range(first, first + terms.agents):
+        if seats[seat, BANNED_UNTIL] <= t:
+            if terms.each:
+                _offer(offers, arms, found, seat, (t + seat - first) % active, row, terms.K)
+                found += 1
+            elif skip == 0:
+                _offer(offers, arms, first, seat, t % active, row, terms.K)
+                return 1
+            skip -= 1
+    return int(keep_neediest(offers, first, found, room))
+
+
 @jit
-def find_kappa(
-    cells: Any, laws: Any, seats: Any, trials: Any, arms: Any, each: bool, theta: float, slack: float, lo: float,
-    horizon: int, agents: int, K: Any, t: int,
-) -> None:  # fmt: skip
+def _offer(offers: Any, arms: Any, place: int, seat: int, nth: int, row: Any, K: Any) -> None:
+    """Offer the nth active arm, counted from 0."""
+    for k in range(K):
+        if arms[row + k, ACTIVE] == 1:
+            if nth == 0:
+                offers[place, ARM] = np.int64(k)
+            nth -= 1
+    offers[place, SEAT], offers[place, NEED] = seat, 0
+
+
+@jit
+def find_kappa(lanes: Any, state: Any, terms: Any, numbers: Any, t: int) -> None:
     """`Adaptive`: a run that still observes starts here if the time left falls to slack × what is missing."""
-    if not looks(t, horizon, K):
+    if not looks(terms, t):
         return
-    for run in range(trials.shape[0]):
-        if t < trials[run, KAPPA]:
-            w = _missing(cells, laws, seats, arms, theta, lo, each, run * agents, np.uint64(run) * K, agents, K)
-            if float(horizon - t) <= slack * w:
-                trials[run, KAPPA] = t
+    for run in range(state.trials.shape[0]):
+        if t < state.trials[run, KAPPA]:
+            w = _missing(lanes, state, terms, numbers, run)
+            if float(terms.horizon - t) <= terms.slack * w:
+                state.trials[run, KAPPA] = t
 
 
 @jit
-def _missing(
-    cells: Any, laws: Any, seats: Any, arms: Any, theta: float, lo: float, each: bool, first: int, row: Any,
-    agents: int, K: Any,
-) -> float:  # fmt: skip
+def _missing(lanes: Any, state: Any, terms: Any, numbers: Any, run: int) -> float:
     """w: Σ (n_k − N_km)⁺ over all ("one"), or the most of one agent ("each"), as in `PaperState.missing`."""
+    arms, agents, K = state.arms, terms.agents, terms.K
+    first, row = run * agents, np.uint64(run) * K
     leader: Any = np.uint64(0)
     nearest = math.inf
     for k in range(K):
@@ -234,12 +260,12 @@ def _missing(
     for seat in range(first, first + agents):
         own = 0.0
         for k in range(K):
-            gap = max(nearest if k == leader else top - arms[row + k, MEANS] * _ONE / float(agents), lo)
-            needed = 4.0 * theta / (float(agents) * (gap * gap))
-            own += max(needed - float(_pulls(cells, laws, seats, seat, k, K)), 0.0)
+            gap = max(nearest if k == leader else top - arms[row + k, MEANS] * _ONE / float(agents), numbers.lo)
+            needed = 4.0 * numbers.theta / (float(agents) * (gap * gap))
+            own += max(needed - float(_pulls(lanes, state.seats, seat, k)), 0.0)
         total += own
         most = max(most, own)
-    return most if each else total
+    return most if terms.each else total
 
 
 class PaperKernel:
@@ -248,39 +274,49 @@ class PaperKernel:
     def __init__(self, experiment: Experiment, coded: Coded) -> None:
         rule, (M, K), T = experiment.principal.rule, experiment.shape, experiment.horizon
         assert isinstance(rule, Paper)
-        self.theta, self.proven = rule.theta(K, M, T), rule.proven(K, M, T)
-        self.uniform = rule.pay == "uniform"
-        self.lo = gap_window(K, M, T, T // 2, rule.delta, experiment.principal.offers)[0]
-        self.bonus, self.horizon, self.agents, self.arms = float(experiment.principal.bonus), T, M, np.uint64(K)
-        self.coded = coded
+        self.terms, self.kappa, self.proven = coded.terms, experiment.setting.kappa, rule.proven(K, M, T)
+        lo = gap_window(K, M, T, T // 2, rule.delta, experiment.principal.offers)[0]
+        self.numbers = Numbers(rule.theta(K, M, T), lo, rule.pay == "uniform")
         every = max(1, T // 1000)
         first_look = every * -(-max(K, -(-T // 10)) // every)
-        self.silent_until = min(T, first_look) - 1 if coded.kappa is None else coded.kappa
+        self.silent_until = min(T, first_look) - 1 if self.kappa is None else self.kappa
 
     def begin(self, block: Block) -> None:
         """Look at the end of step κ, unless κ = 0, where the offers of the first step follow from nothing."""
-        b, c, M, K = block, self.coded, self.agents, self.arms
-        state = (b.cells, b.laws, b.seats, b.offers, b.trials, b.arms)
-        if c.kappa is not None and b.t > 0:
-            end_steps(*state, b.frozen, c.affordable, c.each, self.uniform, self.theta, M, K, b.t)
-        elif c.kappa is not None:
+        b = block
+        if self.kappa is not None and b.t > 0:
+            end_steps(b.lanes, b.state, self.terms, self.numbers, b.t)
+        elif self.kappa is not None:
             for run in range(len(b.runs)):
-                plan(*state, c.affordable, c.each, self.uniform, run, M, K, 0)
+                plan(b.lanes, b.state, self.terms, self.numbers.uniform, run, 0)
 
     def advance(self, block: Block, until: int) -> int:
         """Play on to a step; return the last one played."""
-        b, c = block, self.coded
-        return int(
-            incentivize(
-                b.mean, b.root, b.cells, b.fixed, b.keys, b.arm, b.chunks, b.settings, b.laws, b.deep, b.seats,
-                b.offers, b.trials, b.arms, b.paid, b.frozen, c.answers, c.tables, b.words,
-                b.work, b.owner, c.inverses, self.bonus, c.ban_after, c.ban_length, c.affordable, c.each, self.uniform,
-                self.theta, c.adaptive, self.lo, self.horizon, self.agents, self.arms, b.t, until,
-            )
-        )  # fmt: skip
+        b = block
+        return incentivize(b.lanes, b.strategies, b.state, self.terms, b.sums, self.numbers, b.t, until)
 
     def bounds(self, block: Block) -> Floats:
         """CB_k per (run, arm)."""
-        M, K = block.experiment.shape
-        width = np.sqrt(block.arms[:-K, INVERSES] * _ONE * self.theta) / M
-        return np.where(block.arms[:-K, UNPULLED] > 0, np.inf, width).reshape(-1, K)
+        (M, K), arms = block.experiment.shape, block.state.arms
+        width = np.sqrt(arms[:-K, INVERSES] * _ONE * self.numbers.theta) / M
+        return np.where(arms[:-K, UNPULLED] > 0, np.inf, width).reshape(-1, K)
+
+
+class PassiveKernel:
+    """Nothing to drive: the passive principal's rule never looks."""
+
+    proven = False
+
+    def __init__(self, experiment: Experiment, coded: Coded) -> None:
+        self.silent_until = experiment.horizon
+
+    def begin(self, block: Block) -> None:
+        """Do nothing."""
+
+    def advance(self, block: Block, until: int) -> int:
+        """Never needed: every step is silent."""
+        return until
+
+    def bounds(self, block: Block) -> Floats:
+        """No bound is used."""
+        return np.full((len(block.runs), block.experiment.shape[1]), np.inf)

@@ -1,12 +1,13 @@
 """The state of one block: several runs side by side, every agent of every run a lane.
 
 Lanes lie in chunks of sixteen that follow one strategy. Numbers of one arm lie together over the lanes of a chunk:
-position (chunk·K + arm)·16 + lane. The kernels see plain arrays; `Block` builds them and reads them out.
+position (chunk·K + arm)·16 + lane. The kernels see a few named tuples of arrays; `Block` builds them and reads
+them out.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,6 +40,62 @@ REWARDS, CHOICES, ANSWERS = range(3)
 """Rows of ``keys``."""
 
 
+class Lanes(NamedTuple):
+    """What the agents have seen, by position or lane, and what they draw from."""
+
+    mean: Floats
+    """S/N of each stream, infinite while unpulled."""
+    root: Floats
+    """1/√N, 0 while unpulled."""
+    cells: Words
+    """Two words a stream. Coins: N with S in the upper half, then the threshold. Other laws: N, then S."""
+    keys: Words
+    arm: Ints
+    """What each lane pulls in this step."""
+    laws: Any
+    """None where rewards are coins, otherwise the kind of law, its parameters by lane and arm, levels and values."""
+    words: Words
+    work: Floats
+    """The cells of one chunk while they are drawn for, and counts and sums on their way to its statistics."""
+
+
+class Strategies(NamedTuple):
+    """How the lanes of each chunk pick."""
+
+    chunks: Ints
+    settings: Floats
+    tables: Floats
+    """s_t by row and step."""
+    deep: Any
+    """Lines above KL-UCB's indices: heights and slopes; None where nobody plays KL-UCB or Thompson sampling."""
+
+
+class State(NamedTuple):
+    """Where the trials of a block stand."""
+
+    seats: Ints
+    offers: Ints
+    trials: Ints
+    arms: Ints
+    paid: Ints
+    """By seat and arm."""
+    frozen: Ints
+    """Pulls and sums at the decision, where runs end there."""
+
+
+class Sums(NamedTuple):
+    """What it takes to keep the sums over agents up to date, pull by pull."""
+
+    fixed: Ints
+    """⌊2⁴⁰·S/N⌋ of each stream, kept up while a rule looks at every step."""
+    owner: Ints
+    """The first row of a lane's run in ``arms``; lanes that nobody plays have rows of their own at the end."""
+    inverses: Ints
+    """⌊2⁴⁰/N⌋ for N = 0…T + 1, 0 for N = 0."""
+    arms: Ints
+    trials: Ints
+
+
 class Block:
     """A few runs of an experiment, in machine words."""
 
@@ -47,9 +104,8 @@ class Block:
         M, K = experiment.shape
         B = len(runs)
         self.games = [experiment.game_of(run) for run in runs]
-        for game in self.games:
-            if game.weighted:
-                experiment.principal.start(arms=K, agents=M, horizon=experiment.horizon, weights=game.weights)
+        self.setting = experiment.setting_of(self.games[0])
+        """What the principal knows beforehand; the runs of a block share their weights."""
         self.own: Any = None
         """What the rule's kernel keeps for itself."""
         self.t = 0
@@ -57,66 +113,70 @@ class Block:
         lane_of, agent_of_chunk = _seat(coded, B, M)
         C = len(agent_of_chunk)
         L = C * WIDTH
-        self.mean: Floats = np.full(L * K, np.inf)
-        """S/N of each stream, infinite while unpulled."""
-        self.root: Floats = np.zeros(L * K)
-        """1/√N, 0 while unpulled."""
-        self.cells: Words = np.zeros(L * K * 2, np.uint64)
-        """Two words a stream. Coins: N with S in the upper half, then the threshold. Other laws: N, then S."""
-        self.fixed: Ints = np.zeros(L * K, np.int64)
-        """⌊2⁴⁰·S/N⌋, kept up while a rule looks at every step."""
-        self.keys: Words = np.zeros((3, L), np.uint64)
-        self.arm: Ints = np.zeros(L, np.int64)
-        """What each lane pulls in this step."""
-        self.deep: Any = (np.full(L * K, np.inf), np.zeros(L * K)) if coded.deep else None
-        """Lines above KL-UCB's indices: heights and slopes."""
-        self.work: Floats = np.ones(2 * WIDTH)
-        """Counts and sums of one chunk on their way to its statistics, and its cells while they are drawn for."""
-        self.words: Words = np.zeros(2 * WIDTH, np.uint64)
-        self.chunks: Ints = np.stack([coded.kind[agent_of_chunk], coded.row[agent_of_chunk]], axis=1)
-        self.settings: Floats = coded.setting[agent_of_chunk]
-        self.seats: Ints = np.zeros((B * M, 5), np.int64)
-        self.seats[:, LANE] = lane_of
-        self.seats[:, PLACE] = lane_of // WIDTH * K * WIDTH + lane_of % WIDTH
-        self.offers: Ints = np.zeros((B * M, 3), np.int64)
-        self.trials: Ints = np.zeros((B, 8), np.int64)
-        self.trials[:, DECLARED] = -1
-        self.trials[:, UNSEEN] = M * K
-        self.trials[:, KAPPA] = NEVER if coded.kappa is None else coded.kappa
-        self.owner: Ints = np.full(L, B * K, np.int64)
-        """The first row of a lane's run in ``arms``; padding lanes have rows of their own at the end."""
-        self.owner[lane_of] = np.repeat(np.arange(B) * K, M)
-        self.arms: Ints = np.zeros((B * K + K, 4), np.int64)
-        self.arms[:, UNPULLED], self.arms[:, ACTIVE] = M, 1
-        self.paid: Ints = np.zeros((B * M, K), np.int64)
-        self.frozen: Ints = np.zeros((B * M if experiment.until == "decided" else 0, K, 2), np.int64)
-        """Pulls and sums at the decision, where runs end there."""
-        fill_keys(self.keys, np.uint64(experiment.seed), np.array(runs, np.uint64), lane_of)
-        self.laws: Any = self._laws(lane_of)
+        keys: Words = np.zeros((3, L), np.uint64)
+        fill_keys(keys, np.uint64(experiment.seed), np.array(runs, np.uint64), lane_of)
+        cells: Words = np.zeros(L * K * 2, np.uint64)
+        self.lanes = Lanes(
+            mean=np.full(L * K, np.inf), root=np.zeros(L * K), cells=cells, keys=keys, arm=np.zeros(L, np.int64),
+            laws=self._laws(cells, lane_of), words=np.zeros(2 * WIDTH, np.uint64), work=np.ones(2 * WIDTH),
+        )  # fmt: skip
+        self.strategies = Strategies(
+            chunks=np.stack([coded.kind[agent_of_chunk], coded.row[agent_of_chunk]], axis=1),
+            settings=coded.setting[agent_of_chunk],
+            tables=coded.tables,
+            deep=(np.full(L * K, np.inf), np.zeros(L * K)) if coded.deep else None,
+        )
+        seats: Ints = np.zeros((B * M, 5), np.int64)
+        seats[:, LANE] = lane_of
+        seats[:, PLACE] = lane_of // WIDTH * K * WIDTH + lane_of % WIDTH
+        trials: Ints = np.zeros((B, 8), np.int64)
+        trials[:, DECLARED] = -1
+        trials[:, UNSEEN] = M * K
+        trials[:, KAPPA] = NEVER if self.setting.kappa is None else self.setting.kappa
+        arms: Ints = np.zeros((B * K + K, 4), np.int64)
+        arms[:, UNPULLED], arms[:, ACTIVE] = M, 1
+        self.state = State(
+            seats, np.zeros((B * M, 3), np.int64), trials, arms, paid=np.zeros((B * M, K), np.int64),
+            frozen=np.zeros((B * M if experiment.until == "decided" else 0, K, 2), np.int64),
+        )  # fmt: skip
+        owner = self.by_lane(np.arange(B) * K, B * K)
+        self.sums = Sums(np.zeros(L * K, np.int64), owner, coded.inverses, arms, trials)
 
-    def _laws(self, lane_of: Ints) -> Any:
+    @property
+    def shares_weights(self) -> bool:
+        """Whether all runs have the weights of the first, as kernels take it."""
+        return all(np.array_equal(self.setting.weights, self.experiment.setting_of(g).weights) for g in self.games)
+
+    def by_lane(self, of_run: Ints, of_nobody: int) -> Ints:
+        """Return a number for every lane: that of its run, or that of lanes which nobody plays."""
+        found = np.full(len(self.lanes.arm), of_nobody, np.int64)
+        found[self.state.seats[:, LANE]] = np.repeat(of_run, self.experiment.shape[0])
+        return found
+
+    def _laws(self, cells: Words, lane_of: Ints) -> Any:
         """Write the coins' thresholds into the cells and return None, or return the other law's parameters by lane."""
         M, K = self.experiment.shape
         streams: list[Streams] = [game.streams for game in self.games]
         stacked = np.stack([s.parameters for s in streams]).reshape(-1, K, 5)
         chunk, lane = lane_of // WIDTH, lane_of % WIDTH
-        if self.coded.law == 0:
-            self.cells.reshape(-1, K, WIDTH, 2)[chunk, :, lane, 1] = stacked[:, :, 0].astype(np.uint64)
+        by_chunk = cells.reshape(-1, K, WIDTH, 2)
+        if streams[0].kind == 0:
+            by_chunk[chunk, :, lane, 1] = stacked[:, :, 0].astype(np.uint64)
             return None
-        parameters = np.zeros((len(self.arm), K, 5))
+        parameters = np.zeros((len(by_chunk) * WIDTH, K, 5))
         parameters[lane_of] = stacked
         if streams[0].kind == 3:
             starts = np.cumsum([0] + [len(s.values) for s in streams[:-1]])
             parameters[lane_of, :, :2] += np.repeat(starts, M)[:, None, None]
         levels, values = (np.concatenate([getattr(s, name) for s in streams]) for name in ("levels", "values"))
-        return self.coded.law, parameters, levels, values
+        return streams[0].kind, parameters, levels, values
 
     def counts(self) -> tuple[Ints, Ints]:
         """Return pulls and reward sums (in units of 2⁻³⁰) as (run, agent, arm), as they are now."""
         M, K = self.experiment.shape
-        lanes = self.seats[:, LANE]
-        cells = self.cells.reshape(-1, K, WIDTH, 2)[lanes // WIDTH, :, lanes % WIDTH]
-        if self.coded.law == 0:
+        seated = self.state.seats[:, LANE]
+        cells = self.lanes.cells.reshape(-1, K, WIDTH, 2)[seated // WIDTH, :, seated % WIDTH]
+        if self.lanes.laws is None:
             pulls, sums = cells[:, :, 0] & np.uint64(0xFFFFFFFF), (cells[:, :, 0] >> np.uint64(32)) * np.uint64(UNITS)
         else:
             pulls, sums = cells[:, :, 0], cells[:, :, 1]
@@ -126,9 +186,9 @@ class Block:
     def final_counts(self) -> tuple[Ints, Ints]:
         """Return the same at the end of each run, which may be its decision."""
         pulls, sums = self.counts()
-        if self.frozen.size:
-            frozen = self.frozen.reshape(*pulls.shape, 2)
-            ended = (self.trials[:, DECIDED_AT] > 0)[:, None, None]
+        if self.state.frozen.size:
+            frozen = self.state.frozen.reshape(*pulls.shape, 2)
+            ended = (self.state.trials[:, DECIDED_AT] > 0)[:, None, None]
             pulls, sums = np.where(ended, frozen[..., 0], pulls), np.where(ended, frozen[..., 1], sums)
         return pulls, sums
 

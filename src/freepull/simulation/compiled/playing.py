@@ -1,0 +1,235 @@
+"""What the sixteen lanes of a chunk pick for themselves, strategy by strategy, and pull; the twin of `freepull.agents`.
+
+Where rewards are coins, or nobody plays KL-UCB or Thompson sampling, a field of the named tuples is None: Numba then
+leaves out, and does not compile, what is not needed.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from freepull.compiling import jit
+from freepull.numerics import beta_draw, decision_key, exploration, kl_budget, kl_index, mix, reward_units, uniform
+from freepull.randomness import ARM, CHOICE_ARM, CHOICE_COIN, STEP
+from freepull.simulation.compiled.coding import ALPHA_UCB, EPSILON_GREEDY, GREEDY, KL_UCB, ROUND_ROBIN
+from freepull.simulation.compiled.lanes import WIDTH, divide_chunk, first_largest, toss_chunk
+from freepull.simulation.compiled.state import CHOICES, INVERSES, KIND, MEANS, REWARDS, ROW, UNPULLED, UNSEEN
+
+_ARM, _STEP, _W = np.uint64(ARM), np.uint64(STEP), np.uint64(WIDTH)
+_ONE, _TWO, _11, _32, _LOW = np.uint64(1), np.uint64(2), np.uint64(11), np.uint64(32), np.uint64(0xFFFFFFFF)
+_COIN, _WHICH = np.uint64(ARM * CHOICE_COIN % (1 << 64)), np.uint64(ARM * CHOICE_ARM % (1 << 64))
+_LIFT = 1e-8
+
+
+@jit
+def pulls_at(lanes: Any, position: Any) -> Any:
+    """N of the stream at a position."""
+    word = lanes.cells[position + position]
+    if lanes.laws is None:
+        return np.int64(word & _LOW)
+    return np.int64(word)
+
+
+@jit
+def units_at(lanes: Any, position: Any) -> Any:
+    """S of the stream at a position, in units of 2⁻³⁰."""
+    at = position + position
+    if lanes.laws is None:
+        return np.int64(lanes.cells[at] >> _32) << 30
+    return np.int64(lanes.cells[at + _ONE])
+
+
+@jit
+def pick_chunk(lanes: Any, strategies: Any, chunk: Any, K: Any, t: int) -> None:
+    """Write what every lane of the chunk picks at step t."""
+    mean, root, keys, arm = lanes.mean, lanes.root, lanes.keys, lanes.arm
+    kind, setting = strategies.chunks[chunk, KIND], strategies.settings[chunk]
+    base, first = chunk * K * _W, chunk * _W
+    if kind == ALPHA_UCB:
+        row = strategies.chunks[chunk, ROW]
+        s = strategies.tables[row, t] if row >= 0 else exploration(setting, t)
+        first_largest(mean, root, base, K, s, arm, first)
+    elif kind in (GREEDY, EPSILON_GREEDY):
+        first_largest(mean, root, base, K, 0.0, arm, first)
+        if kind == EPSILON_GREEDY:
+            epsilon = min(1.0, setting * float(K) / float(t))
+            for lane in range(_W):
+                if mean[base + np.uint64(arm[first + lane]) * _W + lane] < math.inf:
+                    counter = keys[CHOICES, first + lane] + _STEP * np.uint64(t)
+                    if uniform(mix(counter + _COIN)) < epsilon:
+                        arm[first + lane] = np.int64(uniform(mix(counter + _WHICH)) * float(K))
+    elif kind == ROUND_ROBIN:
+        for lane in range(_W):
+            arm[first + lane] = (t - 1) % np.int64(K)
+    else:
+        _pick_deeply(lanes, strategies.deep, kind, setting, chunk, K, t)
+
+
+@jit
+def _pick_deeply(lanes: Any, deep: Any, kind: int, setting: float, chunk: Any, K: Any, t: int) -> None:
+    """KL-UCB or Thompson sampling for the lanes of a chunk, if somebody plays one of them."""
+    if deep is not None:
+        base, first = chunk * K * _W, chunk * _W
+        if kind == KL_UCB:
+            _kl_ucb_chunk(lanes, deep, base, first, K, kl_budget(setting, t))
+        else:
+            for lane in range(_W):
+                lanes.arm[first + lane] = _thompson(lanes, base + lane, K, lanes.keys[CHOICES, first + lane], t)
+
+
+@jit
+def _kl_ucb_chunk(lanes: Any, deep: Any, base: Any, first: Any, K: Any, budget: float) -> None:
+    """KL-UCB for the lanes of a chunk.
+
+    ``deep`` keeps for every stream a line above its index as a function of the budget: the index is concave in it, so
+    its tangent is one until the arm is pulled again. Only the arm pulled last has no line yet; an unpulled arm's is
+    infinitely high. The highest line is where to look first.
+    """
+    mean, arm = lanes.mean, lanes.arm
+    for lane in range(_W):
+        position = base + np.uint64(arm[first + lane]) * _W + lane
+        if mean[position] < math.inf:
+            _kl_line(lanes, deep, position, budget)
+    first_largest(deep[0], deep[1], base, K, budget, arm, first)
+    for lane in range(_W):
+        arm[first + lane] = _kl_ucb(lanes, deep, base + lane, K, budget, np.uint64(arm[first + lane]))
+
+
+@jit
+def _kl_ucb(lanes: Any, deep: Any, at: Any, K: Any, budget: float, best: Any) -> Any:
+    """The arm with the largest KL index, computed only for arms that could have it; ``best`` has the highest line."""
+    heights, slopes = deep
+    if lanes.mean[at + best * _W] == math.inf:
+        return np.int64(best)
+    top = _kl_line(lanes, deep, at + best * _W, budget)
+    tried = best
+    for k in range(K):
+        if k != tried and heights[at + k * _W] + slopes[at + k * _W] * budget >= top:
+            index = _kl_line(lanes, deep, at + k * _W, budget)
+            if index > top or (index == top and k < best):
+                top, best = index, k
+    return np.int64(best)
+
+
+@jit
+def _kl_line(lanes: Any, deep: Any, position: Any, budget: float) -> float:
+    """The stream's KL index at this budget; its tangent, lifted by more than any rounding, is kept as the line."""
+    heights, slopes = deep
+    own, pulls = lanes.mean[position], float(pulls_at(lanes, position))
+    index = kl_index(own, pulls, budget)
+    slope = index * (1.0 - index) / (pulls * (index - own)) if index > own else 0.0
+    heights[position] = index + _LIFT - slope * budget if index > own or own == 1.0 else 1.0
+    slopes[position] = slope
+    return index
+
+
+@jit
+def _thompson(lanes: Any, at: Any, K: Any, key: Any, t: int) -> Any:
+    """The largest draw from the arms' Beta beliefs."""
+    top, best = -1.0, np.int64(0)
+    for k in range(K):
+        S = float(units_at(lanes, at + k * _W)) * 2.0**-30
+        N = float(pulls_at(lanes, at + k * _W))
+        draw = beta_draw(1.0 + S, 1.0 + (N - S), decision_key(key, t, np.int64(k)))
+        if draw > top:
+            top, best = draw, np.int64(k)
+    return best
+
+
+@jit
+def pull_chunk(lanes: Any, sums: Any, owed: Any, chunk: Any, K: Any) -> None:
+    """Pull what the lanes have chosen: gather their streams, draw and divide for all together, and put them back.
+
+    ``sums`` is None, or what it takes to keep the sums over agents up to date; ``owed`` is None, or what it takes to
+    know when a round is full.
+    """
+    cells, keys, arm, laws, words, work = lanes.cells, lanes.keys, lanes.arm, lanes.laws, lanes.words, lanes.work
+    first, base = chunk * _W, chunk * K * _W
+    for lane in range(_W):
+        own = np.uint64(arm[first + lane])
+        at = (base + own * _W + lane) * _TWO
+        if laws is None:
+            words[lane] = cells[at]
+            words[_W + lane] = cells[at + _ONE]
+        else:
+            N = cells[at] + _ONE
+            random = mix(keys[REWARDS, first + lane] + _ARM * own + _STEP * N)
+            cells[at + _ONE] += np.uint64(_drawn(laws, first + lane, own, random))
+            words[lane] = N
+            work[lane] = float(np.int64(N))
+            work[_W + lane] = float(np.int64(cells[at + _ONE])) * 2.0**-30
+    if laws is None:
+        toss_chunk(words, keys, arm, first, work)
+    else:
+        divide_chunk(work)
+    for lane in range(_W):
+        own = np.uint64(arm[first + lane])
+        position = base + own * _W + lane
+        cells[position + position] = words[lane]
+        lanes.root[position] = work[lane]
+        lanes.mean[position] = work[_W + lane]
+        if sums is not None:
+            _add_up(lanes, sums, position, first + lane, own, words[lane] & _LOW)
+        if owed is not None and np.int64(words[lane] & _LOW) == owed.targets[position]:
+            owed.owing[owed.run_of[first + lane] + np.int64(own) * owed.stride] -= 1
+
+
+@jit
+def _add_up(lanes: Any, sums: Any, position: Any, lane: Any, own: Any, N: Any) -> None:
+    """Move Σ⌊2⁴⁰/N⌋ and Σ⌊2⁴⁰·S/N⌋ of the lane's run by what this pull changed."""
+    arms, trials = sums.arms, sums.trials
+    row = np.uint64(sums.owner[lane]) + own
+    now = fixed_mean(lanes, position, np.int64(N))
+    arms[row, MEANS] += now - sums.fixed[position]
+    arms[row, INVERSES] += sums.inverses[N] - sums.inverses[N - _ONE]
+    sums.fixed[position] = now
+    if N == _ONE:
+        arms[row, UNPULLED] -= 1
+        run = sums.owner[lane] // (arms.shape[0] // (trials.shape[0] + 1))
+        if run < trials.shape[0]:
+            trials[run, UNSEEN] -= 1
+
+
+@jit
+def reward_at(lanes: Any, position: Any, lane: Any, arm: int, n: int) -> Any:
+    """The n-th reward on the stack of a lane's arm, drawn again, in units of 2⁻³⁰."""
+    word = mix(lanes.keys[REWARDS, lane] + _ARM * np.uint64(arm) + _STEP * np.uint64(n))
+    if lanes.laws is None:
+        return np.int64((word >> _11) < lanes.cells[position + position + _ONE]) << 30
+    return _drawn(lanes.laws, lane, np.uint64(arm), word)
+
+
+@jit
+def _drawn(laws: Any, lane: Any, arm: Any, word: Any) -> Any:
+    """The reward that a random word stands for, in units of 2⁻³⁰, unless rewards are coins."""
+    if laws is None:
+        return np.int64(0)
+    law, parameters, levels, values = laws
+    return np.int64(reward_units(law, parameters[lane, arm], levels, values, word))
+
+
+@jit
+def fixed_mean(lanes: Any, position: Any, N: Any) -> Any:
+    """⌊2⁴⁰·S/N⌋, from the rounded quotient and its exact remainder."""
+    quotient = np.int64(lanes.mean[position] * 2.0**40)
+    rest = (units_at(lanes, position) << 10) - quotient * N
+    return quotient + np.int64(rest >= N) - np.int64(rest < 0)
+
+
+@jit
+def observe(lanes: Any, strategies: Any, K: Any, after: int, until: int) -> None:
+    """Play the steps after+1…until, in which no rule looks.
+
+    Two chunks take turns, so that what one has stored is in the cache before it is loaded again as a vector.
+    """
+    last = np.uint64(strategies.chunks.shape[0])
+    pair = np.uint64(0)
+    while pair < last:
+        for t in range(after + 1, until + 1):
+            for chunk in range(pair, min(pair + np.uint64(2), last)):
+                pick_chunk(lanes, strategies, chunk, K, t)
+                pull_chunk(lanes, None, None, chunk, K)
+        pair += np.uint64(2)
