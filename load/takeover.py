@@ -13,8 +13,8 @@ import polars as pl
 from traffic import Process
 
 from freepull.errors import FreepullError
-from freepull.service.access import Access
 from freepull.service.agent_client import AgentClient
+from freepull.service.auth import Tokens
 from freepull.service.client import Client
 
 AGENTS = 8
@@ -47,9 +47,9 @@ class Findings:
 
 def kill_the_owner(url: str, seconds: float, kills: int = 1) -> Findings:
     """Let agents act, kill the owner a while after, so often; then compare what was acknowledged with what is there."""
-    access = Access(url)
-    admin = access.new("admin")[0]
-    access.close()
+    store = Tokens(url)
+    admin = store.new("admin")[0]
+    store.close()
     owner, other = Process(url, *RATE), Process(url, *RATE)
     found = Findings()
     try:

@@ -13,7 +13,7 @@ from playwright.sync_api import Page, Route
 from running import Service
 from traffic import Process
 
-from freepull.service import viewers
+from freepull.service import streams
 
 SAID = """() => { const it = document.querySelector('#live'); window.said = [];
     new MutationObserver(() => window.said.push(it.dataset.state)).observe(it, {attributes: true}); }"""
@@ -24,7 +24,7 @@ STATE = "() => document.querySelector('#live').dataset.state === '{}'"
 def test_a_quiet_trial_is_live_and_a_silent_connection_is_made_anew(
     page: Page, service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(viewers, "SILENT", 1.0)
+    monkeypatch.setattr(streams, "SILENT", 1.0)
     service.create()
     page.clock.install()
     log_in(page, service, service.reader)
@@ -34,7 +34,7 @@ def test_a_quiet_trial_is_live_and_a_silent_connection_is_made_anew(
         page.clock.fast_forward(20_000)
     assert page.evaluate("window.said") == []
     assert page.inner_text("#live") == "live"
-    monkeypatch.setattr(viewers, "SILENT", 1000.0)
+    monkeypatch.setattr(streams, "SILENT", 1000.0)
     page.wait_for_timeout(1600)
     page.clock.fast_forward(30_000)
     page.wait_for_function("() => window.said.includes('stale')")

@@ -85,7 +85,7 @@ def test_what_is_wrong_with_the_store_is_said_in_the_log_alone(
     def fail(*_: Any) -> None:
         raise errors.StoreError(f"{tmp_path}/trial.db cannot be read.")
 
-    monkeypatch.setattr(service.server.gate.house.access.store, "query", fail)
+    monkeypatch.setattr(service.store, "query", fail)
     found = [service.send("GET", f"{path}/ledger?last=1"), service.send("GET", "/campaigns/none")]
     assert [(it.status_code, it.json()["detail"]) for it in found] == [(503, "the store failed.")] * 2
 
@@ -108,7 +108,7 @@ def test_events_conflict_gap_and_stop(service: Service) -> None:
 def test_logs_have_no_secret_and_no_name(service: Service, capsys: pytest.CaptureFixture[str]) -> None:
     from freepull.service.server import write_log
 
-    service.server.gate.log = write_log
+    service.log = write_log
     path = service.create()
     token = service.tokens(path, "ann")["ann"]
     service.send("POST", f"{path}/me/observations", {"arm": "Z", "reward": 0.5}, token)

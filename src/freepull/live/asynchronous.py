@@ -13,7 +13,8 @@ from freepull.errors import FreepullError
 from freepull.live.campaign import ERRORS, Campaign
 from freepull.live.replies import AuditEntry, BanRow, LedgerEntry, Offer, OfferRow, Status, Told, Verdict
 from freepull.live.settings import Settings
-from freepull.live.stores import Store
+from freepull.live.stores import Where
+from freepull.live.view import CampaignView
 from freepull.live.waking import awaited
 
 
@@ -24,14 +25,16 @@ class AsyncCampaign:
         self.blocking = campaign
         """The same campaign, for code that may wait."""
         self._core = campaign.core
+        self.view = CampaignView(campaign.core)
+        """What may be seen of it beyond these methods."""
 
     @classmethod
-    async def create(cls, url: str | Store, **settings: Any) -> Self:
+    async def create(cls, url: Where, **settings: Any) -> Self:
         """Make a campaign and open it; the settings are those of `Campaign.create`."""
         return cls(await to_thread(Campaign.create, url, **settings))
 
     @classmethod
-    async def open(cls, url: str | Store, name: str, **how: Any) -> Self:
+    async def open(cls, url: Where, name: str, **how: Any) -> Self:
         """Open a campaign, as `Campaign.open` does."""
         return cls(await to_thread(Campaign.open, url, name, **how))
 

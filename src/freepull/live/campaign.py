@@ -15,7 +15,7 @@ from freepull.live.core import Core, Limits
 from freepull.live.creation import agree
 from freepull.live.replies import AuditEntry, BanRow, LedgerEntry, Offer, OfferRow, Status, Told, Verdict
 from freepull.live.settings import Settings
-from freepull.live.stores import Store
+from freepull.live.stores import Where
 from freepull.live.times import Clock
 from freepull.principal import Principal
 
@@ -54,7 +54,7 @@ class Campaign:
     @classmethod
     def create(
         cls,
-        url: str | Store,
+        url: Where,
         *,
         name: str,
         arms: Sequence[str] | int,
@@ -81,7 +81,7 @@ class Campaign:
         Parameters
         ----------
         url
-            ``sqlite:///file.db``, ``postgresql://…``, or a store of your own.
+            ``sqlite:///file.db``, ``postgresql://…``, or a store of your own, or what opens one.
         name
             The campaign's name; a store has many.
         arms, agents
@@ -139,7 +139,7 @@ class Campaign:
     @classmethod
     def open(
         cls,
-        url: str | Store,
+        url: Where,
         name: str,
         *,
         wait: float = 0.0,

@@ -254,3 +254,23 @@ class AuditEntry:
     """What was done, such as created, started, budget or step_ended."""
     detail: dict[str, Any]
     """More about it; agents and arms by name, money with its currency."""
+
+
+@dataclass(frozen=True)
+class TokenRow:
+    """A token as admins see it; its secret is known to nobody."""
+
+    id: str
+    """By which it is revoked."""
+    scope: str
+    """admin, read or gateway."""
+    campaign: str
+    """The only campaign it is for; empty: all."""
+    label: str
+    """What it is for, in its maker's words."""
+    made: datetime
+    """When it was made."""
+    expires: datetime | None
+    """When it ends; None: never."""
+    revoked: datetime | None
+    """When it was revoked."""

@@ -133,7 +133,7 @@ class AsyncClient:
 
     async def tokens(self) -> list[Any]:
         """List tokens, without their secrets."""
-        from freepull.service.access import TokenRow
+        from freepull.live.replies import TokenRow
 
         return await self.send(Call("GET", "/v1/tokens", list[TokenRow]))
 

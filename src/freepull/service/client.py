@@ -137,7 +137,7 @@ class Client:
 
     def tokens(self) -> list[Any]:
         """List tokens, without their secrets."""
-        from freepull.service.access import TokenRow
+        from freepull.live.replies import TokenRow
 
         return self.send(Call("GET", "/v1/tokens", list[TokenRow]))
 

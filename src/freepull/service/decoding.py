@@ -10,8 +10,8 @@ import msgspec
 from litestar.dto import AbstractDTO
 from litestar.typing import FieldDefinition
 
-from freepull.service.bodies import Batch, Pull
 from freepull.service.problems import Refused
+from freepull.service.schemas import Batch, Pull
 
 Sent = TypeVar("Sent")
 NESTED = "Nest less deeply."

@@ -1,20 +1,33 @@
-"""The OpenAPI document: Litestar's routes, and schemas with every limit, word and docstring that the types have."""
+"""The OpenAPI document: what Litestar finds out, headers and files that it does not see, and schemas from the types.
+
+Our own schemas have every limit, word and docstring that the types have; Litestar's leave most of that out.
+"""
 
 from __future__ import annotations
 
 import ast
 import inspect
 import textwrap
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
 import msgspec
+from litestar.openapi.spec import (
+    OpenAPIFormat,
+    OpenAPIMediaType,
+    OpenAPIType,
+    Operation,
+    Parameter,
+    RequestBody,
+    Schema,
+)
 
-from freepull.live import replies as live
-from freepull.service import access, bodies, history, problems, replies
-from freepull.service.routes import watch
+from freepull.live import replies, view
+from freepull.service import calls, problems, schemas
+from freepull.service.idempotency import LONGEST_KEY
 
-MODULES = (bodies, replies, live, history, watch, access, problems)
+MODULES = (schemas, replies, view, problems)
 PLACE = "#/components/schemas/{name}"
 IN_PATHS: dict[str, dict[str, Any]] = {
     "campaign": {"description": "The campaign's name; a slash in it is written %2F."},
@@ -24,9 +37,50 @@ IN_PATHS: dict[str, dict[str, Any]] = {
     "file": {"description": "Which file."},
     "kind": {"description": "The end of a problem's type."},
 }
+KINDS = {kind: suffix for suffix, kind in calls.KINDS.items()}
+KEY = Parameter(
+    name="Idempotency-Key",
+    param_in="header",
+    required=False,
+    description="With the same key the same request is answered once, and the same again for a day.",
+    schema=Schema(type=OpenAPIType.STRING, min_length=1, max_length=LONGEST_KEY),
+)
+LAST_EVENT = Parameter(
+    name="Last-Event-ID",
+    param_in="header",
+    required=False,
+    description="The id of the last event that came through; the stream goes on behind it.",
+    schema=Schema(type=OpenAPIType.STRING),
+)
 
 
-def described(document: dict[str, Any]) -> dict[str, Any]:
+@dataclass
+class Keyed(Operation):
+    """An admin's POST, which takes an Idempotency-Key."""
+
+    def __post_init__(self) -> None:
+        self.parameters = [*(self.parameters or []), KEY]
+
+
+@dataclass
+class Resumable(Operation):
+    """A stream, which takes a Last-Event-ID."""
+
+    def __post_init__(self) -> None:
+        self.parameters = [*(self.parameters or []), LAST_EVENT]
+
+
+@dataclass
+class Upload(Keyed):
+    """A POST whose body is a file."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        text = Schema(type=OpenAPIType.STRING, format=OpenAPIFormat.BINARY)
+        self.request_body = RequestBody(content={kind: OpenAPIMediaType(schema=text) for kind in KINDS}, required=True)
+
+
+def completed(document: dict[str, Any]) -> dict[str, Any]:
     """Return Litestar's document with our schemas instead of its own, which leave most of the limits out."""
     known = {name: kind for module in MODULES for name, kind in vars(module).items()}
     kinds = [known[name] for name in document["components"]["schemas"]]
@@ -47,7 +101,7 @@ def described(document: dict[str, Any]) -> dict[str, Any]:
 def docstrings(kind: type) -> dict[str, str]:
     """Return what stands below the fields of a class, and of those it inherits from.
 
-    >>> docstrings(live.BanRow)["offer"]
+    >>> docstrings(replies.BanRow)["offer"]
     'The offer that was refused.'
     """
     found: dict[str, str] = {}

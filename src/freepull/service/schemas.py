@@ -1,18 +1,23 @@
-"""What is sent: msgspec structs, which `decoding` reads strictly."""
+"""What is sent, which `decoding` reads strictly, and what is answered where `freepull.live` has no type for it."""
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Annotated, Any
 
 import msgspec
 from msgspec import Meta
 
-from freepull.live.replies import Mode, one_of
+from freepull.errors import FreepullError
+from freepull.live import Money, Offer, Told
+from freepull.live.replies import Mode, Outcome, Standing, one_of
 from freepull.live.settings import LATE_JOINERS, MOST_STREAMS
 from freepull.principal.principal import LEAVERS
-from freepull.service.access import SCOPES
 from freepull.service.principals import EXAMPLE
+from freepull.service.problems import Problem, problem
 
+SCOPES = ("admin", "read", "gateway")
+Scope = Annotated[str, one_of(*SCOPES)]
 MOST_OBSERVATIONS = 1000
 Name = Annotated[str, Meta(min_length=1, max_length=200)]
 Reward = Annotated[float, Meta(extra_json_schema={"minimum": 0, "maximum": 1})]
@@ -91,7 +96,7 @@ class NewAgentTokens(Body, kw_only=True):
 class NewToken(Body, kw_only=True):
     """A token to be made."""
 
-    scope: Annotated[str, one_of(*SCOPES)]
+    scope: Scope
     """admin: everything; read: looks only; gateway: tells pulls for agents."""
     campaign: str = ""
     """The only campaign it is for; empty: all."""
@@ -142,3 +147,115 @@ class Batch(Body, kw_only=True):
 
     observations: Annotated[list[AgentPull], Meta(min_length=1, max_length=MOST_OBSERVATIONS)]
     """In the order in which they happened."""
+
+
+class CampaignRow(msgspec.Struct):
+    """A campaign, and who has it."""
+
+    name: str
+    """Its name."""
+    owner: str
+    """The address of the process that owns it; empty: nobody."""
+    here: bool
+    """Whether that is this process."""
+    status: Standing | None
+    """enrolling, running, paused or stopped; null if it is not here."""
+    decided: bool | None
+    """Whether its rule has decided; null if it is not here."""
+
+
+class ToldReply(msgspec.Struct):
+    """The reply to a pull; the same again if it is told again."""
+
+    event: int | None = None
+    """The pull's place in the log; null if the number is an old one, whose reply is not kept."""
+    outcome: Outcome | None = None
+    """What became of the open offer: paid, refused, cancelled (it had been taken back), or null if there was none."""
+    offer: int | None = None
+    """The offer that this pull ended."""
+    paid: Money | None = None
+    """What was paid for this pull."""
+    error: Problem | None = None
+    """Why this one of a batch was not told."""
+
+
+def told_reply(told: Told | FreepullError) -> ToldReply:
+    """Return a reply to one pull."""
+    return ToldReply(error=problem(told)) if isinstance(told, FreepullError) else ToldReply(*told)
+
+
+class BatchReply(msgspec.Struct):
+    """A reply for every pull, in their order."""
+
+    results: list[ToldReply]
+    """One for each, also for those that were refused."""
+
+
+class OfferReply(msgspec.Struct):
+    """The offer, or null if there is none now."""
+
+    offer: Offer | None
+    """A bonus on one arm, until a time."""
+
+
+class Enrolled(msgspec.Struct):
+    """The numbers of new agents."""
+
+    numbers: list[int]
+    """In the order in which they were sent."""
+
+
+class AgentToken(msgspec.Struct):
+    """An agent's token."""
+
+    agent: str
+    """Its name, or "#" and its number."""
+    token: str
+    """The secret; it cannot be shown again."""
+
+
+class AgentTokens(msgspec.Struct):
+    """Tokens, shown once."""
+
+    tokens: list[AgentToken]
+    """In the order in which agents were sent."""
+
+
+class MadeToken(msgspec.Struct):
+    """A token, shown once."""
+
+    id: str
+    """By which it is listed and revoked."""
+    token: str
+    """The secret; it cannot be shown again."""
+    scope: Scope
+    """admin, read or gateway."""
+    campaign: str
+    """The only campaign it is for; empty: all."""
+    expires: datetime | None
+    """When it ends; null: never."""
+
+
+class Snapshot(msgspec.Struct):
+    """A snapshot that was stored."""
+
+    events: int
+    """After how many events of the log it was taken."""
+
+
+class Mine(msgspec.Struct):
+    """What a token is good for."""
+
+    id: str
+    """By which it is listed and revoked."""
+    scope: Scope
+    """admin, read or gateway."""
+    campaign: str
+    """The only campaign it is for; empty: all."""
+
+
+class Imported(msgspec.Struct):
+    """What was told from a file."""
+
+    observations: int
+    """How many of its rows were new."""
