@@ -25,7 +25,6 @@ from freepull.service.hot import HotRoutes
 from freepull.service.idempotency import Idempotency
 from freepull.service.limits import Limits, RateLimit
 from freepull.service.middleware import (
-    AnswerTime,
     Auth,
     Bodies,
     Log,
@@ -34,6 +33,7 @@ from freepull.service.middleware import (
     Parse,
     Problems,
     RequestLog,
+    TimeLimits,
     chain,
 )
 from freepull.service.problems import Refused, described
@@ -62,9 +62,9 @@ class Application:
                 Overload(limits.waiting, metrics, log),
                 RequestLog(metrics, log),
                 Problems(log),
+                TimeLimits(limits),
                 Auth(self.hosting.tokens),
                 Bodies(limits),
-                AnswerTime(limits.answer),
                 Idempotency(lambda: self.hosting.tokens.store),
                 HotRoutes(agents.HOT, self.hosting, metrics, rate_limit),
             ],

@@ -1,6 +1,7 @@
 """What every request passes before and after the application: one class for each thing that is done with it.
 
-`app` has the list. What one finds out, later ones read in ``scope["state"]``: headers, visitor, body, status.
+`app` has the list. What one finds out, later ones read in ``scope["state"]``: headers, whether it streams,
+visitor, clock, body, status.
 """
 
 from __future__ import annotations
@@ -80,9 +81,10 @@ class Parse(Middleware):
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """Handle one request."""
-        scope["path"] = plain_path(scope)
+        path = scope["path"] = plain_path(scope)
         state = scope.setdefault("state", {})
         state["headers"], state["visitor"] = dict(scope["headers"]), None
+        state["streams"] = scope["method"] == "GET" and path.endswith("/stream")
         await self.next(scope, receive, send)
 
 
@@ -106,7 +108,7 @@ class Overload(Middleware):
         if metrics.waiting >= self._most and scope["path"] not in ALWAYS:
             await self._refuse(scope["method"], send)
             return
-        waits = not _streams(scope)
+        waits = not scope["state"]["streams"]
         metrics.waiting += waits
         try:
             await self.next(scope, receive, send)
@@ -153,7 +155,7 @@ class RequestLog(Middleware):
     def _note(self, scope: Any, id: str, seconds: float) -> None:
         state, method, route = scope["state"], scope["method"], scope.get("path_template") or "none"
         status, who = state.get("status", 499), state["visitor"]
-        if not _streams(scope):
+        if not state["streams"]:
             self._metrics.request(route, method, status, seconds)
         if status < 400 and (method == "GET" or (who is not None and who.scope in ("agent", "gateway"))):
             return  # there are very many of these, and a campaign's own log has what they changed
@@ -190,6 +192,27 @@ class Problems(Middleware):
                 await send(message)
 
 
+class TimeLimits(Middleware):
+    """Gives up on a body that comes too slowly, and on an answer that takes too long, streams and exports excepted."""
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        """Handle one request."""
+        state, method = scope["state"], scope["method"]
+        seconds: float | None = self._limits.seconds if method in WITH_BODY else self._limits.answer
+        if state["streams"] or (method == "GET" and "/exports/" in scope["path"]):
+            seconds = None
+        try:
+            async with asyncio.timeout(seconds) as state["clock"]:
+                await self.next(scope, receive, send)
+        except TimeoutError:
+            if method in WITH_BODY and "body" not in state:
+                raise Refused(408, "the body took too long to arrive.", "Send it again, faster.", CLOSE) from None
+            raise Refused(503, "the answer took too long.", "Try again with the same event id.", CLOSE) from None
+
+
 class Auth(Middleware):
     """Finds out who asks, before anything of a body is read."""
 
@@ -205,7 +228,7 @@ class Auth(Middleware):
 
 
 class Bodies(Middleware):
-    """Reads a body whole, within limits of size and time."""
+    """Reads a body whole, if it is not too large; from then on it is the answer that takes time."""
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
@@ -218,12 +241,8 @@ class Bodies(Middleware):
         state, limits = scope["state"], self._limits
         visitor = state["visitor"]
         large = visitor is not None and visitor.scope == "admin" and scope["path"].endswith(LARGE)
-        try:
-            async with asyncio.timeout(limits.seconds):
-                body = await self._read(state["headers"], receive, limits.upload if large else limits.body)
-        except TimeoutError:
-            raise Refused(408, "the body took too long to arrive.", "Send it again, faster.", CLOSE) from None
-        state["body"] = body
+        body = state["body"] = await self._read(state["headers"], receive, limits.upload if large else limits.body)
+        state["clock"].reschedule(asyncio.get_running_loop().time() + limits.answer)
         await self.next(scope, again(body, receive), send)
 
     async def _read(self, headers: dict[bytes, bytes], receive: Any, most: int) -> bytes:
@@ -245,28 +264,8 @@ class Bodies(Middleware):
                 return b"".join(parts)
 
 
-class AnswerTime(Middleware):
-    """Gives up on an answer that takes too long; streams and exports may take as long as they do."""
-
-    def __init__(self, seconds: float) -> None:
-        self._seconds = seconds
-
-    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        """Handle one request."""
-        long = _streams(scope) or (scope["method"] == "GET" and "/exports/" in scope["path"])
-        try:
-            async with asyncio.timeout(None if long else self._seconds):
-                await self.next(scope, receive, send)
-        except TimeoutError:
-            raise Refused(503, "the answer took too long.", "Try again with the same event id.", CLOSE) from None
-
-
 def _too_large(most: int) -> Refused:
     return Refused(413, f"the body must have at most {most:,} bytes.", "Send less at a time.", CLOSE)
-
-
-def _streams(scope: Any) -> bool:
-    return bool(scope["method"] == "GET" and scope["path"].endswith("/stream"))
 
 
 def plain_path(scope: Any) -> str:

@@ -205,8 +205,8 @@ class SqlStore(Store):
         """Return the key behind which a table's last rows begin."""
         key = TABLES[table][: KEYS[table]]
         newest = ", ".join(f"{column} DESC" for column in key)
-        sql = f"SELECT {', '.join(key)} FROM {table} JOIN campaigns USING (campaign) WHERE name = ? ORDER BY {newest}"
-        rows = self.query(f"{sql} LIMIT 1 OFFSET {count}", (name,))
+        sql = f"SELECT {', '.join(key)} FROM {table} JOIN campaigns USING (campaign) WHERE campaigns.name = ?"
+        rows = self.query(f"{sql} ORDER BY {newest} LIMIT 1 OFFSET {count}", (name,))
         return rows[0] if rows else ()
 
     def holders(self, campaign: str | None = None) -> list[Holder]:
