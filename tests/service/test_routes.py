@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import itertools
+import json
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -18,6 +19,7 @@ from running import NEW, Service
 from freepull.live import Campaign
 from freepull.live.view import MOST_POINTS, History
 from freepull.service.auth import Tokens
+from freepull.service.hot import HotRoutes
 from freepull.service.middleware import Metrics
 
 
@@ -326,3 +328,41 @@ def test_pages_are_served_with_strict_headers(service: Service, path: str) -> No
     assert "script-src 'self';" in policy
     assert "http" not in policy
     assert found.headers["x-content-type-options"] == "nosniff"
+
+
+def test_hot_routes_are_answered_as_the_framework_would(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    def answers(name: str) -> list[Any]:
+        path = service.create(name=name)
+        ann = service.tokens(path, "ann")["ann"]
+        pull = {"arm": "A", "reward": 0.5, "event": "e"}
+        many = [{"agent": "bob", "arm": "B", "reward": 1.0}, {"agent": "nobody", "arm": "B", "reward": 1.0}]
+        found = [
+            service.send("POST", f"{path}/me/offer", token=ann),
+            service.send("POST", f"{path}/me/observations", pull, ann),
+            service.send("POST", f"{path}/me/observations", pull | {"arm": "B"}, ann),
+            service.send("POST", f"{path}/me/observations", {"arm": "A"}, ann),
+            service.send("POST", f"{path}/me/observations", content=b"{}", token=ann),
+            service.send("POST", f"{path}/me/observations", pull, service.gateway),
+            service.send("POST", f"{path}/observations:batch", {"observations": many}, service.gateway),
+            service.send("POST", f"{path}/observations:batch", {"observations": []}, service.gateway),
+            service.send("POST", f"{path}/observations:batch", {"observations": many}, ann),
+        ]
+        told = [it.json() for it in found]
+        told[0]["offer"].pop("expires")
+        heads = [(it.headers["content-type"], sorted(it.headers)) for it in found]
+        return [[it.status_code for it in found], json.loads(json.dumps(told).replace(name, "it")), heads]
+
+    hot = answers("hot")
+    reached = []
+
+    async def pass_on(self: HotRoutes, scope: Any, receive: Any, send: Any) -> None:
+        reached.append(scope["path"])
+        await self.next(scope, receive, send)
+
+    monkeypatch.setattr(HotRoutes, "__call__", pass_on)
+    assert hot == answers("framework")
+    assert hot[0] == [200, 200, 422, 422, 415, 403, 200, 422, 403]
+    assert any(path.endswith("/me/offer") for path in reached)
+    assert (
+        'route="/v1/campaigns/{campaign}/me/offer",method="POST",status="200"} 2' in service.http.get("/metrics").text
+    )
