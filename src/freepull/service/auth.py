@@ -66,8 +66,8 @@ class Tokens:
         self._lock = threading.Lock()
         self._tokens: dict[str, tuple[bytes, TokenRow]] = {}
         self._versions: dict[tuple[str, int], int] = {}
-        self._read: dict[str, _Claim] = {}
-        """Agents' tokens whose signature was checked; when they end is looked at every time."""
+        self._read: dict[str, tuple[_Claim, Visitor]] = {}
+        """Agents' tokens whose signature was checked, and whose they are; when they end is looked at every time."""
         self._key = self._store.secret("agents", secrets.token_bytes(32))
         self.refresh()
 
@@ -158,17 +158,19 @@ class Tokens:
         return Visitor(row.id, row.scope, row.campaign)
 
     def _agent(self, token: str) -> Visitor | None:
-        it = self._read.get(token)
-        if it is None:
-            it = self._claim(token)
-            if it is None:
+        known = self._read.get(token)
+        if known is None:
+            claim = self._claim(token)
+            if claim is None:
                 return None
             if len(self._read) >= READ:
                 self._read.clear()
-            self._read[token] = it
+            visitor = Visitor(f"{claim.campaign}#{claim.agent}", "agent", claim.campaign, claim.agent)
+            known = self._read[token] = claim, visitor
+        it, visitor = known
         if it.expires <= time.time() or it.version != self._versions.get((it.campaign, it.agent), 0):
             return None
-        return Visitor(f"{it.campaign}#{it.agent}", "agent", it.campaign, it.agent)
+        return visitor
 
     def _claim(self, token: str) -> _Claim | None:
         """Return what a token says, if we have signed it."""
