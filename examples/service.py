@@ -19,7 +19,7 @@ from pathlib import Path
 import httpx
 
 import freepull as fp
-from freepull.service.access import Access
+from freepull.service.auth import Tokens
 
 ARMS = ["free month", "lower price", "more storage"]
 LIKED = [
@@ -52,9 +52,9 @@ def service(port: int) -> Iterator[tuple[str, str, str]]:
     """Start a service in a process of its own; yield its address, an admin's token and one to look with."""
     with tempfile.TemporaryDirectory() as folder:
         store, log = f"sqlite:///{Path(folder) / 'trial.db'}", Path(folder) / "log"
-        access = Access(store)
-        (admin, _), (reader, _) = access.new("admin"), access.new("read")
-        access.close()
+        tokens = Tokens(store)
+        (admin, _), (reader, _) = tokens.new("admin"), tokens.new("read")
+        tokens.close()
         command = [sys.executable, "-m", "freepull", "serve", "--store", store, "--port", str(port)]
         with log.open("w") as lines, subprocess.Popen(command, stderr=lines) as process:
             try:

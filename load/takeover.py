@@ -14,7 +14,7 @@ from traffic import Process
 
 import freepull as fp
 from freepull.errors import FreepullError
-from freepull.service.access import Access
+from freepull.service.auth import Tokens
 
 AGENTS = 8
 PRINCIPAL = {"observe": {"part": "Steps", "n": 0}, "offers": "each"}
@@ -46,9 +46,9 @@ class Findings:
 
 def kill_the_owner(url: str, seconds: float, kills: int = 1) -> Findings:
     """Let agents act, kill the owner a while after, so often; then compare what was acknowledged with what is there."""
-    access = Access(url)
-    admin = access.new("admin")[0]
-    access.close()
+    store = Tokens(url)
+    admin = store.new("admin")[0]
+    store.close()
     owner, other = Process(url, *RATE), Process(url, *RATE)
     found = Findings()
     try:

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from freepull.service.access import Access
+from freepull.service.auth import Tokens
 
 ROOT = Path(__file__).parents[1]
 
@@ -180,9 +180,9 @@ def fsync_time() -> float:
 
 def stage(url: str, agents: int | list[str], arms: int = 2) -> tuple[Process, str, str]:
     """Start a service with a campaign that has begun; return it, an admin's token, and a gateway's."""
-    access = Access(url)
-    admin, gateway = access.new("admin")[0], access.new("gateway")[0]
-    access.close()
+    tokens = Tokens(url)
+    admin, gateway = tokens.new("admin")[0], tokens.new("gateway")[0]
+    tokens.close()
     process = Process(url, "--agent-rate", "1000000")
     body = {"name": "c0", "arms": arms, "agents": agents, "price": "0.01 EUR"}
     body["principal"] = {"observe": {"part": "Steps", "n": 1_000_000}}

@@ -129,14 +129,14 @@ def paths() -> Any:
 
 def openapi() -> Any:
     """Return the OpenAPI document."""
-    from freepull.service.app import build
+    from freepull.service.app import Application
 
     async def get(app: Any) -> Any:
         async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://localhost") as client:
             return (await client.get("/v1/openapi.json")).json()
 
     with tempfile.TemporaryDirectory() as folder:
-        return asyncio.run(get(build(f"sqlite:///{folder}/trial.db")))
+        return asyncio.run(get(Application(f"sqlite:///{folder}/trial.db")))
 
 
 COMMANDS = {

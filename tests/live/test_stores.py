@@ -14,9 +14,10 @@ from postgres_server import PostgresServer
 
 import freepull as fp
 from freepull import errors
-from freepull.live.rows import ManyRows
+from freepull.live.rows import ManyRows, Row
 from freepull.live.stores import Lease, connect
 from freepull.live.stores.postgres import PostgresStore
+from freepull.live.stores.serving import Holder, StoredReply
 from freepull.live.stores.sqlite import SqliteStore
 from freepull.testing import STORE_CHECKS, check_store
 
@@ -68,9 +69,52 @@ class Forgetful(SqliteStore):
         return {}
 
 
-@pytest.mark.parametrize("broken", [Loses, Unfenced, Torn, Forgetful])
-def test_the_kit_finds_a_store_that_breaks_a_promise(tmp_path: Path, broken: type[SqliteStore]) -> None:
-    with pytest.raises(AssertionError, match="the store does not keep a promise"):
+class OneTooMany(SqliteStore):
+    """Miscounts the last rows."""
+
+    def before_last(self, name: str, table: str, count: int) -> Row:
+        return super().before_last(name, table, count + 1)
+
+
+class Nameless(SqliteStore):
+    """Does not say who has a campaign."""
+
+    def holders(self, campaign: str | None = None) -> list[Holder]:
+        return [it._replace(owner="") for it in super().holders(campaign)]
+
+
+class Revived(SqliteStore):
+    """Gives a token that was revoked a new end."""
+
+    def revoke_token(self, id: str, at: int) -> None:
+        with self.transaction() as do:
+            do.run("UPDATE tokens SET revoked = ? WHERE id = ?", (at, id))
+
+
+class Replaces(SqliteStore):
+    """Keeps the last reply, not the first."""
+
+    def keep_reply(self, id: bytes, reply: StoredReply, at: int, since: int) -> None:
+        with self.transaction() as do:
+            do.run("DELETE FROM answered WHERE id = ?", (id,))
+        super().keep_reply(id, reply, at, since)
+
+
+@pytest.mark.parametrize(
+    ("broken", "promise"),
+    [
+        (Loses, "rows come back"),
+        (Unfenced, "an old lease"),
+        (Torn, "all or nothing"),
+        (Forgetful, "event ids are found"),
+        (OneTooMany, "rows come back"),
+        (Nameless, "holders are told"),
+        (Revived, "tokens are kept"),
+        (Replaces, "replies are kept"),
+    ],
+)
+def test_the_kit_finds_a_store_that_breaks_a_promise(tmp_path: Path, broken: type[SqliteStore], promise: str) -> None:
+    with pytest.raises(AssertionError, match=f"the store does not keep a promise: .*{promise}"):
         check_store(lambda: broken(tmp_path / "trial.db"))
 
 

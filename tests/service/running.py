@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections.abc import Callable
 from contextlib import suppress
 from types import TracebackType
 from typing import Any
@@ -13,7 +14,8 @@ from typer.testing import CliRunner, Result
 
 from freepull.cli.token import app as token_app
 from freepull.live import ownership
-from freepull.service.access import Access
+from freepull.live.stores import Where
+from freepull.service.auth import Tokens
 from freepull.service.limits import Limits
 from freepull.service.server import Server, listen
 
@@ -29,22 +31,21 @@ NEW: dict[str, Any] = {
 class Service:
     """Runs while it is entered; `restart` ends it and begins again on the same port and store."""
 
-    def __init__(self, url: str, **limits: Any) -> None:
+    def __init__(self, url: Where, **limits: Any) -> None:
         self.url, self.limits = url, Limits(**{"agent_rate": 1e6} | limits)
-        with_access = Access(url)
-        self.admin = with_access.new("admin")[0]
-        self.reader = with_access.new("read")[0]
-        self.gateway = with_access.new("gateway")[0]
-        with_access.close()
+        tokens = Tokens(url)
+        self.admin, self.reader, self.gateway = (tokens.new(scope)[0] for scope in ("admin", "read", "gateway"))
+        tokens.close()
         self.port = 0
+        self.log: Callable[..., None] = lambda *_, **__: None
+        """Is told what the service logs."""
 
     def __enter__(self) -> Service:
         listening = listen("127.0.0.1", self.port)
         self.port = listening.getsockname()[1]
         self.at = f"http://127.0.0.1:{self.port}"
         ownership.known_as(self.at)
-        self.server = Server(self.url, "127.0.0.1", self.port, self.limits)
-        self.server.gate.log = lambda *_, **__: None
+        self.server = Server(self.url, "127.0.0.1", self.port, self.limits, lambda *it, **more: self.log(*it, **more))
 
         def serve() -> None:
             with asyncio.Runner(loop_factory=self.server.config.get_loop_factory()) as runner:
@@ -68,6 +69,11 @@ class Service:
         self.server.should_exit = True
         self.thread.join(30)
         assert not self.thread.is_alive()
+
+    @property
+    def store(self) -> Any:
+        """The store that it serves."""
+        return self.server.application.hosting.tokens.store
 
     def restart(self) -> None:
         self.__exit__(None, None, None)

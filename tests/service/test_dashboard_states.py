@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import time
 from concurrent.futures import ThreadPoolExecutor
 from threading import Event
 
 import pytest
 from browsing import TWELVE, log_in, play, shoot
-from playwright.sync_api import Page, Route
+from playwright.sync_api import Page
 from running import Service
 from traffic import Process
 
-from freepull.service import viewers
+from freepull.service import streams
 
 SAID = """() => { const it = document.querySelector('#live'); window.said = [];
     new MutationObserver(() => window.said.push(it.dataset.state)).observe(it, {attributes: true}); }"""
@@ -24,7 +23,7 @@ STATE = "() => document.querySelector('#live').dataset.state === '{}'"
 def test_a_quiet_trial_is_live_and_a_silent_connection_is_made_anew(
     page: Page, service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(viewers, "SILENT", 1.0)
+    monkeypatch.setattr(streams, "SILENT", 1.0)
     service.create()
     page.clock.install()
     log_in(page, service, service.reader)
@@ -34,7 +33,7 @@ def test_a_quiet_trial_is_live_and_a_silent_connection_is_made_anew(
         page.clock.fast_forward(20_000)
     assert page.evaluate("window.said") == []
     assert page.inner_text("#live") == "live"
-    monkeypatch.setattr(viewers, "SILENT", 1000.0)
+    monkeypatch.setattr(streams, "SILENT", 1000.0)
     page.wait_for_timeout(1600)
     page.clock.fast_forward(30_000)
     page.wait_for_function("() => window.said.includes('stale')")
@@ -91,12 +90,6 @@ def test_another_process_is_named_with_a_link_and_gets_no_token(page: Page, post
 def test_all_parts_tell_of_the_same_moment_while_much_happens(page: Page, service: Service) -> None:
     path = service.create(agents=TWELVE)
     play(service, path, 1)
-
-    def late(route: Route) -> None:
-        page.wait_for_timeout(300)
-        route.continue_()
-
-    page.route("**/history", late)  # so that much happens between the parts of one round
     log_in(page, service, service.reader)
     numbers = """() => [document.querySelector('#observations').textContent.split(' ')[0],
         document.querySelector('#chart-spend-text').textContent.match(/in ([0-9,]+) obs/)[1],
@@ -128,30 +121,3 @@ def test_all_parts_tell_of_the_same_moment_while_much_happens(page: Page, servic
     page.wait_for_timeout(1500)
     rows = page.locator("#table-ledger tbody tr").count()
     assert rows == min(200, status["paid"])
-
-
-def test_a_chart_or_a_part_that_fails_stops_no_other_and_is_not_asked_for_again_and_again(
-    page: Page, service: Service
-) -> None:
-    path = service.create(agents=TWELVE)
-    play(service, path, 3)
-    asked: list[str] = []
-
-    def broken(route: Route) -> None:
-        asked.append(route.request.url)
-        route.fulfill(status=200, content_type="application/json", body=json.dumps([{"observations": 1}] * 2))
-
-    page.route("**/history", broken)
-    log_in(page, service, service.reader)
-    assert "could not be drawn" in (page.text_content("#chart-evidence") or "")
-    assert page.locator("#chart-heat svg.main-svg").count() > 0
-    assert page.locator("#table-audit tbody tr").count() > 0
-    page.wait_for_timeout(3500)
-    assert len(asked) == 1
-    page.unroute("**/history")
-    page.route("**/ledger*", lambda route: route.fulfill(status=503, json={"detail": "no ledger.", "remedy": "Wait."}))
-    play(service, path, 1)
-    page.wait_for_selector("#chart-evidence svg.main-svg")
-    page.wait_for_selector("#message:not([hidden])")
-    assert page.inner_text("#message") == "No ledger. Wait."
-    assert page.locator("#table-audit tbody tr").count() > 0

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from running import Service, is_problem
 
+from freepull.service.limits import RateLimit
 from freepull.service.problems import Refused
-from freepull.service.rates import Rates
 
 
 def test_wrong_kinds_and_sizes_of_bodies(service: Service) -> None:
@@ -55,7 +55,7 @@ def test_more_than_may_wait_is_refused_and_viewers_do_not_count(tmp_path: Path) 
         time.sleep(0.5)
         usual = service.http.get("/readyz")
         assert usual.status_code == 200
-        service.server.gate.log = lambda what, **_: logged.append(what)
+        service.log = lambda what, **_: logged.append(what)
         for line in lines[3:]:
             line.sendall(f"POST /v1{path}/pause {head}content-length: 9\r\n\r\n".encode())
         limit = time.monotonic() + 20
@@ -107,7 +107,7 @@ def test_an_agent_that_asks_too_often_gets_429(tmp_path: Path) -> None:
 
 
 def test_who_waits_may_ask_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    now, rates = [100.0], Rates(5.0)
+    now, rates = [100.0], RateLimit(5.0)
     monkeypatch.setattr("time.monotonic", lambda: now[0])
 
     def taken() -> int:

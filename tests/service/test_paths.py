@@ -51,7 +51,7 @@ def test_an_encoded_slash_is_none_between_parts(service: Service, slash: str) ->
             found = service.http.request(method, service.at + where, headers=headers, json=body)
             assert found.status_code in (401, 404, 405), (where, found.text)
             assert found.json()["remedy"]
-    assert "fpa_" not in str(service.server.gate.house.access.store.query("SELECT body FROM answered", ()))
+    assert "fpa_" not in str(service.store.query("SELECT body FROM answered", ()))
 
 
 def test_slashes_of_names_keep_campaigns_of_tokens_apart(service: Service) -> None:

@@ -88,7 +88,7 @@ def test_what_is_wrong_with_the_store_is_said_in_the_log_alone(
     def fail(*_: Any) -> None:
         raise errors.StoreError(f"{tmp_path}/trial.db cannot be read.")
 
-    monkeypatch.setattr(service.server.gate.house.access.store, "query", fail)
+    monkeypatch.setattr(service.store, "query", fail)
     found = [service.send("GET", f"{path}/ledger?last=1"), service.send("GET", "/campaigns/none")]
     assert [(it.status_code, it.json()["detail"]) for it in found] == [(503, "the store failed.")] * 2
 
@@ -111,7 +111,7 @@ def test_events_conflict_gap_and_stop(service: Service) -> None:
 def test_logs_have_no_secret_and_no_name(service: Service, capsys: pytest.CaptureFixture[str]) -> None:
     from freepull.service.server import write_log
 
-    service.server.gate.log = write_log
+    service.log = write_log
     path = service.create()
     token = service.tokens(path, "ann")["ann"]
     service.send("POST", f"{path}/me/observations", {"arm": "Z", "reward": 0.5}, token)
@@ -130,6 +130,7 @@ def test_a_rehearsal_is_closed_to_real_agents(service: Service) -> None:
     with fp.Campaign.open(service.url, "onboarding") as campaign:
         agents, answers = fp.agents.AlphaUCB(), fp.answers.Always()
         play(campaign, fp.Game([[0.9, 0.1, 0.1]] * 3), agents=agents, answers=answers, steps=2)
+        assert campaign.core.ask_for("ann", simulated=True).result() is not None  # an offer that ann must not see
     service.__enter__()
     pull = {"arm": "A", "reward": 0.5}
     for found in (

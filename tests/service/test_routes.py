@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import itertools
+import json
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -15,10 +16,11 @@ import polars as pl
 import pytest
 from running import NEW, Service
 
-from freepull.live import AsyncCampaign, Campaign
-from freepull.service.access import Access
-from freepull.service.history import MOST, History
-from freepull.service.metrics import Metrics
+from freepull.live import Campaign
+from freepull.live.view import MOST_POINTS, History
+from freepull.service.auth import Tokens
+from freepull.service.hot import HotRoutes
+from freepull.service.middleware import Metrics
 
 
 def test_a_campaign_from_creation_to_stop(both: Service) -> None:
@@ -64,7 +66,7 @@ def test_a_campaign_from_creation_to_stop(both: Service) -> None:
     assert audit[-1]["who"].startswith("token ")
     rows = both.send("GET", "/campaigns").json()
     assert [(row["name"], row["owner"], row["here"], row["status"]) for row in rows] == [
-        ("onboarding", both.at if "postgres" in both.url else rows[0]["owner"], True, "stopped")
+        ("onboarding", both.at if "postgres" in str(both.url) else rows[0]["owner"], True, "stopped")
     ]
     assert both.send("GET", f"{path}/history").json()[-1]["spent"] == 50
     pulls = both.send("GET", f"{path}/pulls").json()
@@ -198,7 +200,7 @@ def test_a_stream_ends_with_its_token(service: Service) -> None:
 
 def test_no_more_may_watch_than_one_process_bears(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
     path = service.create()
-    monkeypatch.setattr("freepull.service.viewers.MOST", 0)
+    monkeypatch.setattr("freepull.service.streams.MOST", 0)
     headers = {"authorization": f"Bearer {service.reader}"}
     with service.http.stream("GET", f"/v1{path}/stream", headers=headers) as stream:
         assert stream.status_code == 503
@@ -223,13 +225,13 @@ def test_tables_are_paged_from_either_end(both: Service) -> None:
 def test_a_long_history_is_thinned_and_keeps_its_beginning(tmp_path: Path) -> None:
     settings: dict[str, Any] = {"name": "c", "arms": 2, "agents": 2, "price": "1 EUR", "horizon": 9, "mode": "rounds"}
     with Campaign.create(f"sqlite:///{tmp_path}/trial.db", **settings) as campaign:
-        status, history = campaign.status(), History(AsyncCampaign(campaign))
+        status, history = campaign.status(), History(campaign.core)
     for events in range(1, 5000):
         history.add(replace(status, events=events))
     found = [point.events for point in history._points]
-    assert (found[0], len(found) <= MOST) == (1, True)
+    assert (found[0], len(found) <= MOST_POINTS) == (1, True)
     assert found[-1] > 4900
-    assert max(later - earlier for earlier, later in itertools.pairwise(found)) <= 4 * 5000 / MOST
+    assert max(later - earlier for earlier, later in itertools.pairwise(found)) <= 4 * 5000 / MOST_POINTS
 
 
 def test_health_readiness_and_metrics_need_no_token(service: Service) -> None:
@@ -243,7 +245,7 @@ def test_health_readiness_and_metrics_need_no_token(service: Service) -> None:
     assert "onboarding" not in text
     metrics = Metrics()
     metrics.request("r", "GET", 200, 0.02)
-    text = metrics.text(service.server.gate.house, 0)
+    text = metrics.text(1, 0)
     assert [f'_bucket{{le="{bound}"}} {count}\n' in text for bound, count in ((0.01, 0), (0.025, 1), ("+Inf", 1))] == [
         *(True, True, True)
     ]
@@ -276,11 +278,11 @@ def test_a_key_is_its_token_s_own(service: Service) -> None:
 def test_a_key_whose_request_is_going_on_is_told_to_wait(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
     begun, go_on = threading.Event(), threading.Event()
 
-    def slow(access: Access, campaign: str, agent: int) -> None:
+    def slow(tokens: Tokens, campaign: str, agent: int) -> None:
         begun.set()
         go_on.wait(20)
 
-    monkeypatch.setattr(Access, "revoke_agent", slow)
+    monkeypatch.setattr(Tokens, "revoke_agent", slow)
     path, key = service.create(), {"idempotency-key": "k"}
     with ThreadPoolExecutor() as threads:
         first = threads.submit(service.send, "POST", f"{path}/agents/ann/revoke", headers=key)
@@ -299,10 +301,10 @@ def test_answers_to_keys_are_kept_for_a_day_without_names(service: Service, monk
     first = service.send("POST", f"{path}/pause", headers=key).json()
     assert first["awaited"] == ["bob", "cy"]
     assert service.send("POST", f"{path}/pause", headers=key).json() == first | {"awaited": []}
-    stored = service.server.gate.house.access.store.query("SELECT body FROM answered")
+    stored = service.store.query("SELECT body FROM answered")
     assert len(stored) == 1
     assert b"bob" not in stored[0][0]
-    monkeypatch.setattr("freepull.service.answered.KEPT", -1)
+    monkeypatch.setattr("freepull.service.idempotency.KEPT", -1)
     assert service.send("POST", f"{path}/pause", headers=key).status_code == 409
 
 
@@ -313,7 +315,7 @@ def test_no_token_is_kept_for_a_key_however_its_path_is_written(service: Service
     made = [service.send("POST", where, body, headers=key) for _ in range(2)]
     assert [it.status_code for it in made] == [201, 201]
     assert "idempotent-replayed" not in made[1].headers
-    assert service.server.gate.house.access.store.query("SELECT * FROM answered") == []
+    assert service.store.query("SELECT * FROM answered") == []
 
 
 @pytest.mark.parametrize("path", ["/", "/dashboard.js", "/plotly.js", "/v1/openapi.json"])
@@ -326,3 +328,41 @@ def test_pages_are_served_with_strict_headers(service: Service, path: str) -> No
     assert "script-src 'self';" in policy
     assert "http" not in policy
     assert found.headers["x-content-type-options"] == "nosniff"
+
+
+def test_hot_routes_are_answered_as_the_framework_would(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    def answers(name: str) -> list[Any]:
+        path = service.create(name=name)
+        ann = service.tokens(path, "ann")["ann"]
+        pull = {"arm": "A", "reward": 0.5, "event": "e"}
+        many = [{"agent": "bob", "arm": "B", "reward": 1.0}, {"agent": "nobody", "arm": "B", "reward": 1.0}]
+        found = [
+            service.send("POST", f"{path}/me/offer", token=ann),
+            service.send("POST", f"{path}/me/observations", pull, ann),
+            service.send("POST", f"{path}/me/observations", pull | {"arm": "B"}, ann),
+            service.send("POST", f"{path}/me/observations", {"arm": "A"}, ann),
+            service.send("POST", f"{path}/me/observations", content=b"{}", token=ann),
+            service.send("POST", f"{path}/me/observations", pull, service.gateway),
+            service.send("POST", f"{path}/observations:batch", {"observations": many}, service.gateway),
+            service.send("POST", f"{path}/observations:batch", {"observations": []}, service.gateway),
+            service.send("POST", f"{path}/observations:batch", {"observations": many}, ann),
+        ]
+        told = [it.json() for it in found]
+        told[0]["offer"].pop("expires")
+        heads = [(it.headers["content-type"], sorted(it.headers)) for it in found]
+        return [[it.status_code for it in found], json.loads(json.dumps(told).replace(name, "it")), heads]
+
+    hot = answers("hot")
+    reached = []
+
+    async def pass_on(self: HotRoutes, scope: Any, receive: Any, send: Any) -> None:
+        reached.append(scope["path"])
+        await self.next(scope, receive, send)
+
+    monkeypatch.setattr(HotRoutes, "__call__", pass_on)
+    assert hot == answers("framework")
+    assert hot[0] == [200, 200, 422, 422, 415, 403, 200, 422, 403]
+    assert any(path.endswith("/me/offer") for path in reached)
+    assert (
+        'route="/v1/campaigns/{campaign}/me/offer",method="POST",status="200"} 2' in service.http.get("/metrics").text
+    )

@@ -12,7 +12,7 @@ from every_route import ADMIN_ROUTES, AGENT_ROUTES
 from hostile import answers, wrong_tokens
 from running import Service, is_problem
 
-from freepull.service.access import Access
+from freepull.service.auth import Tokens
 
 
 def test_the_lists_here_have_every_route(service: Service) -> None:
@@ -114,9 +114,9 @@ def test_expired_and_revoked_tokens_are_401(service: Service) -> None:
 
 
 def test_a_store_keeps_no_secret_of_a_token(tmp_path: Path) -> None:
-    access = Access(f"sqlite:///{tmp_path}/trial.db")
-    token, row = access.new("admin")
-    access.close()
+    tokens = Tokens(f"sqlite:///{tmp_path}/trial.db")
+    token, row = tokens.new("admin")
+    tokens.close()
     stored = b"".join(file.read_bytes() for file in tmp_path.iterdir())
     assert row.id.encode() in stored
     assert token.rpartition("_")[2].encode() not in stored

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
@@ -16,7 +16,7 @@ from freepull.messages import TokenRow
 
 if TYPE_CHECKING:
     from freepull.client.client import Client
-    from freepull.service.access import Access
+    from freepull.service.auth import Tokens
 
 app = typer.Typer(help="Tokens for the service.", no_args_is_help=True, rich_markup_mode="rich")
 Store = Annotated[str | None, typer.Option(help="sqlite:///file.db or postgresql://…, while no service has the file.")]
@@ -36,20 +36,20 @@ def _one(store: str | None, server: str | None) -> None:
 
 
 @contextmanager
-def _access(store: str, new: bool = False) -> Iterator[Access]:
-    from freepull.service.access import Access
+def _tokens(store: str, new: bool = False) -> Iterator[Tokens]:
+    from freepull.service.auth import Tokens
 
     try:
-        access = Access(store, new)
+        tokens = Tokens(store, new)
     except CampaignBusy:
         raise CampaignBusy(
             f"{store} is open in another process; if that is a service, give its address as --server instead of "
             "--store, with an admin's token in FREEPULL_TOKEN, or stop it first."
         ) from None
     try:
-        yield access
+        yield tokens
     finally:
-        access.close()
+        tokens.close()
 
 
 def _client(server: str) -> Client:
@@ -78,11 +78,11 @@ def new(
     if agent is not None:
         made = {"agent": agent, "token": _agent_token(store, server, campaign, agent, lasts or "30 days")}
     elif store is not None:
-        from freepull.service.access import check_new
+        from freepull.service.auth import check_new
 
         check_new(scope, label, lasts)  # before a file is made
-        with _access(store, new=not campaign) as access:
-            secret, row = access.new(scope, campaign, label, lasts)
+        with _tokens(store, new=not campaign) as tokens:
+            secret, row = tokens.new(scope, campaign, label, lasts)
             made = {"id": row.id, "token": secret}
     else:
         with _client(server or "") as client:
@@ -97,14 +97,15 @@ def _agent_token(store: str | None, server: str | None, campaign: str, agent: st
             return made
     from freepull.live.batches import Register
     from freepull.live.recovery import settings_of
+    from freepull.live.stores import connect
 
-    with _access(store) as access:
-        settings = settings_of(access.store, campaign)
+    with _tokens(store) as tokens, closing(connect(store)) as campaigns:
+        settings = settings_of(campaigns, campaign)
         register = Register(campaign, settings.arms, settings.price.currency)
         register.enrolled = 1 << 32
-        for number, name in access.store.read(campaign, "names"):
+        for number, name in campaigns.read(campaign, "names"):
             register.add(number, name)
-        return access.sign(campaign, register.agent(agent), lasts)
+        return tokens.sign(campaign, register.agent(agent), lasts)
 
 
 @app.command("revoke", help="End a token.\n\nExample: freepull token revoke 3f2a90c1d4e5 --store sqlite:///trial.db")
@@ -118,8 +119,8 @@ def revoke(
     """See the help."""
     _one(store, server)
     if store is not None:
-        with _access(store) as access:
-            access.revoke(id)
+        with _tokens(store) as tokens:
+            tokens.revoke(id)
     else:
         with _client(server or "") as client:
             client.revoke_token(id)
@@ -132,8 +133,8 @@ def show(store: Store = None, server: Where = None, as_json: AsJson = False) -> 
     """See the help."""
     _one(store, server)
     if store is not None:
-        with _access(store) as access:
-            rows = access.rows()
+        with _tokens(store) as tokens:
+            rows = tokens.rows()
     else:
         with _client(server or "") as client:
             rows = client.tokens()

@@ -15,8 +15,9 @@ from freepull.live import exports, tables
 from freepull.live.core import Core, Limits
 from freepull.live.creation import agree
 from freepull.live.settings import Settings
-from freepull.live.stores import Store
+from freepull.live.stores import Where
 from freepull.live.times import Clock
+from freepull.live.view import CampaignView
 from freepull.live.waking import awaited
 from freepull.principal import Principal
 
@@ -76,7 +77,7 @@ class Campaign(CampaignVerbs):
     @classmethod
     def create(
         cls,
-        url: str | Store,
+        url: Where,
         *,
         name: str,
         arms: Sequence[str] | int,
@@ -103,7 +104,7 @@ class Campaign(CampaignVerbs):
         Parameters
         ----------
         url
-            ``sqlite:///file.db``, ``postgresql://…``, or a store of your own.
+            ``sqlite:///file.db``, ``postgresql://…``, or a store of your own, or what opens one.
         name
             The campaign's name; a store has many.
         arms, agents
@@ -161,7 +162,7 @@ class Campaign(CampaignVerbs):
     @classmethod
     def open(
         cls,
-        url: str | Store,
+        url: Where,
         name: str,
         *,
         wait: float = 0.0,
@@ -228,14 +229,16 @@ class AsyncCampaign(AsyncCampaignVerbs):
     def __init__(self, campaign: Campaign) -> None:
         self.blocking = campaign
         """The same campaign, for code that may wait."""
+        self.view = CampaignView(campaign.core)
+        """What may be seen of it beyond these methods."""
 
     @classmethod
-    async def create(cls, url: str | Store, **settings: Any) -> Self:
+    async def create(cls, url: Where, **settings: Any) -> Self:
         """Make a campaign and open it; the settings are those of `Campaign.create`."""
         return cls(await to_thread(Campaign.create, url, **settings))
 
     @classmethod
-    async def open(cls, url: str | Store, name: str, **how: Any) -> Self:
+    async def open(cls, url: Where, name: str, **how: Any) -> Self:
         """Open a campaign, as `Campaign.open` does."""
         return cls(await to_thread(Campaign.open, url, name, **how))
 

@@ -28,7 +28,7 @@ from freepull.live.settings import Settings, agent_names
 from freepull.live.snapshots import Snapshooter, newest
 from freepull.live.state import State
 from freepull.live.status import status_of, verdict_of
-from freepull.live.stores import Lease, Store, connect
+from freepull.live.stores import Lease, Store, Where, connect
 from freepull.live.telling import Known, first_of, tell
 from freepull.live.times import Clock, shown, system_clock
 from freepull.live.writer import MOST_QUEUED, Job, Writer
@@ -83,7 +83,7 @@ class Core:
     @classmethod
     def create(
         cls,
-        url: str | Store,
+        url: Where,
         settings: Settings,
         agents: Any,
         weights: Any,
@@ -113,9 +113,7 @@ class Core:
             return here.keep(cls(store, store.create(settings.name, owner(), rows), state, log, clock, limits))
 
     @classmethod
-    def open(
-        cls, url: str | Store, name: str, clock: Clock | None, wait: float, snapshots: bool, limits: Limits
-    ) -> Core:
+    def open(cls, url: Where, name: str, clock: Clock | None, wait: float, snapshots: bool, limits: Limits) -> Core:
         """Read a campaign back and own it; wait so many seconds for another owner to let go."""
         store = connect(url)
         with Here(store, name) as here:

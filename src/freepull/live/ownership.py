@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from typing import TypeVar
 
 from freepull.errors import CampaignBusy, FreepullError
-from freepull.live.stores import Lease, Store, connect
+from freepull.live.stores import Lease, ServedStore, Store, connect
 
 Opened = TypeVar("Opened")
 _TOKEN = uuid.uuid4().hex[:8]
@@ -76,6 +76,15 @@ def owned(url: str | Store, name: str, wait: float = 0.0) -> Iterator[tuple[Stor
         finally:
             with suppress(FreepullError):
                 store.release(lease)
+
+
+def check_free(store: ServedStore, name: str) -> None:
+    """Raise if there is no such campaign or another process has it; this costs less than trying to claim it."""
+    found = store.holders(name)
+    if not found:
+        raise store.unknown(name)
+    if found[0].held and found[0].owner != owner():
+        raise CampaignBusy(f"campaign {name!r} is held by {found[0].owner}.", found[0].owner)
 
 
 def claim(store: Store, name: str, wait: float) -> Lease:

@@ -1,9 +1,9 @@
-"""The application: routes under /v1, health, the dashboard, and one way to say what went wrong."""
+"""The application: the middleware, routes under /v1, health, the dashboard, and one way to say what went wrong."""
 
 from __future__ import annotations
 
 import traceback
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -17,20 +17,30 @@ from litestar.openapi.spec import Components, SecurityScheme
 from litestar.params import FromPath
 
 from freepull.errors import FreepullError
-from freepull.service import describing, problems
-from freepull.service.gate import Gate
-from freepull.service.house import House
-from freepull.service.limits import Limits
-from freepull.service.metrics import Metrics
-from freepull.service.pages import PAGES
+from freepull.live.stores import Where
+from freepull.service import openapi, problems
+from freepull.service.dashboard import PAGES
+from freepull.service.hosting import Hosting
+from freepull.service.hot import HotRoutes
+from freepull.service.idempotency import Idempotency
+from freepull.service.limits import Limits, RateLimit
+from freepull.service.middleware import (
+    Auth,
+    Bodies,
+    Log,
+    Metrics,
+    Overload,
+    Parse,
+    Problems,
+    RequestLog,
+    TimeLimits,
+    chain,
+)
 from freepull.service.problems import Refused, described
-from freepull.service.quick import Quick
-from freepull.service.rates import Rates
-from freepull.service.routes import agents, campaigns, files, tables, tokens, watch
+from freepull.service.routes import agents, campaigns, files, reading, tokens
 from freepull.version import __version__
 
 Asked = Request[Any, Any, Any]
-Log = Callable[..., None]
 HEALTH: dict[str, Any] = {"http_method": ["GET", "HEAD"], "tags": ["health"], "responses": described(500, 503)}
 ABOUT = """Live campaigns of incentivized exploration, see docs/service.md.
 
@@ -38,16 +48,41 @@ Errors are application/problem+json, as the schema Problem has it; on a path or 
 405. Amounts are whole minor units of a currency; times are RFC 3339."""
 
 
-def build(url: str, limits: Limits | None = None, log: Log = lambda *_, **__: None) -> Gate:
-    """Return the ASGI application for a store."""
-    limits, metrics = limits or Limits(), Metrics()
-    rates = Rates(limits.agent_rate)
-    house = House(url, log)
+class Application:
+    """The ASGI application for a store."""
+
+    def __init__(self, where: Where, limits: Limits | None = None, log: Log = lambda *_, **__: None) -> None:
+        limits, metrics = limits or Limits(), Metrics()
+        rate_limit = RateLimit(limits.agent_rate)
+        self.hosting = Hosting(where, log)
+        self._litestar = _routes(self.hosting, metrics, rate_limit, log)
+        self._http = chain(
+            [
+                Parse(),
+                Overload(limits.waiting, metrics, log),
+                RequestLog(metrics, log),
+                Problems(log),
+                TimeLimits(limits),
+                Auth(self.hosting.tokens),
+                Bodies(limits),
+                Idempotency(lambda: self.hosting.tokens.store),
+                HotRoutes(agents.HOT, self.hosting, metrics, rate_limit),
+            ],
+            self._litestar,
+        )
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        """Serve one request, or begin and end."""
+        await (self._http if scope["type"] == "http" else self._litestar)(scope, receive, send)
+
+
+def _routes(hosting: Hosting, metrics: Metrics, rate_limit: RateLimit, log: Log) -> Litestar:
+    """Return the routes, and what they answer when something is wrong."""
     written: dict[str, Any] = {}
 
     @asynccontextmanager
-    async def open_house(_: Litestar) -> AsyncIterator[None]:
-        async with house:
+    async def open_campaigns(_: Litestar) -> AsyncIterator[None]:
+        async with hosting:
             yield
 
     @route("/healthz", media_type=MediaType.TEXT, **HEALTH)
@@ -58,13 +93,14 @@ def build(url: str, limits: Limits | None = None, log: Log = lambda *_, **__: No
     @route("/readyz", media_type=MediaType.TEXT, **HEALTH)
     async def readyz() -> str:
         """Say whether this process can serve."""
-        await house.ready()
+        await hosting.ready()
         return "ready\n"
 
     @get("/metrics", media_type=MediaType.TEXT, tags=["health"], responses=described(500, 503))
     async def counters() -> str:
         """Return counters for Prometheus."""
-        return metrics.text(house, gate.waiting)
+        here = hosting.here().values()
+        return metrics.text(len(here), sum(found.streams.count for found in here))
 
     @get("/problems/{kind:str}", media_type=MediaType.TEXT, tags=["health"], responses=described(404, 500, 503))
     async def explanation(kind: FromPath[str]) -> str:
@@ -78,7 +114,7 @@ def build(url: str, limits: Limits | None = None, log: Log = lambda *_, **__: No
     async def document(request: Asked) -> dict[str, Any]:
         """Return the OpenAPI document."""
         nonlocal written
-        written = written or describing.described(request.app.openapi_schema.to_schema())
+        written = written or openapi.completed(request.app.openapi_schema.to_schema())
         return written
 
     def unexpected(request: Asked, error: Exception) -> Response[bytes]:
@@ -94,14 +130,14 @@ def build(url: str, limits: Limits | None = None, log: Log = lambda *_, **__: No
             log("error", error=str(error))
         return _problem(found, error)
 
-    handlers = [module.HANDLERS for module in (campaigns, agents, tables, files, tokens, watch)]
-    app = Litestar(
+    handlers = [module.HANDLERS for module in (campaigns, agents, reading, files, tokens)]
+    return Litestar(
         route_handlers=[
             Router("/v1", route_handlers=[it for group in handlers for it in group]),
             *(healthz, readyz, counters, explanation, document, *PAGES),
         ],
-        state=State({"house": house, "metrics": metrics, "rates": rates}),
-        lifespan=[open_house],
+        state=State({"hosting": hosting, "metrics": metrics, "rate_limit": rate_limit}),
+        lifespan=[open_campaigns],
         exception_handlers={FreepullError: known, HTTPException: _http, Exception: unexpected},
         openapi_config=OpenAPIConfig(
             title="freepull",
@@ -117,8 +153,6 @@ def build(url: str, limits: Limits | None = None, log: Log = lambda *_, **__: No
         logging_config=None,
         request_max_body_size=None,
     )
-    gate = Gate(app, house, Quick(house, rates, metrics), limits, metrics, log)
-    return gate
 
 
 def _http(request: Asked, error: HTTPException) -> Response[bytes]:

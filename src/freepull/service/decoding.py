@@ -10,8 +10,8 @@ import msgspec
 from litestar.dto import AbstractDTO
 from litestar.typing import FieldDefinition
 
-from freepull.service.bodies import Batch, Pull
 from freepull.service.problems import Refused
+from freepull.service.schemas import Batch, Pull
 
 Sent = TypeVar("Sent")
 NESTED = "Nest less deeply."
@@ -82,8 +82,9 @@ def _plain_to_see(value: bytes, found: Any) -> bool:
     events = value.count(b'"event"')
     if events and (events != len(pulls) or any(it.event is None for it in pulls)):
         return False
-    names = (b'"arm"', b'"reward"', *([b'"agent"'] if isinstance(found, Batch) else []))
-    return value.count(b'"observations"') <= 1 and all(value.count(name) == len(pulls) for name in names)
+    if not value.count(b'"arm"') == value.count(b'"reward"') == len(pulls):
+        return False
+    return found is pulls[0] or (value.count(b'"agent"') == len(pulls) and value.count(b'"observations"') == 1)
 
 
 def _once(pairs: list[tuple[str, Any]]) -> None:

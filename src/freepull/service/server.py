@@ -6,6 +6,7 @@ import asyncio
 import signal
 import socket
 import sys
+from collections.abc import Callable
 from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
@@ -15,14 +16,15 @@ import msgspec
 
 from freepull.errors import InvalidInput, MissingExtra
 from freepull.live import ownership
+from freepull.live.stores import Where
 from freepull.service.limits import Limits
 
 try:
     import uvicorn
     from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-    from freepull.service.access import Access
-    from freepull.service.app import build
+    from freepull.service.app import Application
+    from freepull.service.auth import Tokens
 except ImportError as error:  # pragma: no cover - a test runs this in a process of its own
     if isinstance(error, MissingExtra):
         raise
@@ -76,10 +78,19 @@ class Connection(HttpToolsProtocol):
 class Server(uvicorn.Server):
     """A server that ends streams first when it is told to end, and ends by itself when the disk has failed."""
 
-    def __init__(self, url: str, host: str, port: int, limits: Limits | None = None, **more: Any) -> None:
-        self.gate = build(url, limits, write_log)
+    def __init__(
+        self,
+        where: Where,
+        host: str,
+        port: int,
+        limits: Limits | None = None,
+        log: Callable[..., None] | None = None,
+        **more: Any,
+    ) -> None:
+        self.log = log or write_log
+        self.application = Application(where, limits, self.log)
         config = uvicorn.Config(
-            self.gate,
+            self.application,
             host=host,
             port=port,
             http=Connection,
@@ -110,13 +121,13 @@ class Server(uvicorn.Server):
             watching.cancel()
 
     async def _watch(self) -> None:
-        await self.gate.house.failed.wait()
-        write_log("failed", error="the store failed, so this process ends; start it again")
+        await self.application.hosting.failed.wait()
+        self.log("failed", error="the store failed, so this process ends; start it again")
         self.should_exit = True
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Let the streams end, then everything else."""
-        self.gate.house.closing.set()
+        self.application.hosting.closing.set()
         await super().shutdown(sockets)
 
 
@@ -162,14 +173,14 @@ def check_address(address: str) -> None:
         raise InvalidInput(f"--address must begin with http:// or https:// and name a host, got {address!r}.")
 
 
-def welcome(access: Access, first_token: bool) -> None:
+def welcome(tokens: Tokens, first_token: bool) -> None:
     """See to it that somebody can come in: print the first token if that is wanted, or say how to make one."""
-    if access.rows():
+    if tokens.rows():
         if first_token:
             write_log("no first token", remedy="the store has tokens already; make another with freepull token new")
         return
     if first_token:
-        token, _ = access.new("admin", label="first token")
+        token, _ = tokens.new("admin", label="first token")
         print(f"The first token, of scope admin; it is not shown again: {token}", flush=True)
     else:
         write_log(
@@ -180,21 +191,27 @@ def welcome(access: Access, first_token: bool) -> None:
 
 
 def run(
-    url: str, host: str, port: int, address: str | None, limits: Limits, first_token: bool = False, **more: Any
+    where: Where,
+    host: str = "127.0.0.1",
+    port: int = 8000,
+    address: str | None = None,
+    limits: Limits | None = None,
+    first_token: bool = False,
+    **more: Any,
 ) -> int:
-    """Serve until a signal comes; return the exit code."""
+    """Serve the campaigns of a store, its URL or what opens it, until a signal comes; return the exit code."""
     if address is not None:
         check_address(address)
     listening = listen(host, port)
     port = listening.getsockname()[1]
     here = address_of(host, port, tls=more.get("ssl_certfile") is not None)
     ownership.known_as((address or here).rstrip("/"))
-    server = Server(url, host, port, limits, **more)
+    server = Server(where, host, port, limits, **more)
     sys.setswitchinterval(SWITCH)
     write_log("serving", address=here)
-    welcome(server.gate.house.access, first_token)
+    welcome(server.application.hosting.tokens, first_token)
     for number in (signal.SIGINT, signal.SIGTERM):  # uvicorn raises them again once it has ended well
         signal.signal(number, lambda *_: None)
     server.run(sockets=[listening])
     write_log("ended")
-    return 1 if server.gate.house.failed.is_set() or not server.started else 0
+    return 1 if server.application.hosting.failed.is_set() or not server.started else 0

@@ -1,7 +1,8 @@
 """A conformance kit for stores: whether one keeps the promises of `freepull.live.stores.base`.
 
 ``check_store(make)`` runs everything; `STORE_CHECKS` has the checks by name, to be run one at a time.
-``make`` opens the store and is called several times: every time the same data must be there.
+``make`` opens the store and is called several times: every time the same data must be there. What a service needs
+beside campaigns, `freepull.live.stores.serving`, is checked as far as the store has it.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from uuid import uuid4
 from freepull.errors import CampaignBusy, CampaignExists, Fenced, StoreError, UnknownCampaign
 from freepull.live.rows import KEYS, TABLES, Row
 from freepull.live.stores import Store
+from freepull.live.stores.serving import LeaseStore, ReplyStore, StoredReply, StoredToken, TokenStore
 
 Make = Callable[[], Store]
 
@@ -72,6 +74,9 @@ def rows_come_back_as_they_were(make: Make) -> None:
         for table, rows in ROWS.items():
             for i, row in enumerate(rows):
                 assert list(store.read(name, table, row[: KEYS[table]])) == rows[i + 1 :]
+            assert store.before_last(name, table, len(rows)) == ()
+            if len(rows) > 1:
+                assert store.before_last(name, table, 1) == rows[-2][: KEYS[table]]
         assert store.totals(name) == (2, 50 + 10**15)
         assert store.snapshots(name) == [(2, 2, 2), (5, 1, 3)]
 
@@ -249,6 +254,66 @@ def threads_may_share_it(make: Make) -> None:
         assert wrong == []
 
 
+def holders_are_told(make: Make) -> None:
+    """Who has a campaign, in the order of names; whoever asks for one that is not there learns nothing."""
+    names = sorted([_name(), _name()])
+    with closing(make()) as store:
+        if not isinstance(store, LeaseStore):
+            return
+        first, second = (store.create(name, f"owner of {name}", {}) for name in names)
+        mine = [it for it in store.holders() if it.campaign in names]
+        assert [(it.campaign, it.owner) for it in mine] == [(name, f"owner of {name}") for name in names]
+        assert store.holders(names[1]) == mine[1:]
+        assert store.holders(_name()) == []
+        assert mine[0].held == (first.seconds != float("inf"))
+        store.release(first)
+        ((_, owner, held),) = store.holders(names[0])
+        assert (owner, held) == ("", False)
+        store.release(second)
+
+
+def tokens_are_kept_and_end_once(make: Make) -> None:
+    """Tokens come back as they were, with the first time at which they were revoked; a secret is made once."""
+    one, other = _name(), _name()
+    kept = StoredToken(one, b"\x00\xff" * 16, "read", "a campaign", "Ünï", 10, 20)
+    lasting = StoredToken(other, b"h" * 32, "admin", "", "", 11)
+    with closing(make()) as store:
+        if not isinstance(store, TokenStore):
+            return
+        store.add_token(kept)
+        store.add_token(lasting)
+        assert store.secret(one, b"first \x00") == b"first \x00"
+        store.revoke_token(one, 15)
+        store.revoke_token(one, 16)
+        assert (one, 3) not in store.versions()
+        for _ in range(2):
+            store.raise_version(one, 3)
+    with closing(make()) as store:
+        assert isinstance(store, TokenStore)
+        found = {it.id: it for it in store.tokens()}
+        assert (found[one], found[other]) == (kept._replace(revoked=15), lasting)
+        assert store.secret(one, b"second") == b"first \x00"
+        assert {agent: version for (campaign, agent), version in store.versions().items() if campaign == one} == {3: 2}
+
+
+def replies_are_kept_for_a_while(make: Make) -> None:
+    """The first reply under an id counts, until it is too old; then it is forgotten."""
+    id, late = uuid4().bytes, 1 << 40
+    first, second = StoredReply(b"r" * 32, 201, b'{"a": 1}'), StoredReply(b"s" * 32, 200, b"")
+    with closing(make()) as store:
+        if not isinstance(store, ReplyStore):
+            return
+        assert store.find_reply(id, 0) is None
+        store.keep_reply(id, first, 1000, 0)
+        store.keep_reply(id, second, 1001, 0)
+    with closing(make()) as store:
+        assert isinstance(store, ReplyStore)
+        assert store.find_reply(id, 1000) == first
+        assert store.find_reply(id, 1001) is None
+        store.keep_reply(uuid4().bytes, second, late, 1001)
+        assert store.find_reply(id, 0) is None
+
+
 STORE_CHECKS: dict[str, Callable[[Make], None]] = {
     check.__name__.replace("_", " "): check
     for check in (
@@ -263,5 +328,8 @@ STORE_CHECKS: dict[str, Callable[[Make], None]] = {
         names_are_erased,
         large_rows_and_many_rows_are_read,
         threads_may_share_it,
+        holders_are_told,
+        tokens_are_kept_and_end_once,
+        replies_are_kept_for_a_while,
     )
 }

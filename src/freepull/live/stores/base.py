@@ -6,20 +6,22 @@ or may not be there; whoever wrote them must look again from the start, and must
 **Ownership.** `claim` gives a lease to one owner; `write` and `renew` with an older lease raise `Fenced` and change
 nothing. A segment's number is its key, so even without the lease no two writers could both add the same one.
 **Threads.** Every method may be called from any thread.
-A store of your own implements these methods; `freepull.testing.check_store` tells whether it keeps the promises.
+A store of your own implements these methods; `freepull.testing.check_store` tells whether it keeps the promises. With
+those of `serving` as well, it can be served.
 """
 
 from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from freepull import checks
-from freepull.errors import InvalidInput
-from freepull.live.rows import ManyRows, Row
+from freepull.errors import InvalidInput, UnknownCampaign
+from freepull.live.rows import KEYS, ManyRows, Row
 
 
 def steady() -> float:
@@ -52,6 +54,8 @@ class Store(ABC):
 
     url: str
     """How to find it again, for messages."""
+    reopens: bool = True
+    """Whether, once it has failed, the same process can open it again."""
 
     @abstractmethod
     def campaigns(self) -> list[str]:
@@ -81,6 +85,11 @@ class Store(ABC):
     def read(self, name: str, table: str, after: Row = ()) -> Iterator[Row]:
         """Return a table's rows in the order of its key, from behind the key ``after`` on."""
 
+    def before_last(self, name: str, table: str, count: int) -> Row:
+        """Return the key behind which a table's last rows begin; empty if it has no more than so many."""
+        behind = deque((row[: KEYS[table]] for row in self.read(name, table)), count + 1)
+        return behind[0] if len(behind) > count else ()
+
     @abstractmethod
     def find_events(self, lease: Lease, ids: Iterable[bytes]) -> dict[bytes, tuple[int, bytes]]:
         """Return those of the event ids that are known, with the number of the event and its record."""
@@ -101,6 +110,11 @@ class Store(ABC):
     def totals(self, name: str) -> tuple[int, int]:
         """Return how many entries the ledger has, and their sum."""
 
+    def unknown(self, name: str) -> UnknownCampaign:
+        """Return the error for a campaign that is not there."""
+        there = ", ".join(self.campaigns()[:10])
+        return UnknownCampaign(f"{self.url} has no campaign {name!r}; it has {there or 'none at all'}.")
+
     def backup(self, path: str | Path) -> None:
         """Copy everything to a new file, where the store can do that itself."""
         raise InvalidInput(f"{self.url} has backups of its own; use its tools, for example pg_dump.")
@@ -110,10 +124,16 @@ class Store(ABC):
         """Close the store."""
 
 
-def connect(url: str | Store, new: bool = False) -> Store:
+Where = str | Store | Callable[[], Store]
+"""The URL of a store, a store, or what opens one: a function, or a class of your own."""
+
+
+def connect(url: Where, new: bool = False) -> Store:
     """Open the store of a URL: ``sqlite:///file.db`` (a path from here; made if ``new``) or ``postgresql://…``."""
     if isinstance(url, Store):
         return url
+    if callable(url):
+        return url()
     if not isinstance(url, str):
         raise InvalidInput(f"url must be a text such as 'sqlite:///trial.db', or a store, got {checks.shown(url)}.")
     if url.startswith("sqlite:///") and len(url) > len("sqlite:///"):

@@ -1,4 +1,4 @@
-"""What SQLite and PostgreSQL have in common: the statements, the lease, and numbered migrations."""
+"""What SQLite and PostgreSQL have in common: the statements, the lease, tokens and replies, and numbered migrations."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from contextlib import AbstractContextManager
 from importlib.resources import files
 from typing import ClassVar, Protocol
 
-from freepull.errors import CampaignBusy, CampaignExists, Fenced, NewerVersion, UnknownCampaign
+from freepull.errors import CampaignBusy, CampaignExists, Fenced, NewerVersion
 from freepull.live.rows import CHANGING, KEYS, TABLES, ManyRows, Row
 from freepull.live.stores.base import Lease, Store, steady
+from freepull.live.stores.serving import Holder, StoredReply, StoredToken
 
 PAGE = 1 << 22
 """So many bytes are read at a time, about."""
@@ -200,10 +201,67 @@ class SqlStore(Store):
         ((entries, amount),) = self.query(sql, (name,))
         return int(entries), int(amount)
 
-    def unknown(self, name: str) -> UnknownCampaign:
-        """Return the error for a campaign that is not there."""
-        there = ", ".join(self.campaigns()[:10])
-        return UnknownCampaign(f"{self.url} has no campaign {name!r}; it has {there or 'none at all'}.")
+    def before_last(self, name: str, table: str, count: int) -> Row:
+        """Return the key behind which a table's last rows begin."""
+        key = TABLES[table][: KEYS[table]]
+        newest = ", ".join(f"{column} DESC" for column in key)
+        sql = f"SELECT {', '.join(key)} FROM {table} JOIN campaigns USING (campaign) WHERE campaigns.name = ?"
+        rows = self.query(f"{sql} ORDER BY {newest} LIMIT 1 OFFSET {count}", (name,))
+        return rows[0] if rows else ()
+
+    def holders(self, campaign: str | None = None) -> list[Holder]:
+        """Return who has every campaign, or one alone."""
+        sql = f"SELECT name, owner, lease_until > {self.words['now']} FROM campaigns"
+        one = "" if campaign is None else " WHERE name = ?"
+        rows = self.query(f"{sql}{one} ORDER BY name", () if campaign is None else (campaign,))
+        return [Holder(str(name), str(owner), bool(held)) for name, owner, held in rows]
+
+    def secret(self, name: str, new: bytes) -> bytes:
+        """Return a secret; the first one of its name is kept."""
+        with self.transaction() as do:
+            do.run("INSERT INTO secrets VALUES (?, ?) ON CONFLICT DO NOTHING", (name, new))
+            ((kept,),) = do.run("SELECT value FROM secrets WHERE name = ?", (name,))
+        return bytes(kept)
+
+    def tokens(self) -> list[StoredToken]:
+        """Return all tokens."""
+        rows = self.query(f"SELECT {', '.join(StoredToken._fields)} FROM tokens")
+        return [StoredToken(id, bytes(digest), *rest) for id, digest, *rest in rows]
+
+    def add_token(self, token: StoredToken) -> None:
+        """Keep a new token."""
+        with self.transaction() as do:
+            do.run(f"INSERT INTO tokens ({', '.join(token._fields)}) VALUES ({', '.join('?' * len(token))})", token)
+
+    def revoke_token(self, id: str, at: int) -> None:
+        """Note when a token was revoked."""
+        with self.transaction() as do:
+            do.run("UPDATE tokens SET revoked = ? WHERE id = ? AND revoked IS NULL", (at, id))
+
+    def versions(self) -> dict[tuple[str, int], int]:
+        """Return the version of agents' tokens."""
+        rows = self.query("SELECT campaign, agent, version FROM agent_versions")
+        return {(str(campaign), int(agent)): int(version) for campaign, agent, version in rows}
+
+    def raise_version(self, campaign: str, agent: int) -> None:
+        """Raise the version of an agent's tokens."""
+        with self.transaction() as do:
+            do.run(
+                "INSERT INTO agent_versions VALUES (?, ?, 1) ON CONFLICT (campaign, agent) "
+                "DO UPDATE SET version = agent_versions.version + 1",
+                (campaign, agent),
+            )
+
+    def find_reply(self, id: bytes, since: int) -> StoredReply | None:
+        """Return the reply that was kept under an id."""
+        rows = self.query("SELECT request, status, body FROM answered WHERE id = ? AND at >= ?", (id, since))
+        return StoredReply(bytes(rows[0][0]), int(rows[0][1]), bytes(rows[0][2])) if rows else None
+
+    def keep_reply(self, id: bytes, reply: StoredReply, at: int, since: int) -> None:
+        """Keep a reply, and forget old ones."""
+        with self.transaction() as do:
+            do.run("DELETE FROM answered WHERE at < ?", (since,))
+            do.run("INSERT INTO answered VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING", (id, *reply, at))
 
     @property
     def _until(self) -> str:

@@ -41,6 +41,7 @@ class SqliteStore(SqlStore):
         "now": "0",
     }
     lease_seconds = float("inf")
+    reopens = False
     _open: ClassVar[dict[Path, SqliteStore]] = {}
     _opening: ClassVar[threading.Lock] = threading.Lock()
 

@@ -1,5 +1,5 @@
 // Draws the charts: a frame for each, what plotly draws, and a sentence that says the same in words.
-import { MAKERS, upToNow } from "./makers.js";
+import { MAKERS } from "./makers.js";
 import { element } from "./words.js";
 
 const STYLE = { displayModeBar: false, responsive: true };
@@ -22,8 +22,7 @@ export function build(holder) {
   }
 }
 
-export function draw(given) {
-  const data = { ...given, history: upToNow(given) };
+export function draw(data) {
   for (const [name, { make }] of Object.entries(MAKERS)) {
     try {
       show(name, make(data));

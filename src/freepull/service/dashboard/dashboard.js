@@ -1,4 +1,4 @@
-// The page: log in, choose a campaign, follow it. Figures come from the API alone; nothing is computed twice.
+// The page: log in, choose a campaign, follow it. The stream sends all that is shown; nothing is computed twice.
 import * as charts from "./charts.js";
 import { ground, header } from "./header.js";
 import { ask, watch } from "./stream.js";
@@ -6,11 +6,6 @@ import * as tables from "./tables.js";
 import { element } from "./words.js";
 
 const $ = (id) => document.getElementById(id);
-const GAP = 1000, AGAIN = 5000, ROWS = 200, NAMES = 1000;
-const PARTS = { status: "", history: "/history", pulls: "/pulls", margins: "/margins", verdict: "/verdict",
-  offers: `/offers?open_only=true&limit=${ROWS}`, ledger: `/ledger?last=${ROWS}`, bans: `/bans?last=${ROWS}`, audit: `/audit?last=${ROWS}` };
-const EMPTY = { history: [], pulls: { quantiles: [], names: [], pulls: [], agents: 0 }, margins: null, verdict: null,
-  offers: [], ledger: [], bans: [], audit: [], people: [] };
 const STATES = { on: "live", off: "not connected, trying again", stale: "no news for a while, trying again", refused: "not connected", elsewhere: "at another process" };
 let token = sessionStorage.getItem("token"), admin = false, now = null; // the campaign that is followed
 
@@ -39,7 +34,7 @@ async function enter(given) {
 
 function follow(name) {
   now?.leave();
-  const it = now = { name, heard: -1, drawn: -1, looking: false, data: null, leave: null };
+  const it = now = { name, data: null, leave: null };
   $("campaign").value = name;
   history.replaceState(null, "", hash(name));
   $("view").hidden = true; // nothing of another campaign may stay
@@ -52,7 +47,7 @@ function follow(name) {
       if (state !== "off") say(error ?? null);
       show(error?.status === 421 ? "elsewhere" : state);
     },
-    event: (kind, told) => { if (kind === "status") hear(it, told); },
+    event: (kind, screen) => { if (it === now && kind === "screen") draw(it.data = screen); },
   });
 }
 
@@ -73,44 +68,6 @@ function say(error) {
   $("message").replaceChildren("Another process has this campaign. Look at it at ", link, ", and log in there with your token.");
 }
 
-function hear(it, status) {
-  it.heard = status.events;
-  look(it);
-}
-
-// All parts of the page come from one round of requests, and a round begins after the last event that was heard.
-async function look(it) {
-  if (it !== now || it.looking || it.heard === it.drawn) return;
-  it.looking = true;
-  const { heard } = it, begun = Date.now(), failed = await round(it).catch((error) => error);
-  if (it !== now) return;
-  if (failed) say(failed);
-  else if (it.failed) say(null);
-  it.failed = failed;
-  if (!failed) it.drawn = heard;
-  if (it.data) document.body.dataset.drawn = String(heard);
-  await new Promise((done) => setTimeout(done, failed ? AGAIN : Math.min(AGAIN, Math.max(GAP, Date.now() - begun))));
-  it.looking = false;
-  look(it);
-}
-
-// A part that fails stays as it was; what went wrong is returned.
-async function round(it) {
-  let failed = null;
-  const part = (where, old) => ask(token, path(it.name) + where).catch((error) => {
-    if (error.status === 409) return null; // there is no verdict before the start
-    failed = error;
-    return old;
-  });
-  const old = it.data ?? EMPTY;
-  const found = await Promise.all(Object.entries(PARTS).map(async ([name, where]) => [name, await part(where, old[name])]));
-  const data = { ...old, ...Object.fromEntries(found) };
-  if (!data.status) throw failed;
-  data.people = data.status.awaited.length ? await part(`/agents?limit=${NAMES}`, old.people) : [];
-  if (it === now) draw(it.data = data);
-  return failed;
-}
-
 function draw(data) {
   header(data, admin);
   ground(data.verdict);
@@ -121,13 +78,15 @@ function draw(data) {
   tables.fill("ledger", data.ledger.toReversed());
   tables.fill("bans", data.bans.toReversed());
   tables.fill("audit", tables.auditLines(data.audit));
+  document.body.dataset.drawn = String(data.status.events);
 }
 
 async function act(what, body) {
-  const it = now, key = crypto.randomUUID?.() ?? `${Date.now()}-${Math.random()}`;
+  const key = crypto.randomUUID?.() ?? `${Date.now()}-${Math.random()}`;
   const headers = { "idempotency-key": key, ...(body ? { "content-type": "application/json" } : {}) };
   try {
-    hear(it, await ask(token, `${path(it.name)}/${what}`, { method: "POST", headers, body: body && JSON.stringify(body) }));
+    await ask(token, `${path(now.name)}/${what}`, { method: "POST", headers, body: body && JSON.stringify(body) });
+    say(null); // what it changed comes with the stream
   } catch (error) {
     say(error);
   }

@@ -7,7 +7,7 @@ const MODES = { free: "everybody at their own pace", rounds: "everybody acts onc
 const ABSENT = { banned: "banned: must pull unpaid, or be unbanned", parked: "parked, because offers lapsed: must pull again", left: "has left: must pull again",
   active: "has not acted in this round" };
 
-export function header({ status: it, verdict, people }, admin) {
+export function header({ status: it, verdict, awaited }, admin) {
   $("title").textContent = it.name;
   document.title = `${it.name} · freepull`;
   $("status").textContent = it.status + (it.why ? `: ${it.why}` : "");
@@ -26,17 +26,17 @@ export function header({ status: it, verdict, people }, admin) {
   $("standing").textContent = it.certified ? "certified" : it.decided ? "decided, not certified" : "undecided";
   $("standing").dataset.standing = it.certified ? "certified" : it.decided ? "decided" : "undecided";
   $("missing").textContent = missing(it, verdict, admin);
-  $("awaited").textContent = waiting(it, people);
+  $("awaited").textContent = waiting(awaited);
   $("admin").hidden = !admin;
   $("pause").hidden = it.status !== "running";
   $("resume").hidden = it.status !== "paused";
   $("stop").hidden = it.status === "stopped";
 }
 
-// Whom it waits for, and why: only those whom the first page of agents lists are known in full.
-function waiting({ awaited, mode }, people) {
-  const unknown = mode === "free" ? "banned, parked or gone" : "absent, or has not acted in this round", groups = {};
-  for (const name of awaited) (groups[ABSENT[people.find((row) => row.name === name)?.state] ?? unknown] ??= []).push(name);
+// Whom it waits for, and why.
+function waiting(awaited) {
+  const groups = {};
+  for (const { name, state } of awaited) (groups[ABSENT[state]] ??= []).push(name);
   const parts = Object.entries(groups).map(([why, names]) => `${names.join(", ")} (${why})`);
   return parts.length ? `Waiting for ${parts.join("; ")}.` : "";
 }

@@ -1,4 +1,4 @@
-// One chart an entry: its title, and how to make it from what the API told.
+// One chart an entry: its title, and how to make it from what the stream sent.
 import { count, edge, figure, major, many, money, nothing } from "./words.js";
 
 const COLOURS = ["#2f7ed8", "#e6842a", "#2e9e6b", "#c94f7c", "#8a6fd1", "#a0792c", "#2aa5b8", "#d1495b", "#7d9a2d", "#5a6f8f"];
@@ -20,12 +20,6 @@ const X = { title: { text: "observations", standoff: 6 } };
 const POWERS = { type: "log", dtick: 1, tickformat: "~g" };
 const past = (history) => history.length > 1 && history.at(-1).observations > 0;
 const faint = (hex) => `rgba(${[1, 3, 5].map((i) => parseInt(hex.slice(i, i + 2), 16)).join(",")},.14)`;
-
-// The history ends with how things stand now.
-export function upToNow({ history, status: { phase, observations, spent, arms } }) {
-  if (phase === null) return history;
-  return [...history.filter((it) => it.observations < observations), { observations, spent: spent.minor, means: arms.map((it) => it.mean), bounds: arms.map((it) => it.bound), active: arms.map((it) => it.active) }];
-}
 
 function means({ status }) {
   if (!pulled(status)) return wait(status);

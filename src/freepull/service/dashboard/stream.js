@@ -35,7 +35,7 @@ export function watch(token, path, on) {
       heard();
       try {
         const headers = last === null ? {} : { "last-event-id": last };
-        const found = await send(token, `${path}/stream`, { headers, signal: mine.signal });
+        const found = await send(token, `${path}/stream?screen=true`, { headers, signal: mine.signal });
         on.state("on");
         wait = 500;
         for await (const event of events(found.body, heard)) {

@@ -17,10 +17,8 @@ from litestar.params import Body as In
 from freepull.commands import COMMANDS, Command
 from freepull.errors import FreepullError
 from freepull.messages import CampaignRow, Status
-from freepull.service.bodies import BODIES, NewCampaign
 from freepull.service.decoding import Strict
-from freepull.service.guards import needs, visitor_of
-from freepull.service.operations import Keyed
+from freepull.service.openapi import Keyed
 from freepull.service.principals import read_principal
 from freepull.service.routes.common import (
     ADMIN,
@@ -34,8 +32,11 @@ from freepull.service.routes.common import (
     arm_number,
     by,
     find,
-    house_of,
+    hosting_of,
+    needs,
+    visitor_of,
 )
+from freepull.service.schemas import BODIES, NewCampaign
 
 CHANGE: dict[str, Any] = {"before_request": needs(*ADMIN), "responses": WRITE, "security": BEARER, "return_dto": None}
 POST = CHANGE | {"operation_class": Keyed}
@@ -44,10 +45,10 @@ POST = CHANGE | {"operation_class": Keyed}
 @get("/campaigns", before_request=needs(*READER, lists=True), responses=READ, security=BEARER, tags=["campaigns"])
 async def campaigns(request: Asked) -> list[CampaignRow]:
     """List the campaigns that the token is for."""
-    house, only = house_of(request), visitor_of(request).campaign
-    here = house.here()
+    hosting, only = hosting_of(request), visitor_of(request).campaign
+    here = hosting.here()
     rows = []
-    for name, owner in await house.names():
+    for name, owner in await hosting.names():
         if only in ("", name):
             status = None
             with suppress(FreepullError):  # its writer may end at this moment; the others are listed all the same
@@ -64,7 +65,7 @@ async def create(request: Asked, data: Annotated[NewCampaign, In()]) -> Status:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         settings["principal"] = read_principal(data.principal)
-        found = await house_of(request).create(**settings, by=by(request))
+        found = await hosting_of(request).create(**settings, by=by(request))
     return await found.campaign.status()
 
 

@@ -1,15 +1,17 @@
-"""What routes share: where campaigns are, how names in paths are looked up, and which errors are documented."""
+"""What routes share: who may use them, where campaigns are, names in paths, and which errors are documented."""
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from typing import Annotated, Any
 
 from litestar import Request
 from litestar.params import FromPath, QueryParameter
 
 from freepull.errors import UnknownAgent, UnknownArm
-from freepull.service.guards import visitor_of
-from freepull.service.house import House, Open
+from freepull.service.auth import Visitor, check
+from freepull.service.hosting import Hosting, Open
+from freepull.service.middleware import name_in
 from freepull.service.problems import Refused, described
 
 Asked = Request[Any, Any, Any]
@@ -21,6 +23,9 @@ BEARER = [{"bearer": list[str]()}]
 ADMIN, READER = ("admin",), ("admin", "read")
 PAGE = 1000
 InPath = FromPath[str]
+Screens = Annotated[
+    bool, QueryParameter(description="Send all that a screen shows, as `screen`, instead of `status` and `audit`.")
+]
 Only = Annotated[bool, QueryParameter(description="Only the open ones.")]
 After = Annotated[int, QueryParameter(ge=-1, lt=1 << 62, description="Only what comes behind this one.")]
 Last = Annotated[
@@ -29,15 +34,35 @@ Last = Annotated[
 Limit = Annotated[int, QueryParameter(ge=1, le=PAGE, description="At most so many.")]
 
 
-def house_of(request: Asked) -> House:
+def needs(*scopes: str, lists: bool = False) -> Callable[[Asked], Awaitable[None]]:
+    """Return what lets only these scopes pass; one for a campaign passes only there, and in lists.
+
+    It is run before the request: Litestar's own guards would copy the handler each time.
+    """
+
+    async def guard(request: Asked) -> None:
+        params = {name: name_in(part) for name, part in request.path_params.items()}
+        request.scope["path_params"] = params
+        check(visitor_of(request), params.get("campaign", ""), scopes, lists, request.app.state.rate_limit)
+
+    return guard
+
+
+def visitor_of(request: Asked) -> Visitor:
+    """Return who asks, as `middleware.Auth` has found."""
+    visitor: Visitor = request.scope["state"]["visitor"]
+    return visitor
+
+
+def hosting_of(request: Asked) -> Hosting:
     """Return all campaigns."""
-    house: House = request.app.state.house
-    return house
+    hosting: Hosting = request.app.state.hosting
+    return hosting
 
 
 async def find(request: Asked, campaign: str) -> Open:
     """Return a campaign that is open here."""
-    return await house_of(request).find(campaign)
+    return await hosting_of(request).find(campaign)
 
 
 def by(request: Asked) -> str:
@@ -51,7 +76,7 @@ AGENTS, ARMS = (f"Look at GET /v1/campaigns/{{campaign}}/{what}." for what in ("
 def agent_number(found: Open, agent: str) -> int:
     """Return the number of an agent that a path names."""
     try:
-        return found.campaign.blocking.core.register.agent(agent)
+        return found.view.agent(agent)
     except UnknownAgent as error:
         raise Refused(404, str(error), AGENTS, kind="UnknownAgent") from None
 
@@ -59,6 +84,6 @@ def agent_number(found: Open, agent: str) -> int:
 def arm_number(found: Open, arm: str) -> int:
     """Return the number of an arm that a path names."""
     try:
-        return found.campaign.blocking.core.register.arm(arm)
+        return found.view.arm(arm)
     except UnknownArm as error:
         raise Refused(404, str(error), ARMS, kind="UnknownArm") from None

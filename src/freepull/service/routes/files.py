@@ -14,10 +14,10 @@ from litestar.openapi.datastructures import ResponseSpec
 from litestar.params import QueryParameter
 from litestar.response import File
 
+from freepull.errors import InvalidInput
 from freepull.live import exports
 from freepull.messages import Imported
-from freepull.service.guards import needs
-from freepull.service.operations import KINDS, Upload
+from freepull.service.openapi import KINDS, Upload
 from freepull.service.problems import Refused
 from freepull.service.routes.common import (
     ADMIN,
@@ -30,7 +30,8 @@ from freepull.service.routes.common import (
     InPath,
     by,
     find,
-    house_of,
+    hosting_of,
+    needs,
 )
 
 FILE = ResponseSpec(bytes, generate_examples=False, media_type="application/octet-stream", description="The file")
@@ -90,11 +91,11 @@ async def export_file(request: Asked, campaign: InPath, file: InPath) -> Respons
 )
 async def backup(request: Asked) -> Response[Any]:
     """Download a copy of the SQLite file: all campaigns, names, and the key that signs agents' tokens."""
-    house = house_of(request)
-    if not house.url.startswith("sqlite"):
-        raise Refused(409, "the database has backups of its own.", "Use its tools, for example pg_dump.")
-    copy = house.access.store.backup
-    return await _download("backup.db", "application/octet-stream", lambda path: asyncio.to_thread(copy, path))
+    copy = hosting_of(request).tokens.store.backup
+    try:
+        return await _download("backup.db", "application/octet-stream", lambda path: asyncio.to_thread(copy, path))
+    except InvalidInput:
+        raise Refused(409, "the database has backups of its own.", "Use its tools, for example pg_dump.") from None
 
 
 async def _download(name: str, media: str, write: Callable[[Path], Awaitable[Any]]) -> Response[Any]:

@@ -10,12 +10,22 @@ from litestar.params import Body as In
 
 from freepull.errors import UnknownName
 from freepull.messages import SCOPES, AgentToken, AgentTokens, MadeToken, TokenRow
-from freepull.service.bodies import NewAgentTokens, NewToken
 from freepull.service.decoding import Strict
-from freepull.service.guards import needs, visitor_of
 from freepull.service.problems import Refused
-from freepull.service.replies import Mine
-from freepull.service.routes.common import ADMIN, BEARER, READ, WRITE, Asked, InPath, agent_number, find, house_of
+from freepull.service.routes.common import (
+    ADMIN,
+    BEARER,
+    READ,
+    WRITE,
+    Asked,
+    InPath,
+    agent_number,
+    find,
+    hosting_of,
+    needs,
+    visitor_of,
+)
+from freepull.service.schemas import Mine, NewAgentTokens, NewToken
 
 CHANGE: dict[str, Any] = {
     "before_request": needs(*ADMIN),
@@ -36,14 +46,14 @@ async def token(request: Asked) -> Mine:
 @get("/tokens", **{**CHANGE, "responses": READ})
 async def tokens(request: Asked) -> list[TokenRow]:
     """List tokens, without their secrets."""
-    return house_of(request).access.rows()
+    return hosting_of(request).tokens.rows()
 
 
 @post("/tokens", dto=Strict[NewToken], **CHANGE)
 async def new_token(request: Asked, data: Annotated[NewToken, In()]) -> MadeToken:
     """Make a token; it is shown here and never again."""
-    access = house_of(request).access
-    token, row = await asyncio.to_thread(access.new, data.scope, data.campaign, data.label, data.lasts)
+    new = hosting_of(request).tokens.new
+    token, row = await asyncio.to_thread(new, data.scope, data.campaign, data.label, data.lasts)
     return MadeToken(row.id, token, row.scope, row.campaign, row.expires)
 
 
@@ -51,7 +61,7 @@ async def new_token(request: Asked, data: Annotated[NewToken, In()]) -> MadeToke
 async def revoke(request: Asked, id: InPath) -> None:
     """End a token for good."""
     try:
-        await asyncio.to_thread(house_of(request).access.revoke, id)
+        await asyncio.to_thread(hosting_of(request).tokens.revoke, id)
     except UnknownName as error:
         raise Refused(404, str(error), "Look at GET /v1/tokens.") from None
 
@@ -59,17 +69,16 @@ async def revoke(request: Asked, id: InPath) -> None:
 @post("/campaigns/{campaign:str}/tokens", dto=Strict[NewAgentTokens], **CHANGE)
 async def agent_tokens(request: Asked, campaign: InPath, data: Annotated[NewAgentTokens, In()]) -> AgentTokens:
     """Make tokens for agents, each for one agent of one campaign."""
-    found, access = await find(request, campaign), house_of(request).access
-    register = found.campaign.blocking.core.register
-    numbers = [register.agent(agent) for agent in data.agents]
-    return AgentTokens([AgentToken(register.shown(m), access.sign(campaign, m, data.lasts)) for m in numbers])
+    view, sign = (await find(request, campaign)).view, hosting_of(request).tokens.sign
+    numbers = [view.agent(agent) for agent in data.agents]
+    return AgentTokens([AgentToken(view.agent_name(m), sign(campaign, m, data.lasts)) for m in numbers])
 
 
 @post("/campaigns/{campaign:str}/agents/{agent:str}/revoke", status_code=204, **CHANGE)
 async def revoke_agent(request: Asked, campaign: InPath, agent: InPath) -> None:
     """End all tokens of an agent; new ones can be made."""
     number = agent_number(await find(request, campaign), agent)
-    await asyncio.to_thread(house_of(request).access.revoke_agent, campaign, number)
+    await asyncio.to_thread(hosting_of(request).tokens.revoke_agent, campaign, number)
 
 
 HANDLERS = [token, tokens, new_token, revoke, agent_tokens, revoke_agent]

@@ -1,4 +1,4 @@
--- Who may ask the service, and what it has answered to admins' keys; see freepull.service.access.
+-- Who may ask the service, and what it has answered to admins' keys; see freepull.live.stores.serving.
 CREATE TABLE tokens (
   id TEXT PRIMARY KEY,
   hash {blob} NOT NULL,

@@ -1,4 +1,4 @@
-"""What is sent: msgspec structs, which `decoding` reads strictly."""
+"""What is sent, which `decoding` reads strictly, and what is answered where `freepull.messages` has no type for it."""
 
 from __future__ import annotations
 
@@ -9,10 +9,13 @@ from msgspec import Meta
 
 from freepull import commands
 from freepull.commands import LONGEST_NAME, MOST_AGENTS, Command
+from freepull.errors import FreepullError
 from freepull.live.settings import LATE_JOINERS
-from freepull.messages import SCOPES, Mode, one_of
+from freepull.messages import CampaignOffer, Mode, Outcome, Scope, Told, one_of
+from freepull.money import Money
 from freepull.principal.principal import LEAVERS
 from freepull.service.principals import EXAMPLE
+from freepull.service.problems import Problem, problem
 
 MOST_OBSERVATIONS = 1000
 Name = Annotated[str, Meta(min_length=1, max_length=LONGEST_NAME)]
@@ -83,7 +86,7 @@ class NewAgentTokens(Body, kw_only=True):
 class NewToken(Body, kw_only=True):
     """A token to be made."""
 
-    scope: Annotated[str, one_of(*SCOPES)]
+    scope: Scope
     """admin: everything; read: looks only; gateway: tells pulls for agents."""
     campaign: str = ""
     """The only campaign it is for; empty: all."""
@@ -140,3 +143,48 @@ Stop, Budget, NewAgents = (
 )
 BODIES = {commands.Stop: Stop, commands.SetBudget: Budget, commands.AddAgents: NewAgents}
 """The bodies of commands that have one."""
+
+
+class ToldReply(msgspec.Struct):
+    """The reply to a pull; the same again if it is told again."""
+
+    event: int | None = None
+    """The pull's place in the log; null if the number is an old one, whose reply is not kept."""
+    outcome: Outcome | None = None
+    """What became of the open offer: paid, refused, cancelled (it had been taken back), or null if there was none."""
+    offer: int | None = None
+    """The offer that this pull ended."""
+    paid: Money | None = None
+    """What was paid for this pull."""
+    error: Problem | None = None
+    """Why this one of a batch was not told."""
+
+
+def told_reply(told: Told | FreepullError) -> ToldReply:
+    """Return a reply to one pull."""
+    return ToldReply(error=problem(told)) if isinstance(told, FreepullError) else ToldReply(*told)
+
+
+class BatchReply(msgspec.Struct):
+    """A reply for every pull, in their order."""
+
+    results: list[ToldReply]
+    """One for each, also for those that were refused."""
+
+
+class OfferReply(msgspec.Struct):
+    """The offer, or null if there is none now."""
+
+    offer: CampaignOffer | None
+    """A bonus on one arm, until a time."""
+
+
+class Mine(msgspec.Struct):
+    """What a token is good for."""
+
+    id: str
+    """By which it is listed and revoked."""
+    scope: Scope
+    """admin, read or gateway."""
+    campaign: str
+    """The only campaign it is for; empty: all."""

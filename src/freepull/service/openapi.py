@@ -1,20 +1,35 @@
-"""The OpenAPI document: Litestar's routes, and schemas with every limit, word and docstring that the types have."""
+"""The OpenAPI document: what Litestar finds out, headers and files that it does not see, and schemas from the types.
+
+Our own schemas have every limit, word and docstring that the types have; Litestar's leave most of that out.
+"""
 
 from __future__ import annotations
 
 import ast
 import inspect
 import textwrap
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
 import msgspec
+from litestar.openapi.spec import (
+    OpenAPIFormat,
+    OpenAPIMediaType,
+    OpenAPIType,
+    Operation,
+    Parameter,
+    RequestBody,
+    Schema,
+)
 
 from freepull import messages
-from freepull.service import bodies, history, problems, replies
-from freepull.service.routes import watch
+from freepull.client.talks import MEDIA
+from freepull.live import view
+from freepull.service import problems, schemas
+from freepull.service.idempotency import LONGEST_KEY
 
-MODULES = (bodies, replies, messages, history, watch, problems)
+MODULES = (schemas, messages, view, problems)
 PLACE = "#/components/schemas/{name}"
 IN_PATHS: dict[str, dict[str, Any]] = {
     "campaign": {"description": "The campaign's name; a slash in it is written %2F."},
@@ -24,9 +39,50 @@ IN_PATHS: dict[str, dict[str, Any]] = {
     "file": {"description": "Which file."},
     "kind": {"description": "The end of a problem's type."},
 }
+KINDS = {kind: suffix for suffix, kind in MEDIA.items()}
+KEY = Parameter(
+    name="Idempotency-Key",
+    param_in="header",
+    required=False,
+    description="With the same key the same request is answered once, and the same again for a day.",
+    schema=Schema(type=OpenAPIType.STRING, min_length=1, max_length=LONGEST_KEY),
+)
+LAST_EVENT = Parameter(
+    name="Last-Event-ID",
+    param_in="header",
+    required=False,
+    description="The id of the last event that came through; the stream goes on behind it.",
+    schema=Schema(type=OpenAPIType.STRING),
+)
 
 
-def described(document: dict[str, Any]) -> dict[str, Any]:
+@dataclass
+class Keyed(Operation):
+    """An admin's POST, which takes an Idempotency-Key."""
+
+    def __post_init__(self) -> None:
+        self.parameters = [*(self.parameters or []), KEY]
+
+
+@dataclass
+class Resumable(Operation):
+    """A stream, which takes a Last-Event-ID."""
+
+    def __post_init__(self) -> None:
+        self.parameters = [*(self.parameters or []), LAST_EVENT]
+
+
+@dataclass
+class Upload(Keyed):
+    """A POST whose body is a file."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        text = Schema(type=OpenAPIType.STRING, format=OpenAPIFormat.BINARY)
+        self.request_body = RequestBody(content={kind: OpenAPIMediaType(schema=text) for kind in KINDS}, required=True)
+
+
+def completed(document: dict[str, Any]) -> dict[str, Any]:
     """Return Litestar's document with our schemas instead of its own, which leave most of the limits out."""
     known = {name: kind for module in MODULES for name, kind in vars(module).items()}
     kinds = [known[name] for name in document["components"]["schemas"]]
@@ -52,7 +108,7 @@ def docstrings(kind: type) -> dict[str, str]:
     """
     found: dict[str, str] = {}
     for parent in reversed(kind.__mro__[:-1]):
-        if parent.__module__.startswith("freepull") and parent not in bodies.BODIES.values():
+        if parent.__module__.startswith("freepull") and parent not in schemas.BODIES.values():
             lines = ast.parse(textwrap.dedent(inspect.getsource(parent))).body[0].body  # type: ignore[attr-defined]
             for field, below in pairwise(lines):
                 if isinstance(field, ast.AnnAssign) and isinstance(below, ast.Expr):

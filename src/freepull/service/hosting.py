@@ -9,38 +9,30 @@ from typing import Any
 
 from freepull.errors import CampaignBusy, CampaignExists, Corrupt, Fenced, FreepullError, NewerVersion, StoreError
 from freepull.live import AsyncCampaign
-from freepull.live.ownership import owner
-from freepull.service.access import Access
-from freepull.service.history import History
+from freepull.live.ownership import check_free
+from freepull.live.stores import Where
+from freepull.service.auth import Tokens
 from freepull.service.problems import Refused
-from freepull.service.viewers import Viewers
+from freepull.service.streams import Streams
 
 LOOKING = 1.0
 """Seconds between two looks for campaigns without an owner, and for tokens that were revoked elsewhere."""
-FREE = "SELECT name FROM campaigns WHERE lease_until <= {now}"
-OWNER = "SELECT owner, lease_until > {now} FROM campaigns WHERE name = ?"
 
 
 class Open:
-    """A campaign that this process owns, and who watches it."""
+    """A campaign that this process owns, what may be seen of it, and who watches it."""
 
     def __init__(self, campaign: AsyncCampaign) -> None:
-        self.campaign = campaign
-        self.history = History(campaign)
-        self.viewers = Viewers(campaign, self.history)
-
-    @property
-    def ended(self) -> StoreError | None:
-        """Why its writer has ended, if it has."""
-        return self.campaign.blocking.core.writer.ended
+        self.campaign, self.view = campaign, campaign.view
+        self.streams = Streams(self.view)
 
 
-class House:
+class Hosting:
     """All campaigns of a store, as far as this process owns them."""
 
-    def __init__(self, url: str, log: Callable[..., None] = lambda *_, **__: None) -> None:
-        self.url, self.log = url, log
-        self.access = Access(url)
+    def __init__(self, where: Where, log: Callable[..., None] = lambda *_, **__: None) -> None:
+        self.where, self.log = where, log
+        self.tokens = Tokens(where)
         self.closing = asyncio.Event()
         self.failed = asyncio.Event()
         """Set when the disk cannot be trusted any more: then the process must end."""
@@ -50,7 +42,7 @@ class House:
         """Campaigns that cannot be read: looking at them again would not help."""
         self._task: asyncio.Task[None] | None = None
 
-    async def __aenter__(self) -> House:
+    async def __aenter__(self) -> Hosting:
         await self._look()
         self._task = asyncio.create_task(self._watch())
         return self
@@ -65,44 +57,42 @@ class House:
             with suppress(FreepullError):
                 await self._open.pop(name).campaign.close()
         with suppress(FreepullError):
-            await asyncio.to_thread(self.access.close)
+            await asyncio.to_thread(self.tokens.close)
 
     async def _watch(self) -> None:
         while True:
             await asyncio.sleep(LOOKING)
             try:
-                await asyncio.to_thread(self.access.refresh)
+                await asyncio.to_thread(self.tokens.refresh)
                 await self._look()
             except Exception as error:  # whatever it is, looking must go on
                 self.log("store", error=f"{type(error).__name__}: {error}"[:500])
 
     async def _look(self) -> None:
         """Open every campaign that nobody has."""
-        store = self.access.store
-        free = await asyncio.to_thread(store.query, FREE.format(**store.words))
-        for (name,) in free:
-            if name not in self._broken and (name not in self._open or self._open[name].ended):
+        for name, _, held in await asyncio.to_thread(self.tokens.store.holders):
+            if not held and name not in self._broken and (name not in self._open or self._open[name].view.ended):
                 with suppress(FreepullError):
                     await self.find(name)
 
     async def find(self, name: str) -> Open:
         """Return a campaign that is open here; open it if nobody has it."""
         found = self._open.get(name)
-        if found is not None and found.ended is None:
+        if found is not None and found.view.ended is None:
             return found
         if name in self._broken:
             raise self._broken[name]
         async with self._opening:
             found = self._open.get(name)
-            if found is not None and found.ended is not None:
-                self._give_up(name, found.ended)
+            if found is not None and found.view.ended is not None:
+                self._give_up(name, found.view.ended)
             elif found is not None:
                 return found
             if self.closing.is_set():
                 raise Refused(503, "this process is ending.", "Try again; another one takes over.")
-            await asyncio.to_thread(self._check_owner, name)
+            await asyncio.to_thread(check_free, self.tokens.store, name)
             try:
-                opened = await AsyncCampaign.open(self.url, name)
+                opened = await AsyncCampaign.open(self.where, name)
             except (Corrupt, NewerVersion) as error:
                 self._broken[name] = error
                 self.log("broken", error=str(error))
@@ -110,22 +100,12 @@ class House:
             self.log("opened", campaign=name)
             return self._keep(opened)
 
-    def _check_owner(self, name: str) -> None:
-        """Raise if there is no such campaign or another process has it; that is asked often, and must cost little."""
-        store = self.access.store
-        rows = store.query(OWNER.format(**store.words), (name,))
-        if not rows:
-            raise store.unknown(name)
-        theirs, held = rows[0]
-        if held and theirs != owner():
-            raise CampaignBusy(f"campaign {name!r} is held by {theirs}.", str(theirs))
-
     async def create(self, **settings: Any) -> Open:
         """Make a campaign."""
         name = settings["name"]
         if name in self.here():
             raise CampaignExists(f"there is a campaign {name!r} already; choose another name.")
-        return self._keep(await AsyncCampaign.create(self.url, **settings))
+        return self._keep(await AsyncCampaign.create(self.where, **settings))
 
     def _keep(self, campaign: AsyncCampaign) -> Open:
         self._open[campaign.name] = Open(campaign)
@@ -135,21 +115,21 @@ class House:
         """Forget a campaign whose writer has ended: taken over, cut off, or on a disk that failed."""
         self.log("ended", campaign=name, error=str(error))
         del self._open[name]
-        if not isinstance(error, (Fenced, CampaignBusy)) and self.url.startswith("sqlite"):
+        if not isinstance(error, (Fenced, CampaignBusy)) and not self.tokens.store.reopens:
             self.failed.set()
             raise error
 
     def here(self) -> dict[str, Open]:
         """Return the campaigns that are open here."""
-        return {name: found for name, found in self._open.items() if found.ended is None}
+        return {name: found for name, found in self._open.items() if found.view.ended is None}
 
     async def names(self) -> list[tuple[str, str]]:
         """Return every campaign, and the address of its owner if it has one."""
-        rows = await asyncio.to_thread(self.access.store.query, "SELECT name, owner FROM campaigns ORDER BY name")
-        return [(str(name), str(owner).partition(" ")[0]) for name, owner in rows]
+        holders = await asyncio.to_thread(self.tokens.store.holders)
+        return [(it.campaign, it.owner.partition(" ")[0]) for it in holders]
 
     async def ready(self) -> None:
         """Raise if this process cannot serve."""
         if self.failed.is_set() or self.closing.is_set():
             raise Refused(503, "this process is ending.", "Try again; another one takes over.")
-        await asyncio.to_thread(self.access.store.query, "SELECT 1")
+        await asyncio.to_thread(self.tokens.store.holders, "")

@@ -1,4 +1,4 @@
-"""Who may ask: tokens of admins, readers and gateways, stored hashed, and signed tokens of agents.
+"""Who may ask, and what: tokens of admins, readers and gateways, stored hashed, and signed tokens of agents.
 
 Everything is kept in memory and read again every other second, so that what another process has revoked ends here too.
 """
@@ -19,10 +19,11 @@ import msgspec
 from freepull import checks
 from freepull.errors import InvalidInput, StoreError, UnknownName
 from freepull.live.core import who
-from freepull.live.stores import Store, connect
-from freepull.live.stores.sql import SqlStore
+from freepull.live.stores import ServedStore, Where, connect
+from freepull.live.stores.serving import StoredToken
 from freepull.live.times import lasting, shown, system_clock
 from freepull.messages import SCOPES, TokenRow
+from freepull.service.limits import RateLimit
 from freepull.service.problems import Refused
 
 LONGEST_TOKEN = 2000
@@ -41,6 +42,12 @@ class Visitor:
     campaign: str = ""
     agent: int | None = None
 
+    @property
+    def own_number(self) -> int:
+        """The agent's number, where only agents come."""
+        assert self.agent is not None
+        return self.agent
+
 
 class _Claim(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
     campaign: str
@@ -49,65 +56,53 @@ class _Claim(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
     expires: int
 
 
-class Access:
+class Tokens:
     """The tokens of one store."""
 
-    def __init__(self, url: str | Store, new: bool = True) -> None:
-        self._url, self._new = url, new
+    def __init__(self, where: Where, new: bool = True) -> None:
+        self._where, self._new = where, new
         self._store = self._connect()
         self._lock = threading.Lock()
         self._tokens: dict[str, tuple[bytes, TokenRow]] = {}
         self._versions: dict[tuple[str, int], int] = {}
-        self._read: dict[str, _Claim] = {}
-        """Agents' tokens whose signature was checked; when they end is looked at every time."""
-        self._key = self._secret()
+        self._read: dict[str, tuple[_Claim, Visitor]] = {}
+        """Agents' tokens whose signature was checked, and whose they are; when they end is looked at every time."""
+        self._key = self._store.secret("agents", secrets.token_bytes(32))
         self.refresh()
 
-    def _connect(self) -> SqlStore:
-        store = connect(self._url, self._new)
-        if not isinstance(store, SqlStore):
-            raise InvalidInput("the service needs a store in SQLite or PostgreSQL.")
+    def _connect(self) -> ServedStore:
+        store = connect(self._where, self._new)
+        if not isinstance(store, ServedStore):
+            raise InvalidInput(
+                f"the store of a service must also keep tokens and replies, as freepull.live.stores.serving has it; "
+                f"add that to {type(store).__name__}, or take SQLite or PostgreSQL."
+            )
         return store
 
     @property
-    def store(self) -> SqlStore:
+    def store(self) -> ServedStore:
         """Where tokens are kept."""
         return self._store
-
-    def _secret(self) -> bytes:
-        with self._store.transaction() as do:
-            do.run("INSERT INTO secrets VALUES ('agents', ?) ON CONFLICT DO NOTHING", (secrets.token_bytes(32),))
-            ((key,),) = do.run("SELECT value FROM secrets WHERE name = 'agents'")
-        return bytes(key)
 
     def refresh(self) -> None:
         """Read what is stored; after the store has failed, connect anew. One at a time, or an older look would win."""
         with self._lock:
             try:
-                rows = self._store.query("SELECT id, hash, scope, campaign, label, made, expires, revoked FROM tokens")
-                versions = self._store.query("SELECT campaign, agent, version FROM agent_versions")
+                stored, versions = self._store.tokens(), self._store.versions()
             except StoreError:
                 self._store = self._connect()
                 raise
-            tokens = {}
-            for id, digest, scope, campaign, label, made, expires, revoked in rows:
-                times = (None if at is None else shown(at) for at in (expires, revoked))
-                tokens[id] = bytes(digest), TokenRow(id, scope, campaign, label, shown(made), *times)
-            self._tokens = tokens
-            self._versions = {(campaign, int(agent)): int(version) for campaign, agent, version in versions}
+            self._tokens = {it.id: (it.hash, _row(it)) for it in stored}
+            self._versions = versions
 
     def new(self, scope: str, campaign: str = "", label: str = "", lasts: str | None = None) -> tuple[str, TokenRow]:
         """Make a token; it is returned here and nowhere else."""
         length = check_new(scope, label, lasts)
-        if campaign and not self._store.query("SELECT 1 FROM campaigns WHERE name = ?", (campaign,)):
+        if campaign and not self._store.holders(campaign):
             raise self._store.unknown(campaign)
         id, secret, now = secrets.token_hex(6), secrets.token_urlsafe(32), system_clock()
         expires = None if length is None else now + length
-        with self._store.transaction() as do:
-            do.run(
-                "INSERT INTO tokens VALUES (?, ?, ?, ?, ?, ?, ?, NULL)",
-                (id, _digest(secret), scope, campaign, label, now, expires),
-            )
+        self._store.add_token(StoredToken(id, _digest(secret), scope, campaign, label, now, expires))
         self.refresh()
         return f"fp_{id}_{secret}", self._tokens[id][1]
 
@@ -115,8 +110,7 @@ class Access:
         """End a token for good; ending it twice does no harm."""
         if id not in self._tokens:
             raise UnknownName(f"id must be that of a token, see freepull token list, got {checks.shown(id)}.")
-        with self._store.transaction() as do:
-            do.run("UPDATE tokens SET revoked = ? WHERE id = ? AND revoked IS NULL", (system_clock(), id))
+        self._store.revoke_token(id, system_clock())
         self.refresh()
 
     def rows(self) -> list[TokenRow]:
@@ -132,12 +126,7 @@ class Access:
 
     def revoke_agent(self, campaign: str, agent: int) -> None:
         """End all tokens that an agent has, by raising its version."""
-        with self._store.transaction() as do:
-            do.run(
-                "INSERT INTO agent_versions VALUES (?, ?, 1) ON CONFLICT (campaign, agent) "
-                "DO UPDATE SET version = agent_versions.version + 1",
-                (campaign, agent),
-            )
+        self._store.raise_version(campaign, agent)
         self.refresh()
 
     def visitor(self, header: str | None) -> Visitor:
@@ -168,17 +157,19 @@ class Access:
         return Visitor(row.id, row.scope, row.campaign)
 
     def _agent(self, token: str) -> Visitor | None:
-        it = self._read.get(token)
-        if it is None:
-            it = self._claim(token)
-            if it is None:
+        known = self._read.get(token)
+        if known is None:
+            claim = self._claim(token)
+            if claim is None:
                 return None
             if len(self._read) >= READ:
                 self._read.clear()
-            self._read[token] = it
+            visitor = Visitor(f"{claim.campaign}#{claim.agent}", "agent", claim.campaign, claim.agent)
+            known = self._read[token] = claim, visitor
+        it, visitor = known
         if it.expires <= time.time() or it.version != self._versions.get((it.campaign, it.agent), 0):
             return None
-        return Visitor(f"{it.campaign}#{it.agent}", "agent", it.campaign, it.agent)
+        return visitor
 
     def _claim(self, token: str) -> _Claim | None:
         """Return what a token says, if we have signed it."""
@@ -199,11 +190,31 @@ class Access:
         self._store.close()
 
 
+def check(visitor: Visitor, campaign: str, scopes: tuple[str, ...], lists: bool, rate_limit: RateLimit) -> None:
+    """Refuse whoever may not do this here: a route takes some scopes, and a token may be for one campaign only."""
+    if visitor.scope not in scopes:
+        own = scopes == ("agent",)
+        remedy = "Use the agent's own token." if own else f"Use a token of scope {' or '.join(reversed(scopes))}."
+        who = "an agent's token" if visitor.agent is not None else f"a token of scope {visitor.scope}"
+        raise Refused(403, f"{who} cannot do this.", remedy)
+    if visitor.agent is not None:
+        if campaign != visitor.campaign:
+            raise Refused(401, "the token is for another campaign.", "Use the token for this one.")
+        rate_limit.take(visitor.id)
+    elif visitor.campaign and visitor.campaign != campaign and not lists:
+        raise Refused(403, "the token is for one campaign only.", "Use one that is for this, or for all.")
+
+
 def check_new(scope: str, label: str, lasts: str | None) -> int | None:
     """Refuse a token that cannot be made; return how long it lasts."""
     checks.one_of("scope", scope, SCOPES)
     who(label, "label")
     return None if lasts is None else lasting("lasts", lasts)
+
+
+def _row(it: StoredToken) -> TokenRow:
+    times = (None if at is None else shown(at) for at in (it.expires, it.revoked))
+    return TokenRow(it.id, it.scope, it.campaign, it.label, shown(it.made), *times)
 
 
 def _digest(secret: str) -> bytes:
