@@ -205,7 +205,7 @@ def test_a_part_that_was_saved_can_be_put_together(tmp_path: Path) -> None:
 def test_results_of_other_experiments_or_runs_are_refused(more: dict[str, Any], why: str) -> None:
     with pytest.raises(InvalidInput) as refused:
         fp.Result.concat([simulate(), simulate(**{"runs": [4, 5]} | more)])
-    assert_sentence(str(refused.value))
+    assert_sentence(refused)
     assert why in str(refused.value)
 
 
