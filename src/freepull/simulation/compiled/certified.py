@@ -64,9 +64,9 @@ class Books(NamedTuple):
 
 
 @jit_apart
-def close_rounds(lanes: Any, state: Any, terms: Any, owed: Any, own: Any, run: int, t: int) -> None:
+def close_rounds(lanes: Any, state: Any, terms: Any, own: Any, run: int, t: int) -> None:
     """Evaluate every round that is full and design the next, until samples are owed or one arm is left."""
-    fill, measure, constants = own.fill, own.measure, own.constants
+    fill, measure, owed, constants = own.fill, own.measure, own.owed, own.constants
     agents, K = terms.agents, terms.K
     one = used_of(own, run)
     round = coming_of(own, run)

@@ -219,20 +219,21 @@ def owed_by(block: Block, each_arm: bool) -> Owed:
 def rounds_stepper(rule: str, close: Callable[..., None], missing: Callable[..., Any], each_arm: bool) -> Any:
     """Return the kernel of a rule that goes by rounds, made of the rule's own functions.
 
-    ``close(lanes, state, terms, owed, own, run, t)`` closes the rounds of a run that are full, and ``missing(lanes,
-    state, terms, own, run)`` is w of an adaptive schedule; ``own`` is what the rule keeps of all runs of a block.
+    ``close(lanes, state, terms, own, run, t)`` closes the rounds of a run that are full, and ``missing(lanes, state,
+    terms, own, run)`` is w of an adaptive schedule; ``own`` is what the rule keeps of all runs of a block, its `Owed`
+    as ``own.owed``.
     """
 
-    def step(lanes: Any, strategies: Any, state: Any, terms: Any, owed: Any, own: Any, after: int, until: int) -> int:
+    def step(lanes: Any, strategies: Any, state: Any, terms: Any, own: Any, after: int, until: int) -> int:
         """Play the steps after+1…until under the rule; return the last one played."""
-        trials, slack = state.trials, terms.slack
+        trials, slack, owed = state.trials, terms.slack, own.owed
         for t in range(after + 1, until + 1):
             act(lanes, strategies, state, terms, None, owed, t)
             undecided = 0
             for run in range(trials.shape[0]):
                 if trials[run, DECIDED_AT] == 0:
                     if some_round_is_full(owed.owing, run, terms.K) if each_arm else owed.owing[run] == 0:
-                        close(lanes, state, terms, owed, own, run, t)
+                        close(lanes, state, terms, own, run, t)
                     if slack > 0.0 and t < trials[run, KAPPA] and looks(terms, t):
                         w = missing(lanes, state, terms, own, run)
                         trials[run, KAPPA] = t if float(terms.horizon - t) <= slack * w else trials[run, KAPPA]
@@ -251,7 +252,7 @@ def rounds_stepper(rule: str, close: Callable[..., None], missing: Callable[...,
 def play_rounds(step: Any, block: Block, terms: Terms, until: int) -> int:
     """Play a block on to a step; return the last one played."""
     b = block
-    return int(step(b.lanes, b.strategies, b.state, terms, b.own.owed, b.own, b.t, until))
+    return int(step(b.lanes, b.strategies, b.state, terms, b.own, b.t, until))
 
 
 def plan_at_start(block: Block, terms: Terms) -> None:

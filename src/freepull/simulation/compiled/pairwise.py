@@ -76,19 +76,19 @@ def first_rounds(lanes: Any, state: Any, terms: Any, own: Any) -> None:
     own.blocks[...] = own.constants.first_block
     for run in range(own.blocks.shape[0]):
         for k in range(own.blocks.shape[1]):
-            _open_round(lanes, state.seats, terms, own.owed, own, run, k)
-        _set_goals(state.seats, terms, own.owed, own, run)
+            _open_round(lanes, state.seats, terms, own, run, k)
+        _set_goals(state.seats, terms, own, run)
 
 
 @jit_apart
-def close_rounds(lanes: Any, state: Any, terms: Any, owed: Any, own: Any, run: int, t: int) -> None:
+def close_rounds(lanes: Any, state: Any, terms: Any, own: Any, run: int, t: int) -> None:
     """Close every round that is full and open the next, and look at what they prove."""
-    one, constants, K = books_of(own, run), own.constants, terms.K
+    one, owed, constants, K = books_of(own, run), own.owed, own.constants, terms.K
     for k in range(own.blocks.shape[1]):
         while owed.owing[np.uint64(run) * K + np.uint64(k)] == 0:
             _draw_again(lanes, state.seats, one, own, run, k)
             complete(one, k)
-            _open_round(lanes, state.seats, terms, owed, own, run, k)
+            _open_round(lanes, state.seats, terms, own, run, k)
     if compare(one, constants):
         left = eliminate(one, constants)
         for k in range(K):
@@ -100,7 +100,7 @@ def close_rounds(lanes: Any, state: Any, terms: Any, owed: Any, own: Any, run: i
         if left == 1 or state.trials[run, DECLARED] >= 0:
             decide(lanes, state, terms, run, t)
             return
-    _set_goals(state.seats, terms, owed, own, run)
+    _set_goals(state.seats, terms, own, run)
 
 
 @jit
@@ -124,9 +124,9 @@ def _draw_again(lanes: Any, seats: Any, one: Any, own: Any, run: int, k: int) ->
 
 
 @jit
-def _open_round(lanes: Any, seats: Any, terms: Any, owed: Any, own: Any, run: int, k: int) -> None:
+def _open_round(lanes: Any, seats: Any, terms: Any, own: Any, run: int, k: int) -> None:
     """Note at which count every stream has given its block, and how many still owe something."""
-    owing = 0
+    owed, owing = own.owed, 0
     for m in range(terms.agents):
         if own.constants.weights[m] > 0.0:
             position = np.uint64(seats[run * terms.agents + m, PLACE]) + np.uint64(k) * _W
@@ -137,9 +137,9 @@ def _open_round(lanes: Any, seats: Any, terms: Any, owed: Any, own: Any, run: in
 
 
 @jit
-def _set_goals(seats: Any, terms: Any, owed: Any, own: Any, run: int) -> None:
+def _set_goals(seats: Any, terms: Any, own: Any, run: int) -> None:
     """Want the streams of active arms that have completed fewest rounds."""
-    rounds, active, K = own.books.rounds[run], own.books.active[run], terms.K
+    owed, rounds, active, K = own.owed, own.books.rounds[run], own.books.active[run], terms.K
     lowest = np.int64(1) << np.int64(62)
     for k in range(K):
         if active[k] == 1:

@@ -58,9 +58,10 @@ class Looks(NamedTuple):
 
 
 @jit_apart
-def look_on(lanes: Any, state: Any, terms: Any, owed: Any, own: Any, run: int, t: int) -> None:
+def look_on(lanes: Any, state: Any, terms: Any, own: Any, run: int, t: int) -> None:
     """Look at every n that all streams have given, until one is owed, one arm is left or there is no second look."""
-    sums, coming, evidence, K = own.sums[run], own.coming[run], own.evidence[run], terms.K
+    sums, coming, evidence = own.sums[run], own.coming[run], own.evidence[run]
+    owed, K = own.owed, terms.K
     for seat in range(run * terms.agents, (run + 1) * terms.agents):
         owed.most[seat, 0] = -1
     while owed.owing[run] == 0:
@@ -78,7 +79,7 @@ def look_on(lanes: Any, state: Any, terms: Any, owed: Any, own: Any, run: int, t
             decide(lanes, state, terms, run, t)
         if left == 1 or own.once:
             coming[:] = 0
-        set_targets(lanes, state.seats, owed, own, run, terms.agents, K)
+        set_targets(lanes, state.seats, own, run, terms.agents, K)
         if left == 1 or own.once:
             owed.owing[run] = -1
 
@@ -109,8 +110,9 @@ def draw_again(lanes: Any, seats: Any, own: Any, run: int, agents: int) -> Any:
 
 
 @jit
-def set_targets(lanes: Any, seats: Any, owed: Any, own: Any, run: int, agents: int, K: Any) -> None:
+def set_targets(lanes: Any, seats: Any, own: Any, run: int, agents: int, K: Any) -> None:
     """Note at which count every stream has given what the coming look needs, and how many have not."""
+    owed = own.owed
     owed.owing[run] = 0
     for m in range(agents):
         place = np.uint64(seats[run * agents + m, PLACE])
@@ -125,7 +127,7 @@ def set_targets(lanes: Any, seats: Any, owed: Any, own: Any, run: int, agents: i
 def first_looks(lanes: Any, state: Any, terms: Any, own: Any) -> None:
     """Note what every run's first look needs."""
     for run in range(own.coming.shape[0]):
-        set_targets(lanes, state.seats, own.owed, own, run, terms.agents, terms.K)
+        set_targets(lanes, state.seats, own, run, terms.agents, terms.K)
 
 
 @jit_apart
