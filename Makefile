@@ -19,7 +19,7 @@ run: $(READY) ## the paper's game under four principals: a table, and a picture 
 	$(BIN)/python examples/toy.py
 
 test: $(READY) browser lint types ## everything that must hold: lint, types, import order, tests
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n 2 --dist loadfile
 
 browser: # the dashboard's tests need the system's Chromium
 	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || { apt-get update -qq && apt-get install -y -qq chromium; }
