@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +12,6 @@ import pytest
 import stories
 
 import freepull as fp
-from freepull.live.recovery import settings_of
-from freepull.live.snapshots import read
-from freepull.live.stores import connect
 from freepull.live.verification import verify
 
 RELEASES = sorted(path for path in make.HERE.iterdir() if (path / "campaigns.db.gz").exists())
@@ -65,15 +61,6 @@ def test_a_campaign_of_a_released_version_opens_as_it_was_left(story: tuple[str,
             assert now["status"][field] == was["status"][field], field
         for field in ("arm", "decided", "step", "spent"):
             assert now["verdict"][field] == was["verdict"][field], field
-
-
-@pytest.mark.parametrize("release", RELEASES, ids=lambda it: it.name)
-def test_a_snapshot_of_a_released_version_is_read(release: Path, tmp_path: Path) -> None:
-    with closing(connect(make.unpacked(release, tmp_path))) as store:
-        found = [(name, event) for name in stories.STORIES for event, _, _ in store.snapshots(name)]
-        for name, event in found:
-            assert read(store, name, event, settings_of(store, name)) is not None
-    assert found
 
 
 def test_a_campaign_of_a_released_version_verifies_and_goes_on(story: tuple[str, str, Any]) -> None:

@@ -118,18 +118,18 @@ def test_near_zero_only_the_simulation_is_shown() -> None:
 
 def test_impossible_wishes_get_a_sentence_with_a_number_that_works() -> None:
     wish: dict[str, Any] = {"arms": 2, "horizon": 30, "gap": 0.1, "error": 0.1}
-    plan = fp.plan(**wish, agents=4, runs=100)
-    assert plan.sentences[1].startswith("With 4 agents acting 30 times, a gap of 0.1 cannot be certified at δ = 0.05")
+    plan = fp.plan(**wish, agents=3, runs=100)
+    assert plan.sentences[1].startswith("With 3 agents acting 30 times, a gap of 0.1 cannot be certified at δ = 0.05")
     assert plan.agents_needed is not None
     assert plan.sentences[1].endswith(f"; about {words.rounded(plan.agents_needed):,} agents could, in 95 %.")
     better = fp.plan(**wish, agents=int(1.2 * plan.agents_needed), runs=400, curves=False, seed=5)
     assert better.forecast is not None
     assert better.forecast.chance[2] > 0.95
-    short = fp.plan(**wish, agents=4, runs=100, curves=False)
+    short = fp.plan(**wish, agents=3, runs=100, curves=False)
     assert short.sentences[1].endswith(
         f"by the formulas about {words.rounded(short.first.agents_needed):,} agents could, perhaps."
     )
-    quick = fp.plan(**wish, agents=4, quick=True)
+    quick = fp.plan(**wish, agents=3, quick=True)
     assert "can hardly be certified" in quick.sentences[0]
     assert quick.first.doubt == "time or money do not suffice"
 

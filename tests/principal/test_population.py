@@ -16,6 +16,7 @@ import freepull as fp
 from drive import RISK, assert_sentence
 from freepull import registry
 from freepull.errors import InvalidInput
+from freepull.principal import saving
 from freepull.principal.record import UNITS
 from freepull.principal.rules.population import PopulationState, look, winner
 from freepull.principal.rules.window import smallest_gap
@@ -316,11 +317,20 @@ STATES = [
 """Of one trial, before its look and after: version 0.1 wrote them, compressed, to base 85."""
 
 
+def assert_same(now: bytes, was: bytes) -> None:
+    """All that version 0.1 kept is there, to the bit; how it names the principal aside."""
+    parts, kept = saving.unpack(now), saving.unpack(was)
+    assert len(kept) > 20
+    for name in kept:
+        if name != "principal":
+            assert np.array_equal(parts[name], kept[name]), name
+
+
 def test_a_trial_of_the_first_version_looks_once_as_it_was_agreed() -> None:
     rule = registry.build("rule", {"part": "Population", "delta": 0.3, "pulls": 2}, "rule")
     principal = fp.Principal(rule, observe=fp.observe.Steps(0), offers="each")
     before, after = (zlib.decompress(base64.b85decode(state)) for state in STATES)
-    assert principal.restore(after).state() == after
+    assert_same(principal.restore(after).state(), after)
     trial, chance = principal.restore(before), random.Random(2)
     for _ in range(9):
         for m in range(4):
@@ -328,7 +338,7 @@ def test_a_trial_of_the_first_version_looks_once_as_it_was_agreed() -> None:
             k = offer.arm if offer is not None else chance.randrange(3)
             trial.tell(m, k, 1.0 if k == 1 else chance.choice([0.0, 0.25]))
         trial.end_step()
-    assert trial.state() == after
+    assert_same(trial.state(), after)
     assert trial.decided_at == 6, "a look at every n would have decided at step 5"
 
 

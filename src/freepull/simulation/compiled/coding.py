@@ -132,15 +132,15 @@ def _terms(experiment: Experiment) -> Terms:
 
 
 def _answers(replies: tuple[answers.Answer, ...]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    settings = [min(_first(answer), float(UNBOUNDED)) for answer in replies]
+    settings = [_first(answer) for answer in replies]
     return np.array([kernel_of(type(answer)) for answer in replies], np.int64), np.array(settings)
 
 
 def _first(part: object) -> float:
-    """Return the value of a part's first parameter, 0 if it has none."""
+    """Return the value of a part's first parameter, however large it is, and 0 if it has none."""
     about = registry.declared(type(part))
     assert about is not None
-    return next((float(getattr(part, name)) for name in about.parameters), 0.0)
+    return next((float(min(getattr(part, name), UNBOUNDED)) for name in about.parameters), 0.0)
 
 
 def _tables(alphas: list[float], horizon: int) -> NDArray[np.float64]:
