@@ -28,21 +28,10 @@ from freepull.principal.rules.certified.design import design, fill_spreads, pred
 from freepull.principal.rules.certified.evaluation import eliminate, evaluate
 from freepull.principal.rules.need import fill_needed
 from freepull.principal.rules.window import smallest_gap
-from freepull.simulation.compiled.coding import Coded
 from freepull.simulation.compiled.lanes import WIDTH
-from freepull.simulation.compiled.offering import (
-    Owed,
-    decide,
-    global_means,
-    lacking,
-    owed_by,
-    plan_at_start,
-    play_rounds,
-    rounds_stepper,
-)
+from freepull.simulation.compiled.offering import Owed, RoundsKernel, decide, global_means, lacking, rounds_stepper
 from freepull.simulation.compiled.playing import pulls_at, reward_at
 from freepull.simulation.compiled.state import ACTIVE, LANE, PLACE, Block, Floats
-from freepull.simulation.experiment import Experiment
 
 _W = np.uint64(WIDTH)
 
@@ -168,35 +157,23 @@ def missing(lanes: Any, state: Any, terms: Any, own: Any, run: int) -> Any:
 step = rounds_stepper("certified", close_rounds, missing, each_arm=False)
 
 
-class CertifiedKernel:
+class CertifiedKernel(RoundsKernel):
     """The rule's settings as numbers, and how a block is driven under it."""
 
-    proven = True
-    silent_until = 0
+    rule: Certified
+    step, open_first = staticmethod(step), staticmethod(first_rounds)
 
-    def __init__(self, experiment: Experiment, coded: Coded) -> None:
-        rule = experiment.principal.rule
-        assert isinstance(rule, Certified)
-        self.rule, self.terms = rule, coded.terms
-        self.margins: Floats = MARGINS if experiment.margins else np.zeros(0)
-        """The x that are kept beside the one that decides."""
-
-    def begin(self, block: Block) -> None:
-        """Design every run's first round, and fix the first offers if κ = 0."""
-        b, (M, K) = block, block.experiment.shape
-        constants, prior = self.rule.constants(b.setting, self.margins)
-        used, coming = fresh(K, M, constants, prior, len(b.runs))
-        b.own = Books(
-            used, coming, Fill(np.zeros((K, M)), np.zeros((K, M))), blank(K, constants), owed_by(b, each_arm=False),
-            estimates=np.zeros((3, K)), constants=constants, smallest=smallest_gap(b.setting, self.rule.delta),
-            weighted=b.setting.weighted,
+    def books(self, block: Block, owed: Owed) -> Books:
+        """Nothing is used yet."""
+        (M, K), setting = block.experiment.shape, block.setting
+        margins: Floats = MARGINS if block.experiment.margins else np.zeros(0)
+        constants, prior = self.rule.constants(setting, margins)
+        used, coming = fresh(K, M, constants, prior, len(block.runs))
+        return Books(
+            used, coming, Fill(np.zeros((K, M)), np.zeros((K, M))), blank(K, constants), owed,
+            estimates=np.zeros((3, K)), constants=constants, smallest=smallest_gap(setting, self.rule.delta),
+            weighted=setting.weighted,
         )  # fmt: skip
-        first_rounds(b.lanes, b.state, self.terms, b.own)
-        plan_at_start(b, self.terms)
-
-    def advance(self, block: Block, until: int) -> int:
-        """Play on to a step; return the last one played."""
-        return play_rounds(step, block, self.terms, until)
 
     def survives(self, block: Block, run: int) -> float:
         """γ* of a run that is decided."""

@@ -14,7 +14,7 @@ import numpy as np
 from freepull.compiling import jit
 from freepull.numerics import mix, uniform
 from freepull.randomness import STEP
-from freepull.simulation.compiled.coding import ALWAYS, HOLD_OUT, IF_WORTH_IT, WITH_PROBABILITY, Terms
+from freepull.simulation.compiled.coding import ALWAYS, HOLD_OUT, IF_WORTH_IT, WITH_PROBABILITY, Coded
 from freepull.simulation.compiled.lanes import WIDTH
 from freepull.simulation.compiled.playing import fixed_mean, pick_chunk, pull_chunk, pulls_at, units_at
 from freepull.simulation.compiled.state import (
@@ -39,6 +39,7 @@ from freepull.simulation.compiled.state import (
     Block,
     Ints,
 )
+from freepull.simulation.experiment import Experiment
 
 _W, _STEP = np.uint64(WIDTH), np.uint64(STEP)
 
@@ -206,16 +207,6 @@ class Owed(NamedTuple):
     """Per seat, the arm that it owes most of and how much; arm −1 if that has to be found anew."""
 
 
-def owed_by(block: Block, each_arm: bool) -> Owed:
-    """Return what is owed in a block before any round is open."""
-    M, K = block.experiment.shape
-    B, width = len(block.runs), K if each_arm else 1
-    targets: Ints = np.zeros(len(block.lanes.mean), np.int64)
-    goals = np.zeros_like(targets) if each_arm else targets
-    run_of = block.by_lane(np.arange(B) * width, B * width)
-    return Owed(targets, goals, np.zeros((B + 1) * width, np.int64), run_of, int(each_arm), np.full((B * M, 2), -1))
-
-
 def rounds_stepper(rule: str, close: Callable[..., None], missing: Callable[..., Any], each_arm: bool) -> Any:
     """Return the kernel of a rule that goes by rounds, made of the rule's own functions.
 
@@ -247,20 +238,6 @@ def rounds_stepper(rule: str, close: Callable[..., None], missing: Callable[...,
 
     step.__qualname__ = f"{rule}_step"
     return jit(step)
-
-
-def play_rounds(step: Any, block: Block, terms: Terms, until: int) -> int:
-    """Play a block on to a step; return the last one played."""
-    b = block
-    return int(step(b.lanes, b.strategies, b.state, terms, b.own, b.t, until))
-
-
-def plan_at_start(block: Block, terms: Terms) -> None:
-    """Fix the first offers if the time for them has come."""
-    kappa = block.setting.kappa
-    if kappa is not None and block.t >= kappa:
-        for run in range(len(block.runs)):
-            plan(block.lanes, block.state, terms, block.own.owed, run, block.t)
 
 
 @jit
@@ -329,3 +306,49 @@ def lacking(lanes: Any, seats: Any, weights: Any, needed: Any, each: bool, first
         total += own
         most = max(most, own)
     return most if each else total
+
+
+class RoundsKernel:
+    """How a block is driven under a rule that goes by rounds; a rule adds its books and its own compiled functions."""
+
+    proven = True
+    silent_until = 0
+    each_arm = False
+    """Whether every arm has rounds of its own."""
+    step: Any
+    """What `rounds_stepper` made."""
+    open_first: Any
+    """Opens the first round of every run: (lanes, state, terms, own)."""
+
+    rule: Any
+
+    def __init__(self, experiment: Experiment, coded: Coded) -> None:
+        self.rule, self.terms = experiment.principal.rule, coded.terms
+
+    def books(self, block: Block, owed: Owed) -> Any:
+        """Return what the rule keeps of all runs of a block."""
+        raise NotImplementedError
+
+    def begin(self, block: Block) -> None:
+        """Open the first rounds, and fix the first offers if the time for them has come."""
+        b, kappa = block, block.setting.kappa
+        b.own = self.books(b, self._owed(b))
+        self.open_first(b.lanes, b.state, self.terms, b.own)
+        if kappa is not None and b.t >= kappa:
+            for run in range(len(b.runs)):
+                plan(b.lanes, b.state, self.terms, b.own.owed, run, b.t)
+
+    def advance(self, block: Block, until: int) -> int:
+        """Play on to a step; return the last one played."""
+        b = block
+        return int(self.step(b.lanes, b.strategies, b.state, self.terms, b.own, b.t, until))
+
+    def _owed(self, block: Block) -> Owed:
+        """Return what is owed before any round is open."""
+        (M, K), B = block.experiment.shape, len(block.runs)
+        width = K if self.each_arm else 1
+        targets: Ints = np.zeros(len(block.lanes.mean), np.int64)
+        goals = np.zeros_like(targets) if self.each_arm else targets
+        owing: Ints = np.zeros((B + 1) * width, np.int64)
+        run_of = block.by_lane(np.arange(B) * width, B * width)
+        return Owed(targets, goals, owing, run_of, int(self.each_arm), most=np.full((B * M, 2), -1))

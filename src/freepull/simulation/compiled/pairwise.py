@@ -20,21 +20,10 @@ from freepull.principal.rules.pairwise.books import Books, Constants, complete, 
 from freepull.principal.rules.pairwise.evidence import against, compare, eliminate, fill_spreads, nearly_best
 from freepull.principal.rules.pairwise.state import MOST
 from freepull.principal.rules.window import smallest_gap
-from freepull.simulation.compiled.coding import Coded
 from freepull.simulation.compiled.lanes import WIDTH
-from freepull.simulation.compiled.offering import (
-    Owed,
-    decide,
-    global_means,
-    lacking,
-    owed_by,
-    plan_at_start,
-    play_rounds,
-    rounds_stepper,
-)
+from freepull.simulation.compiled.offering import Owed, RoundsKernel, decide, global_means, lacking, rounds_stepper
 from freepull.simulation.compiled.playing import pulls_at, reward_at
 from freepull.simulation.compiled.state import ACTIVE, DECLARED, LANE, PLACE, Block, Floats, Ints
-from freepull.simulation.experiment import Experiment
 
 _W = np.uint64(WIDTH)
 
@@ -185,34 +174,24 @@ def fill_against(own: Any, logs: Any) -> None:
             logs[run, k] = against(one, k)
 
 
-class PairwiseKernel:
+class PairwiseKernel(RoundsKernel):
     """The rule's settings as numbers, and how a block is driven under it."""
 
-    proven = True
-    silent_until = 0
+    rule: Pairwise
+    each_arm = True
+    step, open_first = staticmethod(step), staticmethod(first_rounds)
 
-    def __init__(self, experiment: Experiment, coded: Coded) -> None:
-        rule = experiment.principal.rule
-        assert isinstance(rule, Pairwise)
-        self.rule, self.terms = rule, coded.terms
-
-    def begin(self, block: Block) -> None:
-        """Open every arm's first round, and fix the first offers if κ = 0."""
-        b, (M, K), B = block, block.experiment.shape, len(block.runs)
-        constants = self.rule.constants(b.setting)
+    def books(self, block: Block, owed: Owed) -> Rounds:
+        """No round is complete yet."""
+        (M, K), B, setting = block.experiment.shape, len(block.runs), block.setting
+        constants = self.rule.constants(setting)
         rounds = 1 + int(np.searchsorted(constants.reached, self.terms.horizon, side="right"))
         before, sums, blocks = np.zeros((3, B, K, M), np.int64)
-        b.own = Rounds(
-            fresh(K, rounds, constants, B), constants, owed_by(b, each_arm=True), before, sums, blocks,
-            estimates=np.zeros((3, K)), p=np.ascontiguousarray(b.setting.weights),
-            smallest=smallest_gap(b.setting, self.rule.delta), weighted=b.setting.weighted,
+        return Rounds(
+            fresh(K, rounds, constants, B), constants, owed, before, sums, blocks, estimates=np.zeros((3, K)),
+            p=np.ascontiguousarray(setting.weights), smallest=smallest_gap(setting, self.rule.delta),
+            weighted=setting.weighted,
         )  # fmt: skip
-        first_rounds(b.lanes, b.state, self.terms, b.own)
-        plan_at_start(b, self.terms)
-
-    def advance(self, block: Block, until: int) -> int:
-        """Play on to a step; return the last one played."""
-        return play_rounds(step, block, self.terms, until)
 
     def bounds(self, block: Block) -> Floats:
         """The largest evidence per (run, arm), as a finite number."""

@@ -17,16 +17,7 @@ from freepull.principal.rules.population import BETS, against, eliminate, look, 
 from freepull.principal.rules.window import smallest_gap
 from freepull.simulation.compiled.coding import Coded
 from freepull.simulation.compiled.lanes import WIDTH
-from freepull.simulation.compiled.offering import (
-    Owed,
-    decide,
-    global_means,
-    lacking,
-    owed_by,
-    plan_at_start,
-    play_rounds,
-    rounds_stepper,
-)
+from freepull.simulation.compiled.offering import Owed, RoundsKernel, decide, global_means, lacking, rounds_stepper
 from freepull.simulation.compiled.playing import pulls_at, reward_at
 from freepull.simulation.compiled.state import ACTIVE, LANE, PLACE, Block, Floats, Ints
 from freepull.simulation.experiment import Experiment
@@ -143,36 +134,29 @@ def missing(lanes: Any, state: Any, terms: Any, own: Any, run: int) -> Any:
 step = rounds_stepper("population", look_on, missing, each_arm=False)
 
 
-class PopulationKernel:
+class PopulationKernel(RoundsKernel):
     """The rule's settings as numbers, and how a block is driven under it."""
 
-    proven = True
+    rule: Population
+    step, open_first = staticmethod(step), staticmethod(first_looks)
 
     def __init__(self, experiment: Experiment, coded: Coded) -> None:
-        rule, kappa, T = experiment.principal.rule, experiment.setting.kappa, experiment.horizon
-        assert isinstance(rule, Population)
-        self.rule, self.terms = rule, coded.terms
+        super().__init__(experiment, coded)
+        kappa, T = experiment.setting.kappa, experiment.horizon
         paying = (T - 1) // 10 if kappa is None else kappa
-        self.silent_until = min(paying, experiment.shape[1] * (rule.pulls or 1) - 1, T)
+        self.silent_until = min(paying, experiment.shape[1] * (self.rule.pulls or 1) - 1, T)
 
-    def begin(self, block: Block) -> None:
-        """Count what is missing, and fix the first offers if the time has come."""
-        b, (M, K), pulls = block, block.experiment.shape, self.rule.pulls
-        B, weights = len(b.runs), b.setting.weights
+    def books(self, block: Block, owed: Owed) -> Looks:
+        """No look has been taken yet."""
+        (M, K), B, setting, pulls = block.experiment.shape, len(block.runs), block.setting, self.rule.pulls
         estimates = np.zeros((3, K))
-        estimates[1], estimates[2] = 0.25 * float((weights**2).sum()), float(pulls or 0)
-        b.own = Looks(
-            owed_by(b, each_arm=False), coming=np.full((B, K), pulls or 1), evidence=np.full((B, K, K), -np.inf),
+        estimates[1], estimates[2] = 0.25 * float((setting.weights**2).sum()), float(pulls or 0)
+        return Looks(
+            owed, coming=np.full((B, K), pulls or 1), evidence=np.full((B, K, K), -np.inf),
             sums=np.zeros((B, K, M), np.int64), rows=np.zeros((1 + len(BETS), K)), estimates=estimates,
-            weights=np.ascontiguousarray(weights), threshold=self.rule.threshold(K),
-            smallest=smallest_gap(b.setting, self.rule.delta), once=pulls is not None, weighted=b.setting.weighted,
+            weights=np.ascontiguousarray(setting.weights), threshold=self.rule.threshold(K),
+            smallest=smallest_gap(setting, self.rule.delta), once=pulls is not None, weighted=setting.weighted,
         )  # fmt: skip
-        first_looks(b.lanes, b.state, self.terms, b.own)
-        plan_at_start(b, self.terms)
-
-    def advance(self, block: Block, until: int) -> int:
-        """Play on to a step; return the last one played."""
-        return play_rounds(step, block, self.terms, until)
 
     def bounds(self, block: Block) -> Floats:
         """The largest evidence per (run, arm) at the last look; 0 before it, and where no arm did better."""
