@@ -53,7 +53,7 @@ class Books(NamedTuple):
 
 
 @jit_apart
-def close_rounds(lanes: Any, state: Any, terms: Any, own: Any, run: int, t: int) -> None:
+def close_rounds(streams: Any, state: Any, terms: Any, own: Any, run: int, t: int) -> None:
     """Evaluate every round that is full and design the next, until samples are owed or one arm is left."""
     fill, measure, owed, constants = own.fill, own.measure, own.owed, own.constants
     agents, K = terms.agents, terms.K
@@ -62,20 +62,20 @@ def close_rounds(lanes: Any, state: Any, terms: Any, own: Any, run: int, t: int)
     for seat in range(run * agents, (run + 1) * agents):
         owed.most[seat, 0] = -1
     while owed.owing[run] == 0:
-        draw_again(lanes, state.seats, one, round, fill, run, agents)
+        draw_again(streams, state.seats, one, round, fill, run, agents)
         evaluate(one, round, fill, measure, constants)
         left = eliminate(one, round, constants)
         if left == 1:
             for k in range(K):
                 state.arms[np.uint64(run) * K + k, ACTIVE] = one.active[k]
             owed.owing[run] = -1
-            decide(lanes, state, terms, run, t)
+            decide(streams, state, terms, run, t)
             for seat in range(run * agents, (run + 1) * agents):
                 for k in range(K):
                     owed.targets[np.uint64(state.seats[seat, PLACE]) + k * _W] = 0
             return
         design(one, round, constants)
-        set_targets(lanes, state, owed, one, round, run, agents, K)
+        set_targets(streams, state, owed, one, round, run, agents, K)
 
 
 @jit
@@ -98,16 +98,16 @@ def coming_of(own: Any, run: int) -> Any:
 
 
 @jit_apart
-def first_rounds(lanes: Any, state: Any, terms: Any, own: Any) -> None:
+def first_rounds(streams: Any, state: Any, terms: Any, own: Any) -> None:
     """Design the first round of every run."""
     for run in range(state.trials.shape[0]):
         used, coming = used_of(own, run), coming_of(own, run)
         design(used, coming, own.constants)
-        set_targets(lanes, state, own.owed, used, coming, run, terms.agents, terms.K)
+        set_targets(streams, state, own.owed, used, coming, run, terms.agents, terms.K)
 
 
 @jit
-def set_targets(lanes: Any, state: Any, owed: Any, used: Any, coming: Any, run: int, agents: int, K: Any) -> None:
+def set_targets(streams: Any, state: Any, owed: Any, used: Any, coming: Any, run: int, agents: int, K: Any) -> None:
     """Note for every stream at which count it has given its block, and how many streams still owe something."""
     owed.owing[run] = 0
     for k in range(K):
@@ -118,12 +118,12 @@ def set_targets(lanes: Any, state: Any, owed: Any, used: Any, coming: Any, run: 
             block = coming.blocks[k, m]
             target = used.pulls[k, m] + block if block > 0 else 0
             owed.targets[place + k * _W] = target
-            if target > pulls_at(lanes, place + k * _W):
+            if target > pulls_at(streams, place + k * _W):
                 owed.owing[run] += 1
 
 
 @jit
-def draw_again(lanes: Any, seats: Any, used: Any, coming: Any, fill: Any, run: int, agents: int) -> None:
+def draw_again(streams: Any, seats: Any, used: Any, coming: Any, fill: Any, run: int, agents: int) -> None:
     """Draw the samples of the coming round again, stream by stream: their sum, and Σ(X − x̂)²."""
     for k in range(used.active.shape[0]):
         if used.active[k] == 1:
@@ -135,7 +135,7 @@ def draw_again(lanes: Any, seats: Any, used: Any, coming: Any, fill: Any, run: i
                     total, errors = 0.0, 0.0
                     first = used.pulls[k, m] + 1
                     for n in range(first, first + coming.blocks[k, m]):
-                        x = float(reward_at(lanes, position, lane, k, n)) * 2.0**-30
+                        x = float(reward_at(streams, position, lane, k, n)) * 2.0**-30
                         error = x - expected
                         total += x
                         errors += error * error
@@ -143,15 +143,15 @@ def draw_again(lanes: Any, seats: Any, used: Any, coming: Any, fill: Any, run: i
 
 
 @jit_apart
-def missing(lanes: Any, state: Any, terms: Any, own: Any, run: int) -> Any:
+def missing(streams: Any, state: Any, terms: Any, own: Any, run: int) -> Any:
     """w of an adaptive schedule, as in `CertifiedState.missing`."""
     used, weights, first = used_of(own, run), own.constants.weights, run * terms.agents
     means, spreads, needed = own.estimates[0], own.estimates[1], own.estimates[2]
-    global_means(lanes, state.seats, means, weights, own.weighted, first)
+    global_means(streams, state.seats, means, weights, own.weighted, first)
     fill_spreads(used, own.constants, spreads)
     beta, margin = own.constants.confidence + 3.0, own.constants.margin
     fill_needed(needed, means, used.active, spreads, beta, own.smallest, margin)
-    return lacking(lanes, state.seats, weights, needed, terms.each, first)
+    return lacking(streams, state.seats, weights, needed, terms.each, first)
 
 
 step = rounds_stepper("certified", close_rounds, missing, each_arm=False)

@@ -49,14 +49,14 @@ class Looks(NamedTuple):
 
 
 @jit_apart
-def look_on(lanes: Any, state: Any, terms: Any, own: Any, run: int, t: int) -> None:
+def look_on(streams: Any, state: Any, terms: Any, own: Any, run: int, t: int) -> None:
     """Look at every n that all streams have given, until one is owed, one arm is left or there is no second look."""
     sums, coming, evidence = own.sums[run], own.coming[run], own.evidence[run]
     owed, K = own.owed, terms.K
     for seat in range(run * terms.agents, (run + 1) * terms.agents):
         owed.most[seat, 0] = -1
     while owed.owing[run] == 0:
-        n = draw_again(lanes, state.seats, own, run, terms.agents)
+        n = draw_again(streams, state.seats, own, run, terms.agents)
         look(evidence, own.rows, sums, coming, own.weights, n, own.once)
         if own.once:
             keep_winner(coming, winner(evidence, own.threshold))
@@ -67,10 +67,10 @@ def look_on(lanes: Any, state: Any, terms: Any, own: Any, run: int, t: int) -> N
             state.arms[np.uint64(run) * K + k, ACTIVE] = np.int64(coming[k] > 0)
             left += coming[k] > 0
         if left == 1:
-            decide(lanes, state, terms, run, t)
+            decide(streams, state, terms, run, t)
         if left == 1 or own.once:
             coming[:] = 0
-        set_targets(lanes, state.seats, own, run, terms.agents, K)
+        set_targets(streams, state.seats, own, run, terms.agents, K)
         if left == 1 or own.once:
             owed.owing[run] = -1
 
@@ -84,7 +84,7 @@ def keep_winner(coming: Any, found: int) -> None:
 
 
 @jit
-def draw_again(lanes: Any, seats: Any, own: Any, run: int, agents: int) -> Any:
+def draw_again(streams: Any, seats: Any, own: Any, run: int, agents: int) -> Any:
     """Add the rewards that the coming look has beyond the last one; return its n."""
     n = np.int64(0)
     for k in range(own.coming.shape[1]):
@@ -96,12 +96,12 @@ def draw_again(lanes: Any, seats: Any, own: Any, run: int, agents: int) -> Any:
             if own.weights[m] > 0.0 and own.coming[run, k] > 0:
                 position = np.uint64(seats[seat, PLACE]) + np.uint64(k) * _W
                 for i in range(1 if own.once else n, n + 1):
-                    own.sums[run, k, m] += reward_at(lanes, position, lane, k, i)
+                    own.sums[run, k, m] += reward_at(streams, position, lane, k, i)
     return n
 
 
 @jit
-def set_targets(lanes: Any, seats: Any, own: Any, run: int, agents: int, K: Any) -> None:
+def set_targets(streams: Any, seats: Any, own: Any, run: int, agents: int, K: Any) -> None:
     """Note at which count every stream has given what the coming look needs, and how many have not."""
     owed = own.owed
     owed.owing[run] = 0
@@ -110,25 +110,25 @@ def set_targets(lanes: Any, seats: Any, own: Any, run: int, agents: int, K: Any)
         for k in range(K):
             position = place + k * _W
             owed.targets[position] = own.coming[run, k] if own.weights[m] > 0.0 else 0
-            if pulls_at(lanes, position) < owed.targets[position]:
+            if pulls_at(streams, position) < owed.targets[position]:
                 owed.owing[run] += 1
 
 
 @jit_apart
-def first_looks(lanes: Any, state: Any, terms: Any, own: Any) -> None:
+def first_looks(streams: Any, state: Any, terms: Any, own: Any) -> None:
     """Note what every run's first look needs."""
     for run in range(own.coming.shape[0]):
-        set_targets(lanes, state.seats, own, run, terms.agents, terms.K)
+        set_targets(streams, state.seats, own, run, terms.agents, terms.K)
 
 
 @jit_apart
-def missing(lanes: Any, state: Any, terms: Any, own: Any, run: int) -> Any:
+def missing(streams: Any, state: Any, terms: Any, own: Any, run: int) -> Any:
     """w of an adaptive schedule, as in `PopulationState.missing`."""
     means, spreads, needed, first = own.estimates[0], own.estimates[1], own.estimates[2], run * terms.agents
     if not own.once:
-        global_means(lanes, state.seats, means, own.weights, own.weighted, first)
+        global_means(streams, state.seats, means, own.weights, own.weighted, first)
         fill_needed(needed, means, own.coming[run], spreads, own.threshold + 2.0, own.smallest)
-    return lacking(lanes, state.seats, own.weights, needed, terms.each, first)
+    return lacking(streams, state.seats, own.weights, needed, terms.each, first)
 
 
 step = rounds_stepper("population", look_on, missing, each_arm=False)
