@@ -241,3 +241,20 @@ def test_sums_are_found_again_in_files_of_version_0_1() -> None:
         result, head = fp.Result.load(path), json.loads(pl.read_parquet_metadata(path)["freepull"])
         assert (result.paid.tolist(), result.paid_error.tolist()) == (head["paid"], head["paid_error"])
         assert result.paid_sum.sum() == result.frame["paid"].sum()
+
+
+def test_version_0_1_lost_no_bit_of_the_sums(tmp_path: Path) -> None:
+    chance, run = np.random.default_rng(1), simulate(runs=1)
+    for runs in (1, 2, 7, 300):
+        counts = chance.integers(0, 5000, (runs, 2, 3))
+        total, squares = counts.sum(axis=0), (counts**2).sum(axis=0)
+        mean = total / runs
+        spread = (squares - total * mean) / max(runs - 1, 1)
+        error = np.sqrt(np.maximum(spread, 0.0) / runs) if runs > 1 else np.full((2, 3), np.nan)
+        head = {"provenance": run.provenance, "paid": mean.tolist(), "paid_error": error.tolist()}
+        path = tmp_path / f"{runs}.parquet"
+        pl.concat([run.frame] * runs).write_parquet(path, metadata={"freepull": json.dumps(head)})
+        result = fp.Result.load(path)
+        assert (result.paid_sum.tolist(), result.paid_squares.tolist()) == (total.tolist(), squares.tolist())
+        assert np.array_equal(result.paid, mean)
+        assert np.array_equal(result.paid_error, error, equal_nan=True)

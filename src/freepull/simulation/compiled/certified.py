@@ -28,21 +28,10 @@ from freepull.principal.rules.certified.design import design, fill_spreads, pred
 from freepull.principal.rules.certified.evaluation import eliminate, evaluate
 from freepull.principal.rules.need import fill_needed
 from freepull.principal.rules.window import smallest_gap
-from freepull.simulation.compiled.coding import Coded
 from freepull.simulation.compiled.lanes import WIDTH
-from freepull.simulation.compiled.offering import (
-    Owed,
-    decide,
-    global_means,
-    lacking,
-    owed_by,
-    plan_at_start,
-    play_rounds,
-    rounds_stepper,
-)
+from freepull.simulation.compiled.offering import Owed, RoundsKernel, decide, global_means, lacking, rounds_stepper
 from freepull.simulation.compiled.playing import pulls_at, reward_at
 from freepull.simulation.compiled.state import ACTIVE, LANE, PLACE, Block, Floats
-from freepull.simulation.experiment import Experiment
 
 _W = np.uint64(WIDTH)
 
@@ -64,7 +53,7 @@ class Books(NamedTuple):
 
 
 @jit_apart
-def close_rounds(lanes: Any, state: Any, terms: Any, own: Any, run: int, t: int) -> None:
+def close_rounds(streams: Any, state: Any, terms: Any, own: Any, run: int, t: int) -> None:
     """Evaluate every round that is full and design the next, until samples are owed or one arm is left."""
     fill, measure, owed, constants = own.fill, own.measure, own.owed, own.constants
     agents, K = terms.agents, terms.K
@@ -73,20 +62,20 @@ def close_rounds(lanes: Any, state: Any, terms: Any, own: Any, run: int, t: int)
     for seat in range(run * agents, (run + 1) * agents):
         owed.most[seat, 0] = -1
     while owed.owing[run] == 0:
-        draw_again(lanes, state.seats, one, round, fill, run, agents)
+        draw_again(streams, state.seats, one, round, fill, run, agents)
         evaluate(one, round, fill, measure, constants)
         left = eliminate(one, round, constants)
         if left == 1:
             for k in range(K):
                 state.arms[np.uint64(run) * K + k, ACTIVE] = one.active[k]
             owed.owing[run] = -1
-            decide(lanes, state, terms, run, t)
+            decide(streams, state, terms, run, t)
             for seat in range(run * agents, (run + 1) * agents):
                 for k in range(K):
                     owed.targets[np.uint64(state.seats[seat, PLACE]) + k * _W] = 0
             return
         design(one, round, constants)
-        set_targets(lanes, state, owed, one, round, run, agents, K)
+        set_targets(streams, state, owed, one, round, run, agents, K)
 
 
 @jit
@@ -109,16 +98,16 @@ def coming_of(own: Any, run: int) -> Any:
 
 
 @jit_apart
-def first_rounds(lanes: Any, state: Any, terms: Any, own: Any) -> None:
+def first_rounds(streams: Any, state: Any, terms: Any, own: Any) -> None:
     """Design the first round of every run."""
     for run in range(state.trials.shape[0]):
         used, coming = used_of(own, run), coming_of(own, run)
         design(used, coming, own.constants)
-        set_targets(lanes, state, own.owed, used, coming, run, terms.agents, terms.K)
+        set_targets(streams, state, own.owed, used, coming, run, terms.agents, terms.K)
 
 
 @jit
-def set_targets(lanes: Any, state: Any, owed: Any, used: Any, coming: Any, run: int, agents: int, K: Any) -> None:
+def set_targets(streams: Any, state: Any, owed: Any, used: Any, coming: Any, run: int, agents: int, K: Any) -> None:
     """Note for every stream at which count it has given its block, and how many streams still owe something."""
     owed.owing[run] = 0
     for k in range(K):
@@ -129,12 +118,12 @@ def set_targets(lanes: Any, state: Any, owed: Any, used: Any, coming: Any, run: 
             block = coming.blocks[k, m]
             target = used.pulls[k, m] + block if block > 0 else 0
             owed.targets[place + k * _W] = target
-            if target > pulls_at(lanes, place + k * _W):
+            if target > pulls_at(streams, place + k * _W):
                 owed.owing[run] += 1
 
 
 @jit
-def draw_again(lanes: Any, seats: Any, used: Any, coming: Any, fill: Any, run: int, agents: int) -> None:
+def draw_again(streams: Any, seats: Any, used: Any, coming: Any, fill: Any, run: int, agents: int) -> None:
     """Draw the samples of the coming round again, stream by stream: their sum, and Σ(X − x̂)²."""
     for k in range(used.active.shape[0]):
         if used.active[k] == 1:
@@ -146,7 +135,7 @@ def draw_again(lanes: Any, seats: Any, used: Any, coming: Any, fill: Any, run: i
                     total, errors = 0.0, 0.0
                     first = used.pulls[k, m] + 1
                     for n in range(first, first + coming.blocks[k, m]):
-                        x = float(reward_at(lanes, position, lane, k, n)) * 2.0**-30
+                        x = float(reward_at(streams, position, lane, k, n)) * 2.0**-30
                         error = x - expected
                         total += x
                         errors += error * error
@@ -154,49 +143,37 @@ def draw_again(lanes: Any, seats: Any, used: Any, coming: Any, fill: Any, run: i
 
 
 @jit_apart
-def missing(lanes: Any, state: Any, terms: Any, own: Any, run: int) -> Any:
+def missing(streams: Any, state: Any, terms: Any, own: Any, run: int) -> Any:
     """w of an adaptive schedule, as in `CertifiedState.missing`."""
     used, weights, first = used_of(own, run), own.constants.weights, run * terms.agents
     means, spreads, needed = own.estimates[0], own.estimates[1], own.estimates[2]
-    global_means(lanes, state.seats, means, weights, own.weighted, first)
+    global_means(streams, state.seats, means, weights, own.weighted, first)
     fill_spreads(used, own.constants, spreads)
     beta, margin = own.constants.confidence + 3.0, own.constants.margin
     fill_needed(needed, means, used.active, spreads, beta, own.smallest, margin)
-    return lacking(lanes, state.seats, weights, needed, terms.each, first)
+    return lacking(streams, state.seats, weights, needed, terms.each, first)
 
 
 step = rounds_stepper("certified", close_rounds, missing, each_arm=False)
 
 
-class CertifiedKernel:
+class CertifiedKernel(RoundsKernel):
     """The rule's settings as numbers, and how a block is driven under it."""
 
-    proven = True
-    silent_until = 0
+    rule: Certified
+    step, open_first = staticmethod(step), staticmethod(first_rounds)
 
-    def __init__(self, experiment: Experiment, coded: Coded) -> None:
-        rule = experiment.principal.rule
-        assert isinstance(rule, Certified)
-        self.rule, self.terms = rule, coded.terms
-        self.margins: Floats = MARGINS if experiment.margins else np.zeros(0)
-        """The x that are kept beside the one that decides."""
-
-    def begin(self, block: Block) -> None:
-        """Design every run's first round, and fix the first offers if κ = 0."""
-        b, (M, K) = block, block.experiment.shape
-        constants, prior = self.rule.constants(b.setting, self.margins)
-        used, coming = fresh(K, M, constants, prior, len(b.runs))
-        b.own = Books(
-            used, coming, Fill(np.zeros((K, M)), np.zeros((K, M))), blank(K, constants), owed_by(b, each_arm=False),
-            estimates=np.zeros((3, K)), constants=constants, smallest=smallest_gap(b.setting, self.rule.delta),
-            weighted=b.setting.weighted,
+    def books(self, block: Block, owed: Owed) -> Books:
+        """Nothing is used yet."""
+        (M, K), setting = block.experiment.shape, block.setting
+        margins: Floats = MARGINS if block.experiment.margins else np.zeros(0)
+        constants, prior = self.rule.constants(setting, margins)
+        used, coming = fresh(K, M, constants, prior, len(block.runs))
+        return Books(
+            used, coming, Fill(np.zeros((K, M)), np.zeros((K, M))), blank(K, constants), owed,
+            estimates=np.zeros((3, K)), constants=constants, smallest=smallest_gap(setting, self.rule.delta),
+            weighted=setting.weighted,
         )  # fmt: skip
-        first_rounds(b.lanes, b.state, self.terms, b.own)
-        plan_at_start(b, self.terms)
-
-    def advance(self, block: Block, until: int) -> int:
-        """Play on to a step; return the last one played."""
-        return play_rounds(step, block, self.terms, until)
 
     def survives(self, block: Block, run: int) -> float:
         """γ* of a run that is decided."""

@@ -137,7 +137,7 @@ class Player:
         self.kernel.begin(block)
 
     def _take_stock(self, block: Block) -> None:
-        take_stock(block.lanes, block.state.seats, block.sums)
+        take_stock(block.lanes.streams, block.state.seats, block.sums)
 
     def _all_decided(self, block: Block) -> bool:
         return bool((block.state.trials[:, DECIDED_AT] > 0).all())

@@ -14,7 +14,7 @@ import numpy as np
 from freepull.compiling import jit
 from freepull.numerics import mix, uniform
 from freepull.randomness import STEP
-from freepull.simulation.compiled.coding import ALWAYS, HOLD_OUT, IF_WORTH_IT, WITH_PROBABILITY, Terms
+from freepull.simulation.compiled.coding import ALWAYS, HOLD_OUT, IF_WORTH_IT, WITH_PROBABILITY, Coded
 from freepull.simulation.compiled.lanes import WIDTH
 from freepull.simulation.compiled.playing import fixed_mean, pick_chunk, pull_chunk, pulls_at, units_at
 from freepull.simulation.compiled.state import (
@@ -39,6 +39,7 @@ from freepull.simulation.compiled.state import (
     Block,
     Ints,
 )
+from freepull.simulation.experiment import Experiment
 
 _W, _STEP = np.uint64(WIDTH), np.uint64(STEP)
 
@@ -84,11 +85,13 @@ def _takes(lanes: Any, seats: Any, terms: Any, answers: Any, seat: Any, m: Any, 
     seats[seat, OFFERS] += 1
     takes = kinds[m] == ALWAYS
     if kinds[m] == WITH_PROBABILITY:
-        takes = uniform(mix(lanes.keys[ANSWERS, np.uint64(seats[seat, LANE])] + _STEP * np.uint64(t))) < settings[m]
+        takes = (
+            uniform(mix(lanes.streams.keys[ANSWERS, np.uint64(seats[seat, LANE])] + _STEP * np.uint64(t))) < settings[m]
+        )
     elif kinds[m] == HOLD_OUT:
         takes = float(seats[seat, OFFERS]) > settings[m]
     elif kinds[m] == IF_WORTH_IT:
-        takes = terms.bonus >= _expected_loss(lanes.mean, np.uint64(seats[seat, PLACE]), offer, terms.K)
+        takes = terms.bonus >= _expected_loss(lanes.streams.mean, np.uint64(seats[seat, PLACE]), offer, terms.K)
     return bool(takes)
 
 
@@ -139,22 +142,22 @@ def looks(terms: Any, t: int) -> Any:
 
 
 @jit
-def global_means(lanes: Any, seats: Any, means: Any, weights: Any, weighted: bool, first: int) -> None:
+def global_means(streams: Any, seats: Any, means: Any, weights: Any, weighted: bool, first: int) -> None:
     """The global sample means of a run afresh from its record, as `RuleState.mean` has them."""
     agents = weights.shape[0]
     for k in range(means.shape[0]):
         fixed, total = np.int64(0), 0.0
         for m in range(agents):
             position = np.uint64(seats[first + m, PLACE]) + np.uint64(k) * _W
-            N = pulls_at(lanes, position)
+            N = pulls_at(streams, position)
             if N > 0:
-                fixed += fixed_mean(lanes, position, N)
-                total += weights[m] * lanes.mean[position]
+                fixed += fixed_mean(streams, position, N)
+                total += weights[m] * streams.mean[position]
         means[k] = total if weighted else float(fixed) * 2.0**-40 / float(agents)
 
 
 @jit
-def take_stock(lanes: Any, seats: Any, sums: Any) -> None:
+def take_stock(streams: Any, seats: Any, sums: Any) -> None:
     """Compute the sums over agents afresh from the record, where nobody kept them while observing."""
     arms, trials = sums.arms, sums.trials
     runs = trials.shape[0]
@@ -165,10 +168,10 @@ def take_stock(lanes: Any, seats: Any, sums: Any) -> None:
     for seat in range(seats.shape[0]):
         for k in range(K):
             position = np.uint64(seats[seat, PLACE]) + np.uint64(k) * _W
-            N = pulls_at(lanes, position)
+            N = pulls_at(streams, position)
             if N > 0:
                 row = seat // agents * K + k
-                sums.fixed[position] = fixed_mean(lanes, position, N)
+                sums.fixed[position] = fixed_mean(streams, position, N)
                 arms[row, MEANS] += sums.fixed[position]
                 arms[row, INVERSES] += sums.inverses[N]
                 arms[row, UNPULLED] -= 1
@@ -176,7 +179,7 @@ def take_stock(lanes: Any, seats: Any, sums: Any) -> None:
 
 
 @jit
-def decide(lanes: Any, state: Any, terms: Any, run: int, t: int) -> None:
+def decide(streams: Any, state: Any, terms: Any, run: int, t: int) -> None:
     """Note that a run is decided; if runs end there, keep its record: its lanes play on only with their neighbours."""
     state.trials[run, DECIDED_AT] = t
     state.trials[run, OPEN] = 0
@@ -185,8 +188,8 @@ def decide(lanes: Any, state: Any, terms: Any, run: int, t: int) -> None:
     for seat in range(run * terms.agents, (run + 1) * terms.agents):
         for k in range(terms.K):
             position = np.uint64(state.seats[seat, PLACE]) + k * _W
-            state.frozen[seat, k, 0] = pulls_at(lanes, position)
-            state.frozen[seat, k, 1] = units_at(lanes, position)
+            state.frozen[seat, k, 0] = pulls_at(streams, position)
+            state.frozen[seat, k, 1] = units_at(streams, position)
 
 
 class Owed(NamedTuple):
@@ -206,20 +209,10 @@ class Owed(NamedTuple):
     """Per seat, the arm that it owes most of and how much; arm −1 if that has to be found anew."""
 
 
-def owed_by(block: Block, each_arm: bool) -> Owed:
-    """Return what is owed in a block before any round is open."""
-    M, K = block.experiment.shape
-    B, width = len(block.runs), K if each_arm else 1
-    targets: Ints = np.zeros(len(block.lanes.mean), np.int64)
-    goals = np.zeros_like(targets) if each_arm else targets
-    run_of = block.by_lane(np.arange(B) * width, B * width)
-    return Owed(targets, goals, np.zeros((B + 1) * width, np.int64), run_of, int(each_arm), np.full((B * M, 2), -1))
-
-
 def rounds_stepper(rule: str, close: Callable[..., None], missing: Callable[..., Any], each_arm: bool) -> Any:
     """Return the kernel of a rule that goes by rounds, made of the rule's own functions.
 
-    ``close(lanes, state, terms, own, run, t)`` closes the rounds of a run that are full, and ``missing(lanes, state,
+    ``close(streams, state, terms, own, run, t)`` closes the rounds of a run that are full, ``missing(streams, state,
     terms, own, run)`` is w of an adaptive schedule; ``own`` is what the rule keeps of all runs of a block, its `Owed`
     as ``own.owed``.
     """
@@ -233,9 +226,9 @@ def rounds_stepper(rule: str, close: Callable[..., None], missing: Callable[...,
             for run in range(trials.shape[0]):
                 if trials[run, DECIDED_AT] == 0:
                     if some_round_is_full(owed.owing, run, terms.K) if each_arm else owed.owing[run] == 0:
-                        close(lanes, state, terms, own, run, t)
+                        close(lanes.streams, state, terms, own, run, t)
                     if slack > 0.0 and t < trials[run, KAPPA] and looks(terms, t):
-                        w = missing(lanes, state, terms, own, run)
+                        w = missing(lanes.streams, state, terms, own, run)
                         trials[run, KAPPA] = t if float(terms.horizon - t) <= slack * w else trials[run, KAPPA]
                     if trials[run, DECIDED_AT] == 0:
                         undecided += 1
@@ -247,20 +240,6 @@ def rounds_stepper(rule: str, close: Callable[..., None], missing: Callable[...,
 
     step.__qualname__ = f"{rule}_step"
     return jit(step)
-
-
-def play_rounds(step: Any, block: Block, terms: Terms, until: int) -> int:
-    """Play a block on to a step; return the last one played."""
-    b = block
-    return int(step(b.lanes, b.strategies, b.state, terms, b.own, b.t, until))
-
-
-def plan_at_start(block: Block, terms: Terms) -> None:
-    """Fix the first offers if the time for them has come."""
-    kappa = block.setting.kappa
-    if kappa is not None and block.t >= kappa:
-        for run in range(len(block.runs)):
-            plan(block.lanes, block.state, terms, block.own.owed, run, block.t)
 
 
 @jit
@@ -287,7 +266,7 @@ def plan(lanes: Any, state: Any, terms: Any, owed: Any, run: int, t: int) -> Non
         if seats[seat, BANNED_UNTIL] <= t:
             own = most[seat, 0]
             if own < 0 or own == lanes.arm[seats[seat, LANE]]:
-                find_most(lanes, seats, owed.goals, most, seat, terms.K)
+                find_most(lanes.streams, seats, owed.goals, most, seat, terms.K)
             amount, own = most[seat, 1], most[seat, 0]
             if terms.each:
                 if amount > 0:
@@ -305,19 +284,19 @@ def plan(lanes: Any, state: Any, terms: Any, owed: Any, run: int, t: int) -> Non
 
 
 @jit
-def find_most(lanes: Any, seats: Any, goals: Any, most: Any, seat: int, K: Any) -> None:
+def find_most(streams: Any, seats: Any, goals: Any, most: Any, seat: int, K: Any) -> None:
     """Of which arm the agent owes most, and how much; ties: the lowest arm."""
     place = np.uint64(seats[seat, PLACE])
     highest, arm = np.int64(0), np.int64(0)
     for k in range(K):
-        amount = goals[place + k * _W] - pulls_at(lanes, place + k * _W)
+        amount = goals[place + k * _W] - pulls_at(streams, place + k * _W)
         arm = np.int64(k) if amount > highest else arm
         highest = max(amount, highest)
     most[seat, 0], most[seat, 1] = arm, highest
 
 
 @jit
-def lacking(lanes: Any, seats: Any, weights: Any, needed: Any, each: bool, first: int) -> Any:
+def lacking(streams: Any, seats: Any, weights: Any, needed: Any, each: bool, first: int) -> Any:
     """w: Σ (n_k − N_km)⁺ over all agents with a weight ("one"), or the most of one agent ("each")."""
     total, most = 0.0, 0.0
     for m in range(weights.shape[0]):
@@ -325,7 +304,53 @@ def lacking(lanes: Any, seats: Any, weights: Any, needed: Any, each: bool, first
         if weights[m] > 0.0:
             place = np.uint64(seats[first + m, PLACE])
             for k in range(needed.shape[0]):
-                own += max(needed[k] - float(pulls_at(lanes, place + np.uint64(k) * _W)), 0.0)
+                own += max(needed[k] - float(pulls_at(streams, place + np.uint64(k) * _W)), 0.0)
         total += own
         most = max(most, own)
     return most if each else total
+
+
+class RoundsKernel:
+    """How a block is driven under a rule that goes by rounds; a rule adds its books and its own compiled functions."""
+
+    proven = True
+    silent_until = 0
+    each_arm = False
+    """Whether every arm has rounds of its own."""
+    step: Any
+    """What `rounds_stepper` made."""
+    open_first: Any
+    """Opens the first round of every run: (streams, state, terms, own)."""
+
+    rule: Any
+
+    def __init__(self, experiment: Experiment, coded: Coded) -> None:
+        self.rule, self.terms = experiment.principal.rule, coded.terms
+
+    def books(self, block: Block, owed: Owed) -> Any:
+        """Return what the rule keeps of all runs of a block."""
+        raise NotImplementedError
+
+    def begin(self, block: Block) -> None:
+        """Open the first rounds, and fix the first offers if the time for them has come."""
+        b, kappa = block, block.setting.kappa
+        b.own = self.books(b, self._owed(b))
+        self.open_first(b.lanes.streams, b.state, self.terms, b.own)
+        if kappa is not None and b.t >= kappa:
+            for run in range(len(b.runs)):
+                plan(b.lanes, b.state, self.terms, b.own.owed, run, b.t)
+
+    def advance(self, block: Block, until: int) -> int:
+        """Play on to a step; return the last one played."""
+        b = block
+        return int(self.step(b.lanes, b.strategies, b.state, self.terms, b.own, b.t, until))
+
+    def _owed(self, block: Block) -> Owed:
+        """Return what is owed before any round is open."""
+        (M, K), B = block.experiment.shape, len(block.runs)
+        width = K if self.each_arm else 1
+        targets: Ints = np.zeros(len(block.lanes.streams.mean), np.int64)
+        goals = np.zeros_like(targets) if self.each_arm else targets
+        owing: Ints = np.zeros((B + 1) * width, np.int64)
+        run_of = block.by_lane(np.arange(B) * width, B * width)
+        return Owed(targets, goals, owing, run_of, int(self.each_arm), most=np.full((B * M, 2), -1))

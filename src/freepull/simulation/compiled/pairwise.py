@@ -20,21 +20,10 @@ from freepull.principal.rules.pairwise.books import Books, Constants, complete, 
 from freepull.principal.rules.pairwise.evidence import against, compare, eliminate, fill_spreads, nearly_best
 from freepull.principal.rules.pairwise.state import MOST
 from freepull.principal.rules.window import smallest_gap
-from freepull.simulation.compiled.coding import Coded
 from freepull.simulation.compiled.lanes import WIDTH
-from freepull.simulation.compiled.offering import (
-    Owed,
-    decide,
-    global_means,
-    lacking,
-    owed_by,
-    plan_at_start,
-    play_rounds,
-    rounds_stepper,
-)
+from freepull.simulation.compiled.offering import Owed, RoundsKernel, decide, global_means, lacking, rounds_stepper
 from freepull.simulation.compiled.playing import pulls_at, reward_at
 from freepull.simulation.compiled.state import ACTIVE, DECLARED, LANE, PLACE, Block, Floats, Ints
-from freepull.simulation.experiment import Experiment
 
 _W = np.uint64(WIDTH)
 
@@ -71,40 +60,40 @@ def books_of(own: Any, run: int) -> Any:
 
 
 @jit_apart
-def first_rounds(lanes: Any, state: Any, terms: Any, own: Any) -> None:
+def first_rounds(streams: Any, state: Any, terms: Any, own: Any) -> None:
     """Open the first round of every arm in every run."""
     own.blocks[...] = own.constants.first_block
     for run in range(own.blocks.shape[0]):
         for k in range(own.blocks.shape[1]):
-            _open_round(lanes, state.seats, terms, own, run, k)
+            _open_round(streams, state.seats, terms, own, run, k)
         _set_goals(state.seats, terms, own, run)
 
 
 @jit_apart
-def close_rounds(lanes: Any, state: Any, terms: Any, own: Any, run: int, t: int) -> None:
+def close_rounds(streams: Any, state: Any, terms: Any, own: Any, run: int, t: int) -> None:
     """Close every round that is full and open the next, and look at what they prove."""
     one, owed, constants, K = books_of(own, run), own.owed, own.constants, terms.K
     for k in range(own.blocks.shape[1]):
         while owed.owing[np.uint64(run) * K + np.uint64(k)] == 0:
-            _draw_again(lanes, state.seats, one, own, run, k)
+            _draw_again(streams, state.seats, one, own, run, k)
             complete(one, k)
-            _open_round(lanes, state.seats, terms, own, run, k)
+            _open_round(streams, state.seats, terms, own, run, k)
     if compare(one, constants):
         left = eliminate(one, constants)
         for k in range(K):
             state.arms[np.uint64(run) * K + k, ACTIVE] = one.active[k]
         if left > 1 and constants.epsilon > 0.0:
-            leader = _leader(lanes, state.seats, one, own, run * terms.agents)
+            leader = _leader(streams, state.seats, one, own, run * terms.agents)
             if nearly_best(one, constants, leader):
                 state.trials[run, DECLARED] = leader
         if left == 1 or state.trials[run, DECLARED] >= 0:
-            decide(lanes, state, terms, run, t)
+            decide(streams, state, terms, run, t)
             return
     _set_goals(state.seats, terms, own, run)
 
 
 @jit
-def _draw_again(lanes: Any, seats: Any, one: Any, own: Any, run: int, k: int) -> None:
+def _draw_again(streams: Any, seats: Any, one: Any, own: Any, run: int, k: int) -> None:
     """Draw the blocks of an arm's open round again, enter them, and size the next ones."""
     c, constants, agents = one.rounds[k], own.constants, own.p.shape[0]
     for m in range(agents):
@@ -114,7 +103,7 @@ def _draw_again(lanes: Any, seats: Any, one: Any, own: Any, run: int, k: int) ->
             first, total, errors = own.before[run, k, m], own.sums[run, k, m], 0.0
             last = first + own.blocks[run, k, m]
             for n in range(first, last):
-                reward = reward_at(lanes, position, lane, k, n + 1)
+                reward = reward_at(streams, position, lane, k, n + 1)
                 error = float(reward) * 2.0**-30 - prediction(total, n)
                 errors += error * error
                 total += reward
@@ -124,14 +113,14 @@ def _draw_again(lanes: Any, seats: Any, one: Any, own: Any, run: int, k: int) ->
 
 
 @jit
-def _open_round(lanes: Any, seats: Any, terms: Any, own: Any, run: int, k: int) -> None:
+def _open_round(streams: Any, seats: Any, terms: Any, own: Any, run: int, k: int) -> None:
     """Note at which count every stream has given its block, and how many still owe something."""
     owed, owing = own.owed, 0
     for m in range(terms.agents):
         if own.constants.weights[m] > 0.0:
             position = np.uint64(seats[run * terms.agents + m, PLACE]) + np.uint64(k) * _W
             owed.targets[position] = own.before[run, k, m] + own.blocks[run, k, m]
-            if owed.targets[position] > pulls_at(lanes, position):
+            if owed.targets[position] > pulls_at(streams, position):
                 owing += 1
     owed.owing[np.uint64(run) * terms.K + np.uint64(k)] = owing
 
@@ -153,10 +142,10 @@ def _set_goals(seats: Any, terms: Any, own: Any, run: int) -> None:
 
 
 @jit
-def _leader(lanes: Any, seats: Any, one: Any, own: Any, first: int) -> int:
+def _leader(streams: Any, seats: Any, one: Any, own: Any, first: int) -> int:
     """The active arm with the largest global sample mean; ties: the lowest."""
     means, leader = own.estimates[0], -1
-    global_means(lanes, seats, means, own.p, own.weighted, first)
+    global_means(streams, seats, means, own.p, own.weighted, first)
     for k in range(means.shape[0]):
         if one.active[k] == 1 and (leader < 0 or means[k] > means[leader]):
             leader = k
@@ -164,13 +153,13 @@ def _leader(lanes: Any, seats: Any, one: Any, own: Any, first: int) -> int:
 
 
 @jit_apart
-def missing(lanes: Any, state: Any, terms: Any, own: Any, run: int) -> Any:
+def missing(streams: Any, state: Any, terms: Any, own: Any, run: int) -> Any:
     """w of an adaptive schedule, as in `PairwiseState.missing`."""
     one, means, spreads, needed = books_of(own, run), own.estimates[0], own.estimates[1], own.estimates[2]
-    global_means(lanes, state.seats, means, own.p, own.weighted, run * terms.agents)
+    global_means(streams, state.seats, means, own.p, own.weighted, run * terms.agents)
     fill_spreads(one, own.constants, spreads)
     fill_needed(needed, means, one.active, spreads, own.constants.threshold + 2.0, own.smallest)
-    return lacking(lanes, state.seats, own.p, needed, terms.each, run * terms.agents)
+    return lacking(streams, state.seats, own.p, needed, terms.each, run * terms.agents)
 
 
 step = rounds_stepper("pairwise", close_rounds, missing, each_arm=True)
@@ -185,34 +174,24 @@ def fill_against(own: Any, logs: Any) -> None:
             logs[run, k] = against(one, k)
 
 
-class PairwiseKernel:
+class PairwiseKernel(RoundsKernel):
     """The rule's settings as numbers, and how a block is driven under it."""
 
-    proven = True
-    silent_until = 0
+    rule: Pairwise
+    each_arm = True
+    step, open_first = staticmethod(step), staticmethod(first_rounds)
 
-    def __init__(self, experiment: Experiment, coded: Coded) -> None:
-        rule = experiment.principal.rule
-        assert isinstance(rule, Pairwise)
-        self.rule, self.terms = rule, coded.terms
-
-    def begin(self, block: Block) -> None:
-        """Open every arm's first round, and fix the first offers if κ = 0."""
-        b, (M, K), B = block, block.experiment.shape, len(block.runs)
-        constants = self.rule.constants(b.setting)
+    def books(self, block: Block, owed: Owed) -> Rounds:
+        """No round is complete yet."""
+        (M, K), B, setting = block.experiment.shape, len(block.runs), block.setting
+        constants = self.rule.constants(setting)
         rounds = 1 + int(np.searchsorted(constants.reached, self.terms.horizon, side="right"))
         before, sums, blocks = np.zeros((3, B, K, M), np.int64)
-        b.own = Rounds(
-            fresh(K, rounds, constants, B), constants, owed_by(b, each_arm=True), before, sums, blocks,
-            estimates=np.zeros((3, K)), p=np.ascontiguousarray(b.setting.weights),
-            smallest=smallest_gap(b.setting, self.rule.delta), weighted=b.setting.weighted,
+        return Rounds(
+            fresh(K, rounds, constants, B), constants, owed, before, sums, blocks, estimates=np.zeros((3, K)),
+            p=np.ascontiguousarray(setting.weights), smallest=smallest_gap(setting, self.rule.delta),
+            weighted=setting.weighted,
         )  # fmt: skip
-        first_rounds(b.lanes, b.state, self.terms, b.own)
-        plan_at_start(b, self.terms)
-
-    def advance(self, block: Block, until: int) -> int:
-        """Play on to a step; return the last one played."""
-        return play_rounds(step, block, self.terms, until)
 
     def bounds(self, block: Block) -> Floats:
         """The largest evidence per (run, arm), as a finite number."""

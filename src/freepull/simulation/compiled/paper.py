@@ -75,7 +75,7 @@ def end_steps(lanes: Any, state: Any, terms: Any, numbers: Any, t: int) -> int:
                     quiet = eliminate(state.arms, numbers.theta, np.uint64(run) * terms.K, terms.K, terms.agents)
                     trials[run, QUIET_UNTIL] = t + quiet
                     if quiet < 0:
-                        decide(lanes, state, terms, run, t)
+                        decide(lanes.streams, state, terms, run, t)
                         continue
                 plan(lanes, state, terms, numbers.uniform, run, t)
             undecided += 1
@@ -158,7 +158,7 @@ def plan(lanes: Any, state: Any, terms: Any, uniform: bool, run: int, t: int) ->
 @jit
 def _pulls(lanes: Any, seats: Any, seat: int, arm: Any) -> Any:
     """N_km."""
-    return pulls_at(lanes, np.uint64(seats[seat, PLACE]) + arm * _W)
+    return pulls_at(lanes.streams, np.uint64(seats[seat, PLACE]) + arm * _W)
 
 
 @jit

@@ -25,27 +25,27 @@ _LIFT = 1e-8
 
 
 @jit
-def pulls_at(lanes: Any, position: Any) -> Any:
+def pulls_at(streams: Any, position: Any) -> Any:
     """N of the stream at a position."""
-    word = lanes.cells[position + position]
-    if lanes.laws is None:
+    word = streams.cells[position + position]
+    if streams.laws is None:
         return np.int64(word & _LOW)
     return np.int64(word)
 
 
 @jit
-def units_at(lanes: Any, position: Any) -> Any:
+def units_at(streams: Any, position: Any) -> Any:
     """S of the stream at a position, in units of 2⁻³⁰."""
     at = position + position
-    if lanes.laws is None:
-        return np.int64(lanes.cells[at] >> _32) << 30
-    return np.int64(lanes.cells[at + _ONE])
+    if streams.laws is None:
+        return np.int64(streams.cells[at] >> _32) << 30
+    return np.int64(streams.cells[at + _ONE])
 
 
 @jit
 def pick_chunk(lanes: Any, strategies: Any, chunk: Any, K: Any, t: int) -> None:
     """Write what every lane of the chunk picks at step t."""
-    mean, root, keys, arm = lanes.mean, lanes.root, lanes.keys, lanes.arm
+    mean, root, keys, arm = lanes.streams.mean, lanes.root, lanes.streams.keys, lanes.arm
     kind, setting = strategies.chunks[chunk, KIND], strategies.settings[chunk]
     base, first = chunk * K * _W, chunk * _W
     if kind == ALPHA_UCB:
@@ -77,7 +77,8 @@ def _pick_deeply(lanes: Any, deep: Any, kind: int, setting: float, chunk: Any, K
             _kl_ucb_chunk(lanes, deep, base, first, K, kl_budget(setting, t))
         else:
             for lane in range(_W):
-                lanes.arm[first + lane] = _thompson(lanes, base + lane, K, lanes.keys[CHOICES, first + lane], t)
+                key = lanes.streams.keys[CHOICES, first + lane]
+                lanes.arm[first + lane] = _thompson(lanes.streams, base + lane, K, key, t)
 
 
 @jit
@@ -88,37 +89,37 @@ def _kl_ucb_chunk(lanes: Any, deep: Any, base: Any, first: Any, K: Any, budget: 
     its tangent is one until the arm is pulled again. Only the arm pulled last has no line yet; an unpulled arm's is
     infinitely high. The highest line is where to look first.
     """
-    mean, arm = lanes.mean, lanes.arm
+    streams, mean, arm = lanes.streams, lanes.streams.mean, lanes.arm
     for lane in range(_W):
         position = base + np.uint64(arm[first + lane]) * _W + lane
         if mean[position] < math.inf:
-            _kl_line(lanes, deep, position, budget)
+            _kl_line(streams, deep, position, budget)
     first_largest(deep[0], deep[1], base, K, budget, arm, first)
     for lane in range(_W):
-        arm[first + lane] = _kl_ucb(lanes, deep, base + lane, K, budget, np.uint64(arm[first + lane]))
+        arm[first + lane] = _kl_ucb(streams, deep, base + lane, K, budget, np.uint64(arm[first + lane]))
 
 
 @jit
-def _kl_ucb(lanes: Any, deep: Any, at: Any, K: Any, budget: float, best: Any) -> Any:
+def _kl_ucb(streams: Any, deep: Any, at: Any, K: Any, budget: float, best: Any) -> Any:
     """The arm with the largest KL index, computed only for arms that could have it; ``best`` has the highest line."""
     heights, slopes = deep
-    if lanes.mean[at + best * _W] == math.inf:
+    if streams.mean[at + best * _W] == math.inf:
         return np.int64(best)
-    top = _kl_line(lanes, deep, at + best * _W, budget)
+    top = _kl_line(streams, deep, at + best * _W, budget)
     tried = best
     for k in range(K):
         if k != tried and heights[at + k * _W] + slopes[at + k * _W] * budget >= top:
-            index = _kl_line(lanes, deep, at + k * _W, budget)
+            index = _kl_line(streams, deep, at + k * _W, budget)
             if index > top or (index == top and k < best):
                 top, best = index, k
     return np.int64(best)
 
 
 @jit
-def _kl_line(lanes: Any, deep: Any, position: Any, budget: float) -> float:
+def _kl_line(streams: Any, deep: Any, position: Any, budget: float) -> float:
     """The stream's KL index at this budget; its tangent, lifted by more than any rounding, is kept as the line."""
     heights, slopes = deep
-    own, pulls = lanes.mean[position], float(pulls_at(lanes, position))
+    own, pulls = streams.mean[position], float(pulls_at(streams, position))
     index = kl_index(own, pulls, budget)
     slope = index * (1.0 - index) / (pulls * (index - own)) if index > own else 0.0
     heights[position] = index + _LIFT - slope * budget if index > own or own == 1.0 else 1.0
@@ -127,12 +128,12 @@ def _kl_line(lanes: Any, deep: Any, position: Any, budget: float) -> float:
 
 
 @jit
-def _thompson(lanes: Any, at: Any, K: Any, key: Any, t: int) -> Any:
+def _thompson(streams: Any, at: Any, K: Any, key: Any, t: int) -> Any:
     """The largest draw from the arms' Beta beliefs."""
     top, best = -1.0, np.int64(0)
     for k in range(K):
-        S = float(units_at(lanes, at + k * _W)) * 2.0**-30
-        N = float(pulls_at(lanes, at + k * _W))
+        S = float(units_at(streams, at + k * _W)) * 2.0**-30
+        N = float(pulls_at(streams, at + k * _W))
         draw = beta_draw(1.0 + S, 1.0 + (N - S), decision_key(key, t, np.int64(k)))
         if draw > top:
             top, best = draw, np.int64(k)
@@ -146,7 +147,8 @@ def pull_chunk(lanes: Any, sums: Any, owed: Any, chunk: Any, K: Any) -> None:
     ``sums`` is None, or what it takes to keep the sums over agents up to date; ``owed`` is None, or what it takes to
     know when a round is full.
     """
-    cells, keys, arm, laws, words, work = lanes.cells, lanes.keys, lanes.arm, lanes.laws, lanes.words, lanes.work
+    streams, arm, words, work = lanes.streams, lanes.arm, lanes.words, lanes.work
+    cells, keys, laws = streams.cells, streams.keys, streams.laws
     first, base = chunk * _W, chunk * K * _W
     for lane in range(_W):
         own = np.uint64(arm[first + lane])
@@ -170,19 +172,19 @@ def pull_chunk(lanes: Any, sums: Any, owed: Any, chunk: Any, K: Any) -> None:
         position = base + own * _W + lane
         cells[position + position] = words[lane]
         lanes.root[position] = work[lane]
-        lanes.mean[position] = work[_W + lane]
+        streams.mean[position] = work[_W + lane]
         if sums is not None:
-            _add_up(lanes, sums, position, first + lane, own, words[lane] & _LOW)
+            _add_up(streams, sums, position, first + lane, own, words[lane] & _LOW)
         if owed is not None and np.int64(words[lane] & _LOW) == owed.targets[position]:
             owed.owing[owed.run_of[first + lane] + np.int64(own) * owed.stride] -= 1
 
 
 @jit
-def _add_up(lanes: Any, sums: Any, position: Any, lane: Any, own: Any, N: Any) -> None:
+def _add_up(streams: Any, sums: Any, position: Any, lane: Any, own: Any, N: Any) -> None:
     """Move Σ⌊2⁴⁰/N⌋ and Σ⌊2⁴⁰·S/N⌋ of the lane's run by what this pull changed."""
     arms, trials = sums.arms, sums.trials
     row = np.uint64(sums.owner[lane]) + own
-    now = fixed_mean(lanes, position, np.int64(N))
+    now = fixed_mean(streams, position, np.int64(N))
     arms[row, MEANS] += now - sums.fixed[position]
     arms[row, INVERSES] += sums.inverses[N] - sums.inverses[N - _ONE]
     sums.fixed[position] = now
@@ -194,12 +196,12 @@ def _add_up(lanes: Any, sums: Any, position: Any, lane: Any, own: Any, N: Any) -
 
 
 @jit
-def reward_at(lanes: Any, position: Any, lane: Any, arm: int, n: int) -> Any:
+def reward_at(streams: Any, position: Any, lane: Any, arm: int, n: int) -> Any:
     """The n-th reward on the stack of a lane's arm, drawn again, in units of 2⁻³⁰."""
-    word = mix(lanes.keys[REWARDS, lane] + _ARM * np.uint64(arm) + _STEP * np.uint64(n))
-    if lanes.laws is None:
-        return np.int64((word >> _11) < lanes.cells[position + position + _ONE]) << 30
-    return _drawn(lanes.laws, lane, np.uint64(arm), word)
+    word = mix(streams.keys[REWARDS, lane] + _ARM * np.uint64(arm) + _STEP * np.uint64(n))
+    if streams.laws is None:
+        return np.int64((word >> _11) < streams.cells[position + position + _ONE]) << 30
+    return _drawn(streams.laws, lane, np.uint64(arm), word)
 
 
 @jit
@@ -212,10 +214,10 @@ def _drawn(laws: Any, lane: Any, arm: Any, word: Any) -> Any:
 
 
 @jit
-def fixed_mean(lanes: Any, position: Any, N: Any) -> Any:
+def fixed_mean(streams: Any, position: Any, N: Any) -> Any:
     """⌊2⁴⁰·S/N⌋, from the rounded quotient and its exact remainder."""
-    quotient = np.int64(lanes.mean[position] * 2.0**40)
-    rest = (units_at(lanes, position) << 10) - quotient * N
+    quotient = np.int64(streams.mean[position] * 2.0**40)
+    rest = (units_at(streams, position) << 10) - quotient * N
     return quotient + np.int64(rest >= N) - np.int64(rest < 0)
 
 

@@ -17,16 +17,7 @@ from freepull.principal.rules.population import BETS, against, eliminate, look, 
 from freepull.principal.rules.window import smallest_gap
 from freepull.simulation.compiled.coding import Coded
 from freepull.simulation.compiled.lanes import WIDTH
-from freepull.simulation.compiled.offering import (
-    Owed,
-    decide,
-    global_means,
-    lacking,
-    owed_by,
-    plan_at_start,
-    play_rounds,
-    rounds_stepper,
-)
+from freepull.simulation.compiled.offering import Owed, RoundsKernel, decide, global_means, lacking, rounds_stepper
 from freepull.simulation.compiled.playing import pulls_at, reward_at
 from freepull.simulation.compiled.state import ACTIVE, LANE, PLACE, Block, Floats, Ints
 from freepull.simulation.experiment import Experiment
@@ -58,14 +49,14 @@ class Looks(NamedTuple):
 
 
 @jit_apart
-def look_on(lanes: Any, state: Any, terms: Any, own: Any, run: int, t: int) -> None:
+def look_on(streams: Any, state: Any, terms: Any, own: Any, run: int, t: int) -> None:
     """Look at every n that all streams have given, until one is owed, one arm is left or there is no second look."""
     sums, coming, evidence = own.sums[run], own.coming[run], own.evidence[run]
     owed, K = own.owed, terms.K
     for seat in range(run * terms.agents, (run + 1) * terms.agents):
         owed.most[seat, 0] = -1
     while owed.owing[run] == 0:
-        n = draw_again(lanes, state.seats, own, run, terms.agents)
+        n = draw_again(streams, state.seats, own, run, terms.agents)
         look(evidence, own.rows, sums, coming, own.weights, n, own.once)
         if own.once:
             keep_winner(coming, winner(evidence, own.threshold))
@@ -76,10 +67,10 @@ def look_on(lanes: Any, state: Any, terms: Any, own: Any, run: int, t: int) -> N
             state.arms[np.uint64(run) * K + k, ACTIVE] = np.int64(coming[k] > 0)
             left += coming[k] > 0
         if left == 1:
-            decide(lanes, state, terms, run, t)
+            decide(streams, state, terms, run, t)
         if left == 1 or own.once:
             coming[:] = 0
-        set_targets(lanes, state.seats, own, run, terms.agents, K)
+        set_targets(streams, state.seats, own, run, terms.agents, K)
         if left == 1 or own.once:
             owed.owing[run] = -1
 
@@ -93,7 +84,7 @@ def keep_winner(coming: Any, found: int) -> None:
 
 
 @jit
-def draw_again(lanes: Any, seats: Any, own: Any, run: int, agents: int) -> Any:
+def draw_again(streams: Any, seats: Any, own: Any, run: int, agents: int) -> Any:
     """Add the rewards that the coming look has beyond the last one; return its n."""
     n = np.int64(0)
     for k in range(own.coming.shape[1]):
@@ -105,12 +96,12 @@ def draw_again(lanes: Any, seats: Any, own: Any, run: int, agents: int) -> Any:
             if own.weights[m] > 0.0 and own.coming[run, k] > 0:
                 position = np.uint64(seats[seat, PLACE]) + np.uint64(k) * _W
                 for i in range(1 if own.once else n, n + 1):
-                    own.sums[run, k, m] += reward_at(lanes, position, lane, k, i)
+                    own.sums[run, k, m] += reward_at(streams, position, lane, k, i)
     return n
 
 
 @jit
-def set_targets(lanes: Any, seats: Any, own: Any, run: int, agents: int, K: Any) -> None:
+def set_targets(streams: Any, seats: Any, own: Any, run: int, agents: int, K: Any) -> None:
     """Note at which count every stream has given what the coming look needs, and how many have not."""
     owed = own.owed
     owed.owing[run] = 0
@@ -119,60 +110,53 @@ def set_targets(lanes: Any, seats: Any, own: Any, run: int, agents: int, K: Any)
         for k in range(K):
             position = place + k * _W
             owed.targets[position] = own.coming[run, k] if own.weights[m] > 0.0 else 0
-            if pulls_at(lanes, position) < owed.targets[position]:
+            if pulls_at(streams, position) < owed.targets[position]:
                 owed.owing[run] += 1
 
 
 @jit_apart
-def first_looks(lanes: Any, state: Any, terms: Any, own: Any) -> None:
+def first_looks(streams: Any, state: Any, terms: Any, own: Any) -> None:
     """Note what every run's first look needs."""
     for run in range(own.coming.shape[0]):
-        set_targets(lanes, state.seats, own, run, terms.agents, terms.K)
+        set_targets(streams, state.seats, own, run, terms.agents, terms.K)
 
 
 @jit_apart
-def missing(lanes: Any, state: Any, terms: Any, own: Any, run: int) -> Any:
+def missing(streams: Any, state: Any, terms: Any, own: Any, run: int) -> Any:
     """w of an adaptive schedule, as in `PopulationState.missing`."""
     means, spreads, needed, first = own.estimates[0], own.estimates[1], own.estimates[2], run * terms.agents
     if not own.once:
-        global_means(lanes, state.seats, means, own.weights, own.weighted, first)
+        global_means(streams, state.seats, means, own.weights, own.weighted, first)
         fill_needed(needed, means, own.coming[run], spreads, own.threshold + 2.0, own.smallest)
-    return lacking(lanes, state.seats, own.weights, needed, terms.each, first)
+    return lacking(streams, state.seats, own.weights, needed, terms.each, first)
 
 
 step = rounds_stepper("population", look_on, missing, each_arm=False)
 
 
-class PopulationKernel:
+class PopulationKernel(RoundsKernel):
     """The rule's settings as numbers, and how a block is driven under it."""
 
-    proven = True
+    rule: Population
+    step, open_first = staticmethod(step), staticmethod(first_looks)
 
     def __init__(self, experiment: Experiment, coded: Coded) -> None:
-        rule, kappa, T = experiment.principal.rule, experiment.setting.kappa, experiment.horizon
-        assert isinstance(rule, Population)
-        self.rule, self.terms = rule, coded.terms
+        super().__init__(experiment, coded)
+        kappa, T = experiment.setting.kappa, experiment.horizon
         paying = (T - 1) // 10 if kappa is None else kappa
-        self.silent_until = min(paying, experiment.shape[1] * (rule.pulls or 1) - 1, T)
+        self.silent_until = min(paying, experiment.shape[1] * (self.rule.pulls or 1) - 1, T)
 
-    def begin(self, block: Block) -> None:
-        """Count what is missing, and fix the first offers if the time has come."""
-        b, (M, K), pulls = block, block.experiment.shape, self.rule.pulls
-        B, weights = len(b.runs), b.setting.weights
+    def books(self, block: Block, owed: Owed) -> Looks:
+        """No look has been taken yet."""
+        (M, K), B, setting, pulls = block.experiment.shape, len(block.runs), block.setting, self.rule.pulls
         estimates = np.zeros((3, K))
-        estimates[1], estimates[2] = 0.25 * float((weights**2).sum()), float(pulls or 0)
-        b.own = Looks(
-            owed_by(b, each_arm=False), coming=np.full((B, K), pulls or 1), evidence=np.full((B, K, K), -np.inf),
+        estimates[1], estimates[2] = 0.25 * float((setting.weights**2).sum()), float(pulls or 0)
+        return Looks(
+            owed, coming=np.full((B, K), pulls or 1), evidence=np.full((B, K, K), -np.inf),
             sums=np.zeros((B, K, M), np.int64), rows=np.zeros((1 + len(BETS), K)), estimates=estimates,
-            weights=np.ascontiguousarray(weights), threshold=self.rule.threshold(K),
-            smallest=smallest_gap(b.setting, self.rule.delta), once=pulls is not None, weighted=b.setting.weighted,
+            weights=np.ascontiguousarray(setting.weights), threshold=self.rule.threshold(K),
+            smallest=smallest_gap(setting, self.rule.delta), once=pulls is not None, weighted=setting.weighted,
         )  # fmt: skip
-        first_looks(b.lanes, b.state, self.terms, b.own)
-        plan_at_start(b, self.terms)
-
-    def advance(self, block: Block, until: int) -> int:
-        """Play on to a step; return the last one played."""
-        return play_rounds(step, block, self.terms, until)
 
     def bounds(self, block: Block) -> Floats:
         """The largest evidence per (run, arm) at the last look; 0 before it, and where no arm did better."""

@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from freepull import rewards
 from freepull.numerics import fill_keys
 from freepull.principal.record import UNITS
-from freepull.rewards import Streams
 from freepull.simulation.compiled.coding import Coded
 from freepull.simulation.compiled.lanes import WIDTH
 from freepull.simulation.experiment import Experiment
@@ -40,20 +40,26 @@ REWARDS, CHOICES, ANSWERS = range(3)
 """Rows of ``keys``."""
 
 
-class Lanes(NamedTuple):
-    """What the agents have seen, by position or lane, and what they draw from."""
+class Streams(NamedTuple):
+    """What the agents have seen, by position, and what they draw from, by lane."""
 
     mean: Floats
     """S/N of each stream, infinite while unpulled."""
-    root: Floats
-    """1/√N, 0 while unpulled."""
     cells: Words
     """Two words a stream. Coins: N with S in the upper half, then the threshold. Other laws: N, then S."""
     keys: Words
-    arm: Ints
-    """What each lane pulls in this step."""
     laws: Any
     """None where rewards are coins, otherwise the kind of law, its parameters by lane and arm, levels and values."""
+
+
+class Lanes(NamedTuple):
+    """What the lanes pick and pull with."""
+
+    streams: Streams
+    root: Floats
+    """1/√N by position, 0 while unpulled."""
+    arm: Ints
+    """What each lane pulls in this step."""
     words: Words
     work: Floats
     """The cells of one chunk while they are drawn for, and counts and sums on their way to its statistics."""
@@ -117,8 +123,8 @@ class Block:
         fill_keys(keys, np.uint64(experiment.seed), np.array(runs, np.uint64), lane_of)
         cells: Words = np.zeros(L * K * 2, np.uint64)
         self.lanes = Lanes(
-            mean=np.full(L * K, np.inf), root=np.zeros(L * K), cells=cells, keys=keys, arm=np.zeros(L, np.int64),
-            laws=self._laws(cells, lane_of), words=np.zeros(2 * WIDTH, np.uint64), work=np.ones(2 * WIDTH),
+            Streams(np.full(L * K, np.inf), cells, keys, self._laws(cells, lane_of)), root=np.zeros(L * K),
+            arm=np.zeros(L, np.int64), words=np.zeros(2 * WIDTH, np.uint64), work=np.ones(2 * WIDTH),
         )  # fmt: skip
         self.strategies = Strategies(
             chunks=np.stack([coded.kind[agent_of_chunk], coded.row[agent_of_chunk]], axis=1),
@@ -156,7 +162,7 @@ class Block:
     def _laws(self, cells: Words, lane_of: Ints) -> Any:
         """Write the coins' thresholds into the cells and return None, or return the other law's parameters by lane."""
         M, K = self.experiment.shape
-        streams: list[Streams] = [game.streams for game in self.games]
+        streams: list[rewards.Streams] = [game.streams for game in self.games]
         stacked = np.stack([s.parameters for s in streams]).reshape(-1, K, 5)
         chunk, lane = lane_of // WIDTH, lane_of % WIDTH
         by_chunk = cells.reshape(-1, K, WIDTH, 2)
@@ -175,8 +181,8 @@ class Block:
         """Return pulls and reward sums (in units of 2⁻³⁰) as (run, agent, arm), as they are now."""
         M, K = self.experiment.shape
         seated = self.state.seats[:, LANE]
-        cells = self.lanes.cells.reshape(-1, K, WIDTH, 2)[seated // WIDTH, :, seated % WIDTH]
-        if self.lanes.laws is None:
+        cells = self.lanes.streams.cells.reshape(-1, K, WIDTH, 2)[seated // WIDTH, :, seated % WIDTH]
+        if self.lanes.streams.laws is None:
             pulls, sums = cells[:, :, 0] & np.uint64(0xFFFFFFFF), (cells[:, :, 0] >> np.uint64(32)) * np.uint64(UNITS)
         else:
             pulls, sums = cells[:, :, 0], cells[:, :, 1]
