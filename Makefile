@@ -1,10 +1,11 @@
-# freepull: `make run` and `make test` are the two to know; each sets up what it needs first.
+# freepull: `make run`, `make quick` and `make test` are the ones to know; each sets up what it needs first.
 PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/ready
 
 .DEFAULT_GOAL := help
-.PHONY: help run test browser lint types bench verify calibrate reproduce chaos load serve docs lock clean
+PARALLEL := -n auto --maxprocesses 4 --dist loadfile
+.PHONY: help run quick test browser lint types bench verify calibrate reproduce chaos load serve docs lock clean
 
 help: ## what each target does
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-9s %s\n", $$1, $$2}'
@@ -18,8 +19,11 @@ $(READY): requirements.txt pyproject.toml
 run: $(READY) ## the paper's game under four principals: a table, and a picture in out/
 	$(BIN)/python examples/toy.py
 
-test: $(READY) browser lint types ## everything that must hold: lint, types, import order, tests
-	$(BIN)/python -m pytest -n 2 --dist loadfile
+quick: $(READY) ## the tests that start no program, server or browser, with fewer examples: for every save
+	$(BIN)/python -m pytest $(PARALLEL) -m "not slow" --hypothesis-profile quick
+
+test: $(READY) browser lint types ## everything that must hold: lint, types, import order, all tests; nothing may be left out
+	$(BIN)/python -m pytest $(PARALLEL) --everything
 
 browser: # the dashboard's tests need the system's Chromium
 	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || { apt-get update -qq && apt-get install -y -qq chromium; }
@@ -33,22 +37,22 @@ types: $(READY) ## mypy --strict
 	$(BIN)/mypy
 
 bench: $(READY) ## how fast it is, side by side with C and others; writes docs/benchmarks.md
-	$(BIN)/python benchmarks/bench.py
+	$(BIN)/python -m benchmarks
 
 verify: $(READY) ## error rates, displayed bounds and costs; writes docs/verification.md (half an hour on two cores)
-	$(BIN)/python verification/verify.py
+	$(BIN)/python -m verification
 
 chaos: $(READY) ## crashes, power cuts, faults, two writers, corruption: what a campaign survives (a quarter of an hour)
-	$(BIN)/python chaos/chaos.py
+	$(BIN)/python -m chaos
 
 calibrate: $(READY) ## whether plans hold what they say; writes docs/calibration.md (a quarter of an hour on two cores)
-	$(BIN)/python verification/calibrate.py
+	$(BIN)/python -m verification.calibrate
 
 reproduce: $(READY) ## the paper's experiments in three settings; a report in out/reproduction (minutes)
 	$(BIN)/freepull reproduce
 
 load: $(READY) ## the service under load and under attack, on both stores; writes docs/load.md (half an hour)
-	PYTHONPATH=chaos $(BIN)/python load/load.py
+	$(BIN)/python -m load
 
 serve: $(READY) ## the service on trial.db, at http://127.0.0.1:8000; a first token is printed once
 	$(BIN)/freepull serve --store sqlite:///trial.db --first-token

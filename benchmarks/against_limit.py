@@ -5,11 +5,10 @@ from __future__ import annotations
 import time
 from functools import partial
 
-import limit
-import ours
-from cases import CASES, Case
-from findings import Effort, Findings, Timed, ns
-from timing import Sample, in_turn
+from . import limit, ours
+from .cases import CASES, Case
+from .findings import Effort, Findings, Timed, ns
+from .timing import Sample, in_turn
 
 BARS = {
     "observing 2×3": 2.0,

@@ -7,16 +7,13 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-import limit
-import ours
-import peers
-import plain
-from cases import INCENTIVIZING_LARGE, INCENTIVIZING_SMALL, OBSERVING_LARGE, OBSERVING_SMALL, Case
-from findings import Effort, Findings, Timed, ns
-from timing import Sample, in_turn
-
 import freepull as fp
 from freepull.agents import Agent
+
+from . import limit, ours, peers, plain
+from .cases import INCENTIVIZING_LARGE, INCENTIVIZING_SMALL, OBSERVING_LARGE, OBSERVING_SMALL, Case
+from .findings import Effort, Findings, Timed, ns
+from .timing import Sample, in_turn
 
 SCALAR = 5.0
 STRATEGIES: dict[str, tuple[Agent, float]] = {

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from findings import Findings, Timed, ns
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
 from freepull.charts.style import COLOURS
+
+from .findings import Findings, Timed, ns
 
 OURS, OTHERS, BY_HAND = COLOURS[:3]
 HATCH = {"observing": "", "incentivizing": "///"}

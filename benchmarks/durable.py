@@ -1,6 +1,6 @@
 """What a durable campaign takes on SQLite: pulls a second, the longest wait while a round is closed, and memory.
 
-Each size runs in a process of its own, because memory is that of a process. `python benchmarks/durable.py M K` prints
+Each size runs in a process of its own, because memory is that of a process. `python -m benchmarks.durable M K` prints
 one of them.
 """
 
@@ -20,8 +20,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from findings import Effort, Findings
-from trial import memory
+
+from .findings import Effort, Findings
+from .trial import memory
 
 RATE, MEMORY, WAIT = 50_000.0, 2.0, 100.0
 """The bars: durable pulls a second, GB, and ms that 99 of 100 requests may wait while a round is filled and closed."""
@@ -36,7 +37,7 @@ BARRED = 1_000
 def measure(found: Findings, effort: Effort) -> None:
     """Add rows for every size."""
     for M, K in SIZES[:1] if effort.quick else SIZES:
-        command = [sys.executable, __file__, str(M), str(K)]
+        command = [sys.executable, "-m", __name__, str(M), str(K)]
         told: dict[str, Any] = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
         size, synced = f"M = {M:,}, K = {K}", f"an fsync took {told['fsync']:.2g} ms"
         for batch, (plain, numbered, named) in told["rates"].items():

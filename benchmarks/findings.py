@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from timing import Sample
+from .timing import Sample
 
 
 @dataclass(frozen=True)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from functools import partial
 
-import ours
-from cases import Case
-from findings import Effort, Findings
-from timing import in_turn
+from . import ours
+from .cases import Case
+from .findings import Effort, Findings
+from .timing import in_turn
 
 PHASES = ("observing", "incentivizing")
 FLAT = 20.0

@@ -1,7 +1,7 @@
 """Builds and measures limit/limit.c, the program written by hand that the engine is compared with.
 
 With AVX-512 and gcc it is built as it was written. Without AVX-512, clang splits its vectors for what the machine has.
-`python benchmarks/limit.py` prints its figures alone.
+`python -m benchmarks.limit` prints its figures alone.
 """
 
 from __future__ import annotations
@@ -21,9 +21,10 @@ from typing import Any
 
 import llvmlite.binding
 import numpy as np
-from cases import CASES, PAPER, Case
-from limit_state import Large, Small, address
-from timing import Clock, Gate, in_turn, no_gate
+
+from .cases import CASES, PAPER, Case
+from .limit_state import Large, Small, address
+from .timing import Clock, Gate, in_turn, no_gate
 
 SOURCE = Path(__file__).parent / "limit" / "limit.c"
 

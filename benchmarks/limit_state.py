@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from cases import Case
 from numpy.typing import NDArray
+
+from .cases import Case
 
 TOY = np.array([[0.89, 0.47, 0.01], [0.01, 0.47, 0.89]])
 

@@ -9,14 +9,14 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
 
-from cases import Case
-from timing import Clock, Gate, no_gate
-
 import freepull as fp
 from freepull.agents import Agent
 from freepull.simulation.compiled.engine import LANES, Player
 from freepull.simulation.compiled.state import Block
 from freepull.simulation.experiment import check
+
+from .cases import Case
+from .timing import Clock, Gate, no_gate
 
 
 def blocks_of(case: Case, agents: Agent) -> list[Callable[[int], int]]:

@@ -11,9 +11,10 @@ from typing import Any
 
 import numba
 import numpy as np
-from cases import Case
 
 from freepull import randomness
+
+from .cases import Case
 
 _ARM, _STEP = np.uint64(randomness.ARM), np.uint64(randomness.STEP)
 _M1, _M2 = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)

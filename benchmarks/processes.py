@@ -13,7 +13,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from findings import Effort, Findings
+from .findings import Effort, Findings
 
 TOY = Path(__file__).parent.parent / "examples" / "toy.py"
 START = ["-c", "from freepull.cli import main; main()", "simulate", "--horizon", "100", "--runs", "1"]
@@ -48,7 +48,7 @@ def measure(found: Findings, effort: Effort) -> None:
 
 def _job(*arguments: str, **environment: str) -> dict[str, Any]:
     """Run one of the jobs below in a fresh process."""
-    command = [sys.executable, __file__, *arguments]
+    command = [sys.executable, "-m", __name__, *arguments]
     done = subprocess.run(command, check=True, capture_output=True, text=True, env={**os.environ, **environment})
     told: dict[str, Any] = json.loads(done.stdout)
     return told

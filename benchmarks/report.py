@@ -10,9 +10,10 @@ from itertools import groupby
 from pathlib import Path
 
 import llvmlite.binding
-from findings import Findings, Row
 from rich.console import Console
 from rich.table import Table
+
+from .findings import Findings, Row
 
 PACKAGES = ("freepull", "numpy", "numba", "llvmlite")
 READING = (

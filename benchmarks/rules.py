@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import partial
 
-import ours
-from cases import INCENTIVIZING_LARGE, Case
-from findings import Effort, Findings, ns
-from timing import in_turn
-
 import freepull as fp
+
+from . import ours
+from .cases import INCENTIVIZING_LARGE, Case
+from .findings import Effort, Findings, ns
+from .timing import in_turn
 
 BAR = 2.0
 STRICT = 1e-90

@@ -1,6 +1,6 @@
 """What a trial that is driven from outside takes: memory, time per ask and tell, and its longest single wait.
 
-Each size runs in a process of its own, because memory is that of a process. `python benchmarks/trial.py M K` prints
+Each size runs in a process of its own, because memory is that of a process. `python -m benchmarks.trial M K` prints
 one of them.
 """
 
@@ -18,7 +18,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from findings import Effort, Findings
+
+from .findings import Effort, Findings
 
 MEMORY, RATE, WAIT, SAVING = 2.0, 200_000.0, 50.0, 5.0
 """The bars: GB at M = 10⁶ and K = 30, pulls a second in bulk, ms of one call, seconds to save and to restore."""
@@ -56,7 +57,7 @@ def measure(found: Findings, effort: Effort) -> None:
 
 def _job(agents: int, arms: int) -> dict[str, Any]:
     """Run one size in a fresh process."""
-    command = [sys.executable, __file__, str(agents), str(arms)]
+    command = [sys.executable, "-m", __name__, str(agents), str(arms)]
     told: dict[str, Any] = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
     return told
 

@@ -9,11 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import apsw
-from outcome import Finding, finding
-from world import AGENTS, ARMS, NAME, create, right
 
 import freepull as fp
 from freepull.errors import Corrupt, NewerVersion
+
+from .outcome import Finding, finding
+from .world import AGENTS, ARMS, NAME, create, right
 
 
 def run(segments: int = 400) -> Finding:

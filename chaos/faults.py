@@ -10,13 +10,14 @@ from pathlib import Path
 from typing import Any
 
 import apsw
-from outcome import Finding, finding
-from world import AGENTS, NAME, Answer, create, lost, pull, right
 
 import freepull as fp
 from freepull.errors import FreepullError, WriterEnded
 from freepull.live.stores import sqlite
 from freepull.live.stores.sqlite import SqliteStore
+
+from .outcome import Finding, finding
+from .world import AGENTS, NAME, Answer, create, lost, pull, right
 
 ACTS, CHECKPOINT = 40, 12
 FAULTS = {"write or sync fails": apsw.IOError, "disk is full": apsw.FullError}

@@ -12,11 +12,11 @@ import time
 from pathlib import Path
 from typing import Any
 
-from outcome import Finding, finding
-from world import AGENTS, NAME, PAYING, Answer, Pull, create, lost, pull, right
-
 import freepull as fp
 from freepull.live import Money, Told
+
+from .outcome import Finding, finding
+from .world import AGENTS, NAME, PAYING, Answer, Pull, create, lost, pull, right
 
 CLIENTS = AGENTS
 """Agents that act at the same time."""

@@ -9,13 +9,13 @@ import threading
 import time
 from pathlib import Path
 
-from outcome import Finding, finding
-from postgres_server import PostgresServer
-from proxy import Proxy
-from world import AGENTS, NAME, PAYING, Answer, Pull, create, lost, pull, right
-
 import freepull as fp
 from freepull.errors import StoreError
+
+from .outcome import Finding, finding
+from .postgres_server import PostgresServer
+from .proxy import Proxy
+from .world import AGENTS, NAME, PAYING, Answer, Pull, create, lost, pull, right
 
 
 def run(kills: int = 30, cuts: int = 30) -> Finding:

@@ -6,13 +6,13 @@ import random
 from contextlib import suppress
 from itertools import count
 
-from disk import Disk
-from outcome import Finding, finding
-from world import AGENTS, Answer, create, lost, pull, right
-
 from freepull.errors import FreepullError
 from freepull.live.stores import sqlite
 from freepull.live.stores.sqlite import SqliteStore
+
+from .disk import Disk
+from .outcome import Finding, finding
+from .world import AGENTS, Answer, create, lost, pull, right
 
 ACTS, SNAPSHOT_EVERY, CHECKPOINT = 25, 20, 12
 _NUMBERS = count()

@@ -8,11 +8,12 @@ import time
 from pathlib import Path
 
 import numpy as np
-from outcome import Finding, finding
-from world import NAME, create
 
 import freepull as fp
 from freepull.live.verification import pieces_of
+
+from .outcome import Finding, finding
+from .world import NAME, create
 
 AGENTS, ARMS, BATCH = 10_000, 4, 20_000
 FROM_LOG, FROM_SNAPSHOT, RATE = 10.0, 5.0, 50_000.0

@@ -10,13 +10,13 @@ import tempfile
 from itertools import groupby
 from pathlib import Path
 
-from outcome import Finding, finding
-from world import AGENTS, ARMS, PAYING, create
-
 import freepull as fp
 from freepull.live.log import Log
 from freepull.live.verification import pieces_of
 from freepull.messages import LedgerEntry, Observation, OfferRow
+
+from .outcome import Finding, finding
+from .world import AGENTS, ARMS, PAYING, create
 
 BATCH = 250
 Request = Observation | int

@@ -10,12 +10,12 @@ import tempfile
 import time
 from pathlib import Path
 
-from outcome import Finding, finding
-from postgres_server import PostgresServer
-from world import NAME, create, right
-
 import freepull as fp
 from freepull.errors import CampaignBusy, FreepullError
+
+from .outcome import Finding, finding
+from .postgres_server import PostgresServer
+from .world import NAME, create, right
 
 
 def run(stopped: float = 10.0, turns: int = 3) -> Finding:

@@ -8,8 +8,8 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from loads import steady
-from traffic import Figures, Line, Process, call, hang_up
+from .loads import steady
+from .traffic import Figures, Line, Process, call, hang_up
 
 VIEWERS = 20
 BATCH = 1000

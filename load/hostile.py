@@ -8,7 +8,7 @@ import random
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from traffic import Line
+from .traffic import Line
 
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_.="
 BOMB = gzip.compress(bytes(10_000_000))

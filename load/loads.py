@@ -9,7 +9,7 @@ import random
 import time
 from collections.abc import Sequence
 
-from traffic import Figures, Line, Process, hang_up
+from .traffic import Figures, Line, Process, hang_up
 
 
 async def closed_loop(port: int, tokens: Sequence[str], connections: int, seconds: float) -> Figures:

@@ -12,7 +12,7 @@ from dataclasses import astuple, dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from traffic import Line, call
+from .traffic import Line, call
 
 PRINCIPAL = {"observe": {"part": "Steps", "n": 0}, "protocol": {"part": "NeverBan"}}
 

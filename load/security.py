@@ -8,10 +8,10 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
-from fuzzing import fuzz
-from hostile import Request, answers, bad_bodies, wrong_tokens
-from races import AtTheDeadline, at_the_deadline, last_bonus, one_offer
-from traffic import Process
+from .fuzzing import fuzz
+from .hostile import Request, answers, bad_bodies, wrong_tokens
+from .races import AtTheDeadline, at_the_deadline, last_bonus, one_offer
+from .traffic import Process
 
 NAMES = {"{campaign}": "c0", "{agent}": "%230", "{arm}": "arm 0", "{id}": "none", "{file}": "ledger.csv"}
 Row = tuple[str, str, object, bool]

@@ -10,11 +10,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import polars as pl
-from traffic import Process
 
 import freepull as fp
 from freepull.errors import FreepullError
 from freepull.service.auth import Tokens
+
+from .traffic import Process
 
 AGENTS = 8
 PRINCIPAL = {"observe": {"part": "Steps", "n": 0}, "offers": "each"}

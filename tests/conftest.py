@@ -1,4 +1,4 @@
-"""Settings for the whole suite, and a PostgreSQL; beside this file tests also find `drive` and `reference`."""
+"""Settings for the whole suite, its tiers, and a PostgreSQL."""
 
 from __future__ import annotations
 
@@ -7,11 +7,20 @@ from collections.abc import Iterator
 import psycopg
 import pytest
 from hypothesis import HealthCheck, settings
-from postgres_server import PostgresServer
+
+from chaos.postgres_server import PostgresServer
+from support.tiers import (  # noqa: F401
+    pytest_addoption,
+    pytest_collection_modifyitems,
+    pytest_configure,
+    pytest_ignore_collect,
+    pytest_runtest_call,
+)
 
 collect_ignore_glob = ["*/conftest.py"]
 """They have no doctests, and no two modules may have one name."""
 settings.register_profile("freepull", deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("quick", settings.get_profile("freepull"), max_examples=25)
 settings.load_profile("freepull")
 
 

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from drive import assert_average, assert_sentence
 from freepull import answers
 from freepull.answers import Answer, Situation
 from freepull.errors import InvalidInput
 from freepull.randomness import uniform, word
+from support.drive import assert_average, assert_sentence
 
 
 def offer(**more: Any) -> Situation:

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import freepull as fp
-from drive import assert_sentence
 from freepull import checks
 from freepull.errors import InvalidInput, UnknownName
+from support.drive import assert_sentence
 
 
 @pytest.mark.parametrize("value", [3, 3.0, np.int64(3), np.uint8(3)])

@@ -33,8 +33,8 @@ def other(x: float) -> float:
 '''
 
 
-def outer_of(source: str) -> Callable[..., Any]:
-    scope: dict[str, Any] = {"__name__": "made_up"}
+def outer_of(source: str, module: str = "made_up") -> Callable[..., Any]:
+    scope: dict[str, Any] = {"__name__": module}
     exec(compile(source, "made_up.py", "exec"), scope)
     function: Callable[..., Any] = scope["outer"]
     return function
@@ -69,6 +69,10 @@ def test_the_functions_of_a_closure_are_part_of_it() -> None:
     assert len({digest(around(f, factor)) for f in (math.sqrt, math.log, lambda x: x) for factor in (2.0, 3.0)}) == 6
 
 
+def test_a_module_that_is_called_otherwise_changes_it() -> None:
+    assert digest(outer_of(SOURCE)) != digest(outer_of(SOURCE, "package.made_up"))
+
+
 def test_a_change_far_below_a_kernel_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     from freepull.simulation.compiled import certified
 
@@ -80,6 +84,7 @@ def test_a_change_far_below_a_kernel_is_seen(monkeypatch: pytest.MonkeyPatch) ->
     assert len({before, after, digest(kernel.py_func)}) == 3
 
 
+@pytest.mark.slow
 def test_the_digest_is_the_same_in_every_process() -> None:
     code = "from freepull.compiling import digest; from freepull import numerics; print(digest(numerics.mix.py_func))"
     said = {
@@ -100,6 +105,7 @@ CLOSURE = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kernel", [PLAIN, CLOSURE])
 def test_machine_code_is_kept_over_a_change_of_time_alone(kernel: str, tmp_path: Path) -> None:
     file = tmp_path / "kernel.py"
@@ -114,6 +120,20 @@ def test_machine_code_is_kept_over_a_change_of_time_alone(kernel: str, tmp_path:
     again = run()
     file.write_text(file.read_text().replace("1.5", "2.5"))
     assert [first, again, run()] == ["0 1", "1 0", "0 1"]
+
+
+@pytest.mark.slow
+def test_machine_code_for_classes_that_have_moved_is_made_anew(tmp_path: Path) -> None:
+    kernel = "from freepull.compiling import jit\n@jit\ndef f(books):\n    return books.pulls + 1\n"
+    (tmp_path / "kernel.py").write_text(kernel)
+    for module in ("early", "late"):
+        lines = "from typing import NamedTuple\nclass Books(NamedTuple):\n    pulls: int\n"
+        (tmp_path / f"{module}.py").write_text(lines)
+        code = f"import kernel, {module}; print(kernel.f({module}.Books(4)))"
+        done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False)
+        assert (done.stdout, done.stderr) == ("5\n", "")
+        (tmp_path / f"{module}.py").unlink()
+    assert list(tmp_path.rglob("*.nbi")), "it was kept"
 
 
 def test_special_numbers_are_told_apart() -> None:

@@ -70,6 +70,7 @@ def public_names() -> Iterator[str]:
             yield from (f"{module.__name__}.{name}.{each}" for each in inside)
 
 
+@pytest.mark.slow
 def test_every_public_name_is_in_the_reference(site: Path) -> None:
     with (site / "objects.inv").open("rb") as file:
         kinds = InventoryFile.load(file, "", lambda _, to: to)

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import freepull as fp
-from drive import assert_sentence
 from freepull.errors import InvalidInput
+from support.drive import assert_sentence
 
 MEANS = [[0.1, 0.5, 0.9], [0.3, 0.7, 0.2]]
 

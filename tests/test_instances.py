@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 import freepull as fp
-from drive import RISK, assert_sentence
 from freepull import instances
 from freepull.errors import FreepullError, InvalidInput
 from freepull.instances import Family
+from support.drive import RISK, assert_sentence
 
 
 def test_the_toy_is_the_papers() -> None:

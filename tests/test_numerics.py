@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import optimize, special, stats
 
-from drive import assert_follows
 from freepull import numerics
 from freepull.numerics import HALVINGS, kl_budget, kl_index
 from freepull.randomness import word
+from support.drive import assert_follows
 
 
 @pytest.mark.parametrize(("alpha", "t", "expected"), [(2.0, 1, 0.0), (2.0, 2, 1.1774100225), (0.5, 100, 1.5174271294)])

@@ -16,6 +16,7 @@ def test_every_listed_name_loads(name: str) -> None:
     assert name in dir(fp)
 
 
+@pytest.mark.slow
 def test_import_stays_light() -> None:
     code = "import sys, freepull; print(*[m for m in ('numba', 'polars', 'scipy', 'matplotlib') if m in sys.modules])"
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

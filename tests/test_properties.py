@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
 import freepull as fp
-from drive import Pull, experiment, stacks, watched
-from worlds import World, principals, worlds
+from support.drive import Pull, experiment, stacks, watched
+from support.worlds import World, principals, worlds
 
 
 def pulls_of(world: World, run: int) -> list[Pull]:

@@ -8,9 +8,9 @@ import math
 import numpy as np
 import pytest
 
-from drive import RISK, assert_follows
 from freepull import numerics
 from freepull.randomness import ANSWER, CHOICE, REWARD, key, mix, uniform, word
+from support.drive import RISK, assert_follows
 
 
 def test_words_under_key_0_are_the_published_ones_of_splitmix64() -> None:

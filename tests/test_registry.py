@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 
 import freepull as fp
-from drive import assert_sentence
 from freepull import registry, studies
 from freepull.errors import InvalidInput, ReadableEngine, StudyError
 from freepull.simulation import facade
-from program import ENVIRONMENT, check_refusal, command, freepull
+from support.drive import assert_sentence
+from support.program import ENVIRONMENT, check_refusal, command, freepull
 
 NEEDED: dict[str, dict[str, Any]] = {
     "Paper": {"delta": 0.2},
@@ -235,7 +235,7 @@ def test_parts_of_ones_own_on_the_command_line(mine: Any, tmp_path: Path) -> Non
 )
 def test_what_is_wrong_with_them_is_said_in_a_sentence(mine: Any, args: list[str], words: list[str]) -> None:
     done = freepull("simulate", "--horizon", 40, "--runs", 1, *args, cwd=Path(mine.__file__).parent)
-    check_refusal(done.returncode, done.stdout, done.stderr, words)
+    check_refusal(done, words)
 
 
 def test_a_name_of_ones_own_must_be_a_class(mine: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -282,7 +282,7 @@ def test_none_of_them_gets_into_a_log_or_over_http(mine: Any, tmp_path: Path) ->
         "mine:Watch", "--observe", "steps:0", cwd=tmp_path,
     )  # fmt: skip
     words = ["principal must be made of freepull's own parts", "got Watch."]
-    check_refusal(done.returncode, done.stdout, done.stderr, words)
+    check_refusal(done, words)
     (tmp_path / "trap.py").write_text("raise SystemExit('imported')")
     with pytest.raises(InvalidInput, match="because a campaign's log has to name it, got 'trap:Rule'"):
         registry.build("principal", {"rule": {"part": "trap:Rule"}}, "principal")

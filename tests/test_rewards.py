@@ -12,13 +12,13 @@ from numpy.typing import NDArray
 from scipy import integrate, stats
 
 import freepull as fp
-from drive import assert_average, assert_follows, assert_sentence
 from freepull import rewards
 from freepull.errors import InvalidInput
 from freepull.numerics import reward_units
 from freepull.planning.theorems import expected_incentives
 from freepull.principal.record import units
 from freepull.randomness import word
+from support.drive import assert_average, assert_follows, assert_sentence
 
 UNIT = 2.0**-30
 GAMES = {

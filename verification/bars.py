@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from costs import Cost
-from elimination import DELTA
-from judging import Bars, Rate
-from results import Results
-from settings import AFTER, AUTHORS, ORACLE, PLANNED
+
+from .costs import Cost
+from .elimination import DELTA
+from .judging import Bars, Rate
+from .results import Results
+from .settings import AFTER, AUTHORS, ORACLE, PLANNED
 
 ERRORS, DISPLAYED, COSTS = "error rates", "displayed bounds", "costs"
 

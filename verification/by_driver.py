@@ -8,16 +8,17 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
 import numpy as np
-from covered import Case
-from driver import IN_ANGER, Seen, Terms, play
-from found import THREADS, Found
-from paper_driver import Sums, play_paper
-from picks import ALPHA_UCB, EPSILON_GREEDY, FREEZER, THOMPSON, Floats, Ints, Own, World
 from scipy.special import ndtri
 
 import freepull as fp
 from freepull.numerics import fill_keys
 from freepull.principal.rules.certified.books import Fill, blank, fresh
+
+from .covered import Case
+from .driver import IN_ANGER, Seen, Terms, play
+from .found import THREADS, Found
+from .paper_driver import Sums, play_paper
+from .picks import ALPHA_UCB, EPSILON_GREEDY, FREEZER, THOMPSON, Floats, Ints, Own, World
 
 KINDS = {"α-UCB": ALPHA_UCB, "Thompson": THOMPSON, "ε-greedy": EPSILON_GREEDY, "freezers": FREEZER}
 LEAVERS = 3

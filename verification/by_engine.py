@@ -7,14 +7,15 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
-from covered import BUILT_IN, Case
-from found import THREADS, Found
 
 import freepull as fp
 from freepull.simulation.compiled import engine
 from freepull.simulation.compiled.state import ACTIVE, PAID, Block
 from freepull.simulation.experiment import Experiment, check
 from freepull.simulation.results import Checkpoint, Outcome
+
+from .covered import BUILT_IN, Case
+from .found import THREADS, Found
 
 
 class Peeking(engine.Player):

@@ -7,14 +7,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from by_driver import _keys, _leaving, _own, _terms, _world
-from covered import Case
-from found import THREADS, Found
-from pairwise_driver import Noted, Streams, play_pairwise
-from picks import Ints
 
 import freepull as fp
 from freepull.principal.rules.pairwise.books import fresh
+
+from .by_driver import _keys, _leaving, _own, _terms, _world
+from .covered import Case
+from .found import THREADS, Found
+from .pairwise_driver import Noted, Streams, play_pairwise
+from .picks import Ints
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 """Tries plans on worlds that were not used to make them: does the 90 % range hold a single trial's spend in 90 %?
 
-`python verification/calibrate.py` takes about a quarter of an hour on two cores and writes docs/calibration.md with its
+`python -m verification.calibrate` takes about a quarter of an hour on two cores and writes docs/calibration.md with its
 picture; `--settings 40` a tenth of that; without --docs it writes nothing then. It ends with 1 if a bar is missed.
 """
 
@@ -14,11 +14,12 @@ from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
 
-import calibration_page
-from calibration import SEED, SETTINGS, Found, fluid_errors, tried
-from calibration_worlds import FAMILIES
 from rich.console import Console
 from rich.progress import track
+
+from . import calibration_page
+from .calibration import SEED, SETTINGS, Found, fluid_errors, tried
+from .calibration_worlds import FAMILIES
 
 ROOT = Path(__file__).parent.parent
 

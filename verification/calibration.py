@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from calibration_worlds import world
 
 import freepull as fp
 from freepull.fluid import natural_pulls
+
+from .calibration_worlds import world
 
 SEED = 2027
 SETTINGS, TRIALS, RUNS = 400, 20, 199

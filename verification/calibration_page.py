@@ -5,13 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-from calibration import FLUID, HIGH, LOW, RUNS, SEED, TRIALS, Found, Tried, pooled
-from calibration_worlds import ERROR
 from matplotlib.figure import Figure
-from tables import table
 
 from freepull.charts.style import COLOURS, axes
 from freepull.planning.forecast import SHARES
+
+from .calibration import FLUID, HIGH, LOW, RUNS, SEED, TRIALS, Found, Tried, pooled
+from .calibration_worlds import ERROR
+from .tables import table
 
 PICTURE = "images/calibration.png"
 ABOUT = f"""\

@@ -13,9 +13,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from found import THREADS
-from picks import Floats
-from settings import AFTER, BLIND, ORACLE, TOY, Setting, family
 
 import freepull as fp
 from freepull.fluid import natural_pulls
@@ -24,6 +21,10 @@ from freepull.simulation.compiled import engine
 from freepull.simulation.compiled.certified import CertifiedKernel
 from freepull.simulation.compiled.state import Block
 from freepull.simulation.experiment import Experiment, check
+
+from .found import THREADS
+from .picks import Floats
+from .settings import AFTER, BLIND, ORACLE, TOY, Setting, family
 
 AGENTS: dict[str, Any] = {"α-UCB": None, "Thompson": fp.agents.Thompson(), "ε-greedy": fp.agents.EpsilonGreedy(),
           "Greedy": fp.agents.Greedy()}  # fmt: skip

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from by_driver import by_driver
-from by_pairwise import claims_of
-from covered import DESIGNS, PLAIN, Case
-from found import Found
-
 import freepull as fp
 from freepull.principal.rules.certified.books import MARGINS
+
+from .by_driver import by_driver
+from .by_pairwise import claims_of
+from .covered import DESIGNS, PLAIN, Case
+from .found import Found
 
 TINY = 1e-9
 LEVELS = (0.01, 0.05, 0.1)

@@ -9,8 +9,6 @@ from multiprocessing import get_context
 from typing import Any
 
 import numpy as np
-from found import THREADS
-from judging import Rate
 
 import freepull as fp
 from freepull.live.batches import Batch, Pull
@@ -21,6 +19,9 @@ from freepull.live.state import State
 from freepull.live.telling import tell
 from freepull.principal.record import UNITS
 from freepull.randomness import key, uniform, word
+
+from .found import THREADS
+from .judging import Rate
 
 DELTA, SEED, PULLS = 0.05, 5_000, 200
 PANELS = [(30, 2, 0.1), (60, 2, 0.1), (120, 2, 0.1), (60, 3, 0.1), (60, 2, 0.5), (500, 3, 0.5)]

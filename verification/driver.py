@@ -9,8 +9,6 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from peeking_adversary import peek
-from picks import ANSWERS, CHOICES, REWARDS, Floats, Ints, draw, misled, pick
 
 from freepull.compiling import jit
 from freepull.numerics import mix, uniform
@@ -18,6 +16,9 @@ from freepull.principal.rules.certified.books import MEAN
 from freepull.principal.rules.certified.design import design, prediction
 from freepull.principal.rules.certified.evaluation import eliminate, evaluate
 from freepull.randomness import STEP
+
+from .peeking_adversary import peek
+from .picks import ANSWERS, CHOICES, REWARDS, Floats, Ints, draw, misled, pick
 
 _STEP = np.uint64(STEP)
 STAYS, IN_ANGER = 0, -1

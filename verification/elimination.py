@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from by_driver import by_driver, paper_by_driver, z_test_by_driver
-from by_engine import by_engine
-from by_pairwise import by_pairwise
-from covered import DESIGNS, PLAIN, Case
-from found import Found
-from judging import LEVELS, Rate
-from peeking_adversary import CHOOSES_SIZES, HONEST, TAKES_ALL
-
 import freepull as fp
+
+from .by_driver import by_driver, paper_by_driver, z_test_by_driver
+from .by_engine import by_engine
+from .by_pairwise import by_pairwise
+from .covered import DESIGNS, PLAIN, Case
+from .found import Found
+from .judging import LEVELS, Rate
+from .peeking_adversary import CHOOSES_SIZES, HONEST, TAKES_ALL
 
 SEED = 1_000
 DELTA = 0.05

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 
-from picks import Floats, Ints
+from .picks import Floats, Ints
 
 THREADS = os.cpu_count() or 1
 

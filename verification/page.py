@@ -6,12 +6,13 @@ from collections.abc import Callable
 from itertools import groupby
 from pathlib import Path
 
-import tables
-from judging import Bars
-from pictures import COSTS, FALLS, FREEZERS
-from results import Results
 from rich.console import Console
 from rich.table import Table
+
+from . import tables
+from .judging import Bars
+from .pictures import COSTS, FALLS, FREEZERS
+from .results import Results
 
 Say = Callable[[str], None]
 READING = """\

@@ -10,13 +10,14 @@ import math
 from typing import Any, NamedTuple
 
 import numpy as np
-from driver import act, departs
-from picks import Floats, Ints
 
 from freepull.compiling import jit
 from freepull.principal.rules.pairwise.blocks import block_size, prediction
 from freepull.principal.rules.pairwise.books import complete, enter
 from freepull.principal.rules.pairwise.evidence import against, compare, eliminate, lower
+
+from .driver import act, departs
+from .picks import Floats, Ints
 
 PAIR, ANY, WITHIN = range(3)
 """Columns of ``Noted.wrong``."""

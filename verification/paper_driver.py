@@ -6,10 +6,11 @@ import math
 from typing import Any, NamedTuple
 
 import numpy as np
-from driver import act, departs
-from picks import Floats, Ints
 
 from freepull.compiling import jit
+
+from .driver import act, departs
+from .picks import Floats, Ints
 
 ONE = 1 << 40
 """The number 1 in sums over agents, as in the record."""

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from elimination import OTHERS, Row
-from judging import LEVELS, Rate
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from results import Results
-from settings import AFTER, AUTHORS, BEFORE, PAIRS
 
 from freepull.charts.style import COLOURS, HATCHES, axes
+
+from .elimination import OTHERS, Row
+from .judging import LEVELS, Rate
+from .results import Results
+from .settings import AFTER, AUTHORS, BEFORE, PAIRS
 
 FALLS, FREEZERS, COSTS = (f"images/verification-{name}.png" for name in ("falls", "freezers", "costs"))
 LOWEST = 1e-4

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from costs import Cost
-from displayed import Displayed
-from elimination import Row
-from judging import Rate
+from .costs import Cost
+from .displayed import Displayed
+from .elimination import Row
+from .judging import Rate
 
 
 @dataclass

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from costs import Cost
-from displayed import Displayed
-from elimination import OTHERS, Row
-from judging import LEVELS, Rate, percent
-from results import Results
-from settings import AFTER, BEFORE, ORACLE
+from .costs import Cost
+from .displayed import Displayed
+from .elimination import OTHERS, Row
+from .judging import LEVELS, Rate, percent
+from .results import Results
+from .settings import AFTER, BEFORE, ORACLE
 
 ABOUT_OTHERS = """\
 How often the given best arm falls at δ = .05, in the cases with equal weights: under the paper's rule with each of its

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from drive import assert_sentence
 from freepull.agents import AlphaUCB
 from freepull.errors import InvalidInput
+from support.drive import assert_sentence
 
 
 def agent_with(pulls: list[int], sums: list[float], alpha: float = 2.0) -> AlphaUCB:

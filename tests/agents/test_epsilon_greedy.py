@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from drive import assert_average, assert_sentence
 from freepull.agents import EpsilonGreedy
 from freepull.errors import InvalidInput
 from freepull.randomness import CHOICE, key
+from support.drive import assert_average, assert_sentence
 
 RUNS = 20_000
 

@@ -10,9 +10,9 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy import optimize, special
 
-from drive import assert_sentence
 from freepull.agents import KLUCB
 from freepull.errors import InvalidInput
+from support.drive import assert_sentence
 
 Arms = st.lists(st.tuples(st.integers(1, 60), st.floats(0.0, 1.0)), min_size=2, max_size=5)
 

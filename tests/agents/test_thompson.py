@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 from scipy import integrate, stats
 
-from drive import assert_average, assert_follows
 from freepull.agents import Thompson
 from freepull.numerics import beta_draw, decision_key
 from freepull.randomness import CHOICE, key
+from support.drive import assert_average, assert_follows
 
 N = 20_000
 

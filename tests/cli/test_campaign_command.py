@@ -13,7 +13,7 @@ from typer.testing import CliRunner, Result
 
 import freepull as fp
 from freepull.cli.campaign_data import app
-from program import freepull
+from support.program import freepull
 
 RUNNER = CliRunner()
 COMMANDS = [
@@ -224,6 +224,7 @@ def test_a_file_of_a_newer_freepull_is_refused(url: str) -> None:
     assert told("verify", url, "x") == before
 
 
+@pytest.mark.slow
 def test_a_second_process_is_refused(url: str) -> None:
     new(url)
     with fp.Campaign.open(url, "x") as campaign:
@@ -235,6 +236,7 @@ def test_a_second_process_is_refused(url: str) -> None:
         assert campaign.status().events == before
 
 
+@pytest.mark.slow
 def test_the_program_knows_the_group(tmp_path: Path) -> None:
     done = freepull("campaign", "status", f"sqlite:///{tmp_path}/none.db", "x")
     assert (done.returncode, done.stdout) == (2, "")

@@ -8,10 +8,8 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
-from freepull.cli import study
-from program import check_refusal, freepull
+from support.program import check_refusal, inside
 
 STUDY = """\
 title = "Two rules"
@@ -39,7 +37,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def ran(folder: Path) -> subprocess.CompletedProcess[str]:
-    return freepull("study", "run", "two.toml", cwd=folder)
+    return inside("study", "run", "two.toml", cwd=folder)
 
 
 def test_run_prints_a_table_and_where_the_results_are(ran: subprocess.CompletedProcess[str], folder: Path) -> None:
@@ -54,19 +52,19 @@ def test_run_prints_a_table_and_where_the_results_are(ran: subprocess.CompletedP
 
 @pytest.mark.usefixtures("ran")
 def test_show_and_run_give_the_same_json(folder: Path) -> None:
-    shown = json.loads(freepull("study", "show", "out/two", "--json", cwd=folder).stdout)
-    again = json.loads(freepull("study", "run", "two.toml", "--json", cwd=folder).stdout)
+    shown = json.loads(inside("study", "show", "out/two", "--json", cwd=folder).stdout)
+    again = json.loads(inside("study", "run", "two.toml", "--json", cwd=folder).stdout)
     assert (again["new"], again["kept"], again["wanted"]) == (0, 9, 9)
     assert again["cells"] == shown["cells"]
     assert [cell["cell"] for cell in shown["cells"]] == ["authors,delta=0.01", "authors,delta=0.1", "passive"]
     assert shown["cells"][2]["delta"] is None
     assert shown["cells"][2]["decided_at"] is None
-    assert "Two rules" in freepull("study", "show", "out/two", cwd=folder).stdout
+    assert "Two rules" in inside("study", "show", "out/two", cwd=folder).stdout
 
 
 @pytest.mark.usefixtures("ran")
 def test_chart_writes_a_picture(folder: Path) -> None:
-    done = freepull("study", "chart", "out/two", "--out", "pictures/two.png", cwd=folder)
+    done = inside("study", "chart", "out/two", "--out", "pictures/two.png", cwd=folder)
     assert done.stdout == "picture: pictures/two.png\n"
     assert (folder / "pictures" / "two.png").read_bytes().startswith(b"\x89PNG")
     assert (folder / "pictures" / "two.png").stat().st_size > 10_000
@@ -75,7 +73,7 @@ def test_chart_writes_a_picture(folder: Path) -> None:
 @pytest.mark.usefixtures("ran")
 def test_a_changed_file_is_refused_and_the_difference_shown(folder: Path) -> None:
     (folder / "other.toml").write_text(STUDY.replace("horizon = 300", "horizon = 400"))
-    done = freepull("study", "run", "other.toml", "--out", "out/two", cwd=folder)
+    done = inside("study", "run", "other.toml", "--out", "out/two", cwd=folder)
     assert done.returncode == 2
     assert done.stdout == ""
     assert "-horizon = 300\n+horizon = 400\n" in done.stderr
@@ -96,22 +94,17 @@ def test_a_changed_file_is_refused_and_the_difference_shown(folder: Path) -> Non
     ],
 )
 @pytest.mark.usefixtures("ran")
-def test_bad_input_gets_one_sentence_and_exit_code_2(
-    args: list[str], words: list[str], folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_bad_input_gets_one_sentence_and_exit_code_2(args: list[str], words: list[str], folder: Path) -> None:
     (folder / "wrong.toml").write_text(STUDY.replace("runs =", "rnus ="))
-    monkeypatch.chdir(folder)
-    done = CliRunner().invoke(study.app, args)
-    check_refusal(done.exit_code, done.stdout, done.stderr, words)
+    check_refusal(inside("study", *args, cwd=folder), words)
 
 
-def test_the_examples_of_the_help_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
+def test_the_examples_of_the_help_run(tmp_path: Path) -> None:
     for name in ("run", "show", "chart"):
-        shown = CliRunner().invoke(study.app, [name, "--help"]).stdout
+        shown = inside("study", name, "--help").stdout
         found = re.search(r"Example: freepull study (.*)", shown)
         assert found is not None
         args = ["1" if part == "5" else part for part in found.group(1).split()]
-        done = CliRunner().invoke(study.app, args)
-        assert done.exit_code == 0, done.stderr
+        done = inside("study", *args, cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
     assert (tmp_path / "out" / "2c.png").exists()

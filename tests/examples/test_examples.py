@@ -60,6 +60,7 @@ def test_a_trial_by_hand_ends_with_a_certified_verdict() -> None:
     assert "assumes" in str(verdict.rests_on)
 
 
+@pytest.mark.slow
 def test_a_trial_over_http_goes_from_the_plan_to_a_certified_verdict_and_can_be_looked_at_then(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -16,6 +16,7 @@ import subprocess
 import sys
 import tempfile
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -155,16 +156,24 @@ COMMANDS = {
 """STORE is the store of version 0.1."""
 
 
-def commands() -> Any:
+Program = Callable[..., subprocess.CompletedProcess[str]]
+
+
+def process(*words: str) -> subprocess.CompletedProcess[str]:
+    """Run the program."""
+    return subprocess.run([sys.executable, "-m", "freepull", *words], capture_output=True, text=True, check=False)
+
+
+def commands(freepull: Program = process) -> Any:
     """Return what commands print as JSON, on the store of version 0.1."""
     with tempfile.TemporaryDirectory() as folder:
         store = unpacked(HERE / "0.1", Path(folder))
-        return {name: printed(words.replace("STORE", store)) for name, words in COMMANDS.items()}
+        return {name: printed(freepull, words.replace("STORE", store)) for name, words in COMMANDS.items()}
 
 
-def printed(words: str) -> Any:
+def printed(freepull: Program, words: str) -> Any:
     """Return what a command prints as JSON, without what differs from run to run."""
-    done = subprocess.run([sys.executable, "-m", "freepull", *words.split()], capture_output=True, text=True)
+    done = freepull(*words.split())
     assert done.returncode == 0, done.stderr
     return [stable(json.loads(line)) for line in done.stdout.splitlines()]
 

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from staging import OPENED, Clock
+
+from support.staging import OPENED, Clock
 
 
 @pytest.fixture(params=["sqlite", "postgres"])

@@ -7,12 +7,12 @@ import gc
 from pathlib import Path
 
 import pytest
-from staging import EACH, Clock, create
 
 import freepull as fp
 from freepull import errors
 from freepull.live import waking
 from freepull.live.play import play
+from support.staging import EACH, Clock, create
 
 
 def test_everything_can_be_awaited(url: str, clock: Clock, tmp_path: Path) -> None:

@@ -8,7 +8,6 @@ from typing import Any
 
 import polars as pl
 import pytest
-from staging import Clock, contents, create, reopen
 
 import freepull as fp
 from freepull import errors
@@ -16,6 +15,7 @@ from freepull.live.exports import observations
 from freepull.live.play import play
 from freepull.live.state import REHEARSAL
 from freepull.live.verification import verify
+from support.staging import Clock, contents, create, reopen
 
 
 def test_observations_and_the_ledger_are_exported(url: str, clock: Clock, tmp_path: Path) -> None:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from staging import Clock, create, picture, reopen
 
 import freepull as fp
 from freepull import errors
 from freepull.live.trials import JOINING
 from freepull.live.verification import verify
+from support.staging import Clock, create, picture, reopen
 
 RULES = [fp.rules.Certified(0.3), fp.rules.Pairwise(0.3)]
 

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
-from staging import EACH, Clock, create, reopen
 
 import freepull as fp
 from freepull.money import Money
+from support.staging import EACH, Clock, create, reopen
 
 
 def test_a_changed_budget_is_in_the_snapshot(url: str, clock: Clock) -> None:

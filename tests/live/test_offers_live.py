@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from staging import EACH, Clock, contents, create, picture, reopen
 
 import freepull as fp
 from freepull import errors
 from freepull.live.recovery import segments
+from support.staging import EACH, Clock, contents, create, picture, reopen
 
 
 def offered(campaign: fp.Campaign, agent: str) -> fp.CampaignOffer:

@@ -6,7 +6,6 @@ import gzip
 from pathlib import Path
 
 import pytest
-from staging import OPENED, Clock, picture
 
 import freepull as fp
 from freepull import errors
@@ -15,6 +14,7 @@ from freepull.live.verification import verify
 from freepull.messages import CampaignVerdict
 from freepull.principal.setting import RULES
 from freepull.principal.trial import GROUPED
+from support.staging import OPENED, Clock, picture
 
 WRITTEN = Path(__file__).parent / "data" / "campaigns-0.1.db.gz"
 """Written by freepull as it was when parked agents had left, leavers counted by steps and rehearsals mixed."""

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from staging import Clock, create
 
 import freepull as fp
 from freepull import errors, registry
@@ -19,6 +18,7 @@ from freepull.live.settings import Settings
 from freepull.live.times import lasting, moment, shown
 from freepull.money import Money
 from freepull.principal.setting import RULES
+from support.staging import Clock, create
 
 
 @pytest.mark.parametrize(

@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from staging import Clock, contents, create, picture, reopen
 
 import freepull as fp
 from freepull import errors
 from freepull.live.verification import verify
+from support.staging import Clock, contents, create, picture, reopen
 
 PAIRWISE = fp.Principal(fp.rules.Pairwise(0.05), observe=fp.observe.Steps(0), offers="each")
 

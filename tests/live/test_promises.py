@@ -6,11 +6,11 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from staging import EACH, Clock, contents, create, picture, reopen
 
 import freepull as fp
 from freepull import errors
 from freepull.live import Money, Told
+from support.staging import EACH, Clock, contents, create, picture, reopen
 
 
 def test_what_was_answered_is_there_after_reopening_bit_for_bit(url: str, clock: Clock) -> None:

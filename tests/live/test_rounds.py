@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from staging import Clock, create, picture, reopen
 
 import freepull as fp
 from freepull import errors
@@ -14,6 +13,7 @@ from freepull.live import exports
 from freepull.live.play import play
 from freepull.simulation import readable
 from freepull.simulation.experiment import check
+from support.staging import Clock, create, picture, reopen
 
 GAME = fp.Game([[0.9, 0.7, 0.1], [0.1, 0.7, 0.9]])
 WORLDS: list[tuple[fp.Principal, Any, Any]] = [

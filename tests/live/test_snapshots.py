@@ -16,12 +16,12 @@ from typing import Any
 
 import apsw
 import pytest
-from staging import EACH, Clock, contents, create, picture, reopen
 
 import freepull as fp
 from freepull import errors
 from freepull.live import snapshots
 from freepull.live.verification import verify
+from support.staging import EACH, Clock, contents, create, picture, reopen
 
 PRINCIPALS = [
     EACH,
@@ -249,6 +249,7 @@ time.sleep(60)
 """
 
 
+@pytest.mark.slow
 def test_the_copy_that_writes_a_snapshot_holds_nothing_and_does_not_outlive_its_campaign() -> None:
     parent = subprocess.Popen([sys.executable, "-W", "ignore", "-c", ORPHANED], stdout=subprocess.PIPE, text=True)
     assert parent.stdout is not None

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from staging import Clock, create, reopen
 
 import freepull as fp
+from support.staging import Clock, create, reopen
 
 
 @pytest.mark.parametrize("weights", [None, [1.0, 1.0, 1.0]])

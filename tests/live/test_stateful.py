@@ -19,13 +19,13 @@ from hypothesis.stateful import (
     rule,
     run_state_machine_as_test,
 )
-from model import HOUR, Model
-from postgres_server import PostgresServer
-from staging import Clock, picture
 
 import freepull as fp
+from chaos.postgres_server import PostgresServer
 from freepull import errors
 from freepull.live.verification import verify
+from support.model import HOUR, Model
+from support.staging import Clock, picture
 
 AGENTS, ARMS = 3, 3
 AGENT, ARM = st.integers(0, AGENTS - 1), st.integers(0, ARMS - 1)
@@ -81,6 +81,17 @@ class Machine(RuleBasedStateMachine):
         if event is not None:
             self.told.append((agent, arm, reward, event, reply))
 
+    @rule(replies=st.lists(st.sampled_from(["takes", "refuses", "is silent"]), min_size=AGENTS, max_size=AGENTS))
+    def step(self, replies: list[str]) -> None:
+        """Everybody asks, and then most act."""
+        for agent in range(AGENTS):
+            self.ask(agent)
+        for agent, reply in enumerate(replies):
+            standing = self.model.of(agent)
+            arm = agent if standing is None else (standing.arm + (reply == "refuses")) % ARMS
+            if reply != "is silent":
+                self.tell(agent, arm, 0.25 * arm, "plain")
+
     @precondition(lambda self: self.told)
     @rule(data=st.data())
     def tell_again(self, data: st.DataObject) -> None:
@@ -120,9 +131,11 @@ class Machine(RuleBasedStateMachine):
             self.campaign.resume()
             self.model.status = "running"
 
-    @rule(bonuses=st.integers(0, 30))
-    def budget(self, bonuses: int) -> None:
+    @rule(more=st.sampled_from([-1, 0, 1, 2, 20]))
+    def budget(self, more: int) -> None:
+        """So many bonuses more than are paid or reserved."""
         self.model.tick(self.clock.now)
+        bonuses = max(0, len(self.model.paid) + self.model.reserved // 50 + more)
         amount = 50 * bonuses
         if amount < 50 * len(self.model.paid) + self.model.reserved:
             with pytest.raises(errors.BudgetTooSmall):
@@ -135,7 +148,7 @@ class Machine(RuleBasedStateMachine):
     @rule(agent=AGENT)
     def unban(self, agent: int) -> None:
         self.model.tick(self.clock.now)
-        if self.model.trial.banned_until[agent] > self.model.trial.steps:
+        if self.model.trial.until[agent] > self.model.trial.steps:
             self.campaign.unban(agent)
             self.model.trial.unban(agent)
         else:
@@ -180,9 +193,10 @@ class Machine(RuleBasedStateMachine):
         assert status.absent == len(model.absent)
         assert (status.step, status.in_step) == (model.trial.steps, model.in_step)
         assert trial.active == model.trial.active
-        assert trial.record.pulls.tolist() == model.trial.record.pulls.tolist()
-        assert trial.rule.bounds() == model.trial.rule.bounds()
-        assert trial.banned_until == model.trial.banned_until
+        assert trial.record.pulls.tolist() == model.trial.pulls()
+        assert trial.rule.bounds() == model.trial.rule.numbers()
+        assert trial.banned_until == model.trial.until
+        assert [trial.wanted(m) for m in range(AGENTS)] == [model.trial.wanted(m) for m in range(AGENTS)]
         assert status.decided == (model.trial.decided_at is not None)
         endings = Counter(it.ending for it in model.offers)
         assert (status.paid, status.refused, status.expired, status.cancelled, status.open_offers) == (
@@ -200,6 +214,7 @@ def _arm(arm: int | None) -> str | None:
     return None if arm is None else f"arm {arm}"
 
 
+@pytest.mark.slow
 def test_a_campaign_on_sqlite_agrees_with_the_model(tmp_path: Path) -> None:
     numbers = count()
 
@@ -207,7 +222,7 @@ def test_a_campaign_on_sqlite_agrees_with_the_model(tmp_path: Path) -> None:
         def fresh(self) -> None:
             self.url = f"sqlite:///{tmp_path}/{next(numbers)}.db"
 
-    run_state_machine_as_test(OnSqlite, settings=settings(max_examples=20, stateful_step_count=30))
+    run_state_machine_as_test(OnSqlite, settings=settings(max_examples=120, stateful_step_count=40))
 
 
 def test_a_campaign_on_postgres_agrees_with_the_model(server: PostgresServer) -> None:
@@ -218,4 +233,4 @@ def test_a_campaign_on_postgres_agrees_with_the_model(server: PostgresServer) ->
             with psycopg.connect(self.url, autocommit=True) as connection:
                 connection.execute("DROP SCHEMA IF EXISTS freepull CASCADE")
 
-    run_state_machine_as_test(OnPostgres, settings=settings(max_examples=8, stateful_step_count=25))
+    run_state_machine_as_test(OnPostgres, settings=settings(max_examples=15, stateful_step_count=30))

@@ -10,9 +10,9 @@ from pathlib import Path
 import apsw
 import psycopg
 import pytest
-from postgres_server import PostgresServer
 
 import freepull as fp
+from chaos.postgres_server import PostgresServer
 from freepull import errors
 from freepull.live.rows import ManyRows, Row
 from freepull.live.stores import Lease, connect
@@ -175,6 +175,7 @@ def test_a_postgres_that_is_not_there_is_a_sentence(tmp_path: Path) -> None:
         fp.Campaign.open(f"postgresql://nobody@/none?host={tmp_path}", "x")
 
 
+@pytest.mark.slow
 def test_a_postgres_on_which_nothing_is_durable_is_refused() -> None:
     server = PostgresServer()
     with closing(server):

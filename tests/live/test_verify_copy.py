@@ -14,10 +14,9 @@ from pathlib import Path
 import apsw
 import psycopg
 import pytest
-from postgres_server import PostgresServer
-from staging import EACH, Clock, contents, create, picture, reopen
 
 import freepull as fp
+from chaos.postgres_server import PostgresServer
 from freepull import errors
 from freepull.live import recovery
 from freepull.live.copying import copy
@@ -28,6 +27,7 @@ from freepull.live.stores import connect
 from freepull.live.stores import sqlite as sqlite_store
 from freepull.live.stores.sql import SqlStore
 from freepull.live.verification import verify
+from support.staging import EACH, Clock, contents, create, picture, reopen
 
 
 def rich(url: str, clock: Clock) -> fp.Campaign:
@@ -236,6 +236,7 @@ def test_a_dump_of_postgres_can_be_restored(
     verify(postgres, "onboarding")
 
 
+@pytest.mark.slow
 def test_a_second_process_is_refused_with_a_sentence(sqlite: str, clock: Clock) -> None:
     campaign = create(sqlite, clock)
     code = f"import freepull as fp; fp.Campaign.open({sqlite!r}, 'onboarding')"

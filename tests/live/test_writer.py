@@ -6,13 +6,13 @@ import time
 from contextlib import closing
 
 import pytest
-from staging import Clock, create
 
 from freepull import errors
 from freepull.live.rows import ManyRows
 from freepull.live.stores import Lease
 from freepull.live.stores.postgres import PostgresStore
 from freepull.live.verification import verify
+from support.staging import Clock, create
 
 SECONDS = 0.5
 

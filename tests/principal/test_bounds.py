@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from drive import assert_sentence
 from freepull.errors import InvalidInput, UnknownName
 from freepull.principal.rules.bounds import equation, finite_time, simplified
 from freepull.principal.rules.paper import Paper
+from support.drive import assert_sentence
 
 TOY = {"arms": 3, "agents": 2, "horizon": 100_000}
 SIZES = [

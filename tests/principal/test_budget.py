@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 import freepull as fp
-from drive import assert_sentence, paper, step
 from freepull.errors import InvalidInput
 from freepull.principal.budget import affordable
+from support.drive import assert_sentence, paper, step
 
 
 @pytest.mark.parametrize(

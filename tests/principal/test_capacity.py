@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 import freepull as fp
-from drive import assert_sentence
 from freepull.errors import InvalidInput
 from freepull.principal.saving import unpack
+from support.drive import assert_sentence
 
 RATE, WAIT = 200_000, 0.05
 

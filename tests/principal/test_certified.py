@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 import freepull as fp
-from certified_reference import Reference
 from freepull.principal.rules import Certified as Rule
 from freepull.principal.rules import Design, Forecast
 from freepull.principal.rules.certified.evaluation import eliminate
 from freepull.principal.rules.certified.state import CertifiedState
+from support.certified_reference import Reference
 
 
 class Stand:

@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 
 import freepull as fp
-from certified_reference import psi
 from freepull.principal.rules.certified import evaluation as steps
 from freepull.principal.rules.certified.books import MEAN, Fill
 from freepull.principal.rules.certified.design import prediction
 from freepull.principal.rules.certified.state import CertifiedState
+from support.certified_reference import psi
 
 ROUNDS = 5
 DESIGN = fp.rules.Design(held_back=0.0, gap_memory=2.0)

@@ -9,13 +9,14 @@ import numpy as np
 import pytest
 
 import freepull as fp
-from drive import RISK
+from support.drive import RISK
 
 STEPS, RUNS, CAP = [20, 60, 200, 400], 3000, 20.0
 TIES = [[0.9, 0.1, 0.3], [0.1, 0.9, 0.3]]
 """Two best arms, each the favourite of one agent, who hardly pulls the other."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("game", "agents", "rule", "observe"),
     [

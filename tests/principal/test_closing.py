@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import freepull as fp
 from freepull.principal.rules.certified import state as certified
-from random_trials import RULES, happen, live, trials
+from support.random_trials import RULES, happen, live, trials
 
 
 @contextmanager

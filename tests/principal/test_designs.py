@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 
 import freepull as fp
-from certified_reference import candidates
-from drive import assert_sentence
 from freepull.errors import InvalidInput
 from freepull.principal.rules import Certified, Design, Forecast
 from freepull.principal.rules.certified.designs import auto
 from freepull.principal.rules.certified.gaps import candidate_gaps
 from freepull.principal.setting import Setting
+from support.certified_reference import candidates
+from support.drive import assert_sentence
 
 FEW = Forecast(0.7, 0.5, 8.0, 1.0, 1.25, 6.0)
 MANY = Forecast(0.5, 1.0, 3.0, 1.0, 2.0, 10.0)

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 import freepull as fp
-from drive import assert_sentence, paper
 from freepull.errors import InvalidInput
 from freepull.principal.rules.base import STACKS
 from freepull.principal.rules.paper import STEPS
+from support.drive import assert_sentence, paper
 
 
 def start(rule: Any = None, agents: int = 3, **frame: Any) -> fp.Trial:

@@ -6,7 +6,7 @@ import copy
 from typing import Any
 
 import freepull as fp
-from drive import paper, step
+from support.drive import paper, step
 
 
 def trial_of(

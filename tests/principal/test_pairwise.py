@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 import freepull as fp
-from drive import RISK, assert_sentence
 from freepull.errors import InvalidInput
 from freepull.principal.record import UNITS
 from freepull.principal.rules.pairwise.evidence import eliminate, log_evidence
 from freepull.principal.rules.pairwise.state import PairwiseState
 from freepull.principal.setting import Setting
-from pairwise_reference import NEYMAN, Reference, drawn, feed, start
+from support.drive import RISK, assert_sentence
+from support.pairwise_reference import NEYMAN, Reference, drawn, feed, start
 
 PLAIN = fp.rules.Blocks()
 
@@ -136,6 +136,7 @@ def test_missing_pulls_by_hand() -> None:
     assert np.array(state.missing()) == pytest.approx(np.full((2, 2), n - 20), rel=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("law", [None, fp.rewards.Beta(1.0)])
 def test_a_best_arm_is_seldom_eliminated(law: Any) -> None:
     delta, runs = 0.2, 3000

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 import freepull as fp
-from drive import assert_sentence
 from freepull.errors import InvalidInput
 from freepull.principal.rules.pairwise.evidence import log_evidence
 from freepull.principal.rules.pairwise.state import PairwiseState
-from pairwise_reference import NEYMAN, Reference, drawn, feed, start
+from support.drive import assert_sentence
+from support.pairwise_reference import NEYMAN, Reference, drawn, feed, start
 
 PLAIN = fp.rules.Blocks()
 

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 import freepull as fp
-from drive import assert_sentence
 from freepull.errors import InvalidInput
 from freepull.principal import saving
 from freepull.principal.rules.certified.state import CertifiedState
 from freepull.principal.trial import GROUPED
+from support.drive import assert_sentence
 
 DESIGN = fp.rules.Design(2, 1, growth=0.2, stretch=0.5, held_back=0.5)
 

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 import freepull as fp
-from drive import assert_sentence, paper
 from freepull.errors import InvalidInput
 from freepull.principal.record import UNITS, Record
 from freepull.principal.rules.paper import Paper, PaperState
 from freepull.principal.setting import Setting
+from support.drive import assert_sentence, paper
 
 
 def state(

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import freepull as fp
-from plain_trial import PlainTrial
-from random_trials import Driver, apply, trials
+from support.plain_trial import PlainTrial
+from support.random_trials import Driver, apply, trials
 
 
 def assert_same(trial: fp.Trial, plain: PlainTrial) -> None:

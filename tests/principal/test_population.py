@@ -13,7 +13,6 @@ import pytest
 from numpy.typing import NDArray
 
 import freepull as fp
-from drive import RISK, assert_sentence
 from freepull import registry
 from freepull.errors import InvalidInput
 from freepull.principal import saving
@@ -21,6 +20,7 @@ from freepull.principal.record import UNITS
 from freepull.principal.rules.population import PopulationState, look, winner
 from freepull.principal.rules.window import smallest_gap
 from freepull.simulation import facade
+from support.drive import RISK, assert_sentence
 
 LAMBDAS, PI = [0.99, 0.8, 0.5, 0.25, 0.12], [0.4, 0.2, 0.15, 0.15, 0.1]
 

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 import freepull as fp
-from drive import assert_sentence, paper, step
 from freepull.errors import InvalidInput, UnknownName
+from support.drive import assert_sentence, paper, step
 
 
 def test_a_bonus_below_the_reward_range_is_warned_of() -> None:

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 import freepull as fp
-from drive import assert_sentence, paper, step
 from freepull.errors import InvalidInput
 from freepull.principal.protocols import BanAfter, BanFor, BanProtocol, NeverBan, TakeOrBan
+from support.drive import assert_sentence, paper, step
 
 
 def offers_to_a_refuser(protocol: BanProtocol, steps: int, takes: tuple[int, ...] = ()) -> list[bool]:

@@ -14,12 +14,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import freepull as fp
-from drive import assert_sentence
 from freepull import registry
 from freepull.errors import InvalidInput
 from freepull.principal.rules.base import RuleState, Want
 from freepull.principal.saving import MAGIC
-from random_trials import happen, live, trials
+from support.drive import assert_sentence
+from support.random_trials import happen, live, trials
 
 FIRST_RULES = ["0x1.5771fb160b20cp+6", "0x1.8322532c71a0dp+4", "0x1.891e009200581p-3"]
 

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 import freepull as fp
-from drive import assert_sentence, paper, step
 from freepull.errors import InvalidInput
 from freepull.principal.schedules import Adaptive, KnownGap, Root, Schedule, Share, Steps
 from freepull.principal.setting import Setting
+from support.drive import assert_sentence, paper, step
 
 
 def setting(K: int = 3, M: int = 2, T: int | None = 100, offers: str = "one") -> Setting:

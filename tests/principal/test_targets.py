@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import freepull as fp
-from drive import assert_sentence, paper
 from freepull.errors import InvalidInput
 from freepull.principal import personal_weights
+from support.drive import assert_sentence, paper
 
 PRINCIPAL = fp.Principal(fp.rules.Certified(0.06, gap=0.1), observe=fp.observe.Steps(7), offers="each", budget=3.0)
 

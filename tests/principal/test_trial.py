@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 import freepull as fp
-from drive import assert_sentence, paper, step
 from freepull.errors import InvalidInput
+from support.drive import assert_sentence, paper, step
 
 
 def trial_of(

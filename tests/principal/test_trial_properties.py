@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import freepull as fp
 from freepull.principal.budget import affordable
-from worlds import PROVEN, RULES, principals
+from support.worlds import PROVEN, RULES, principals
 
 Principals = principals([*RULES, *PROVEN])
 

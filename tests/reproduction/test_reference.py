@@ -12,6 +12,8 @@ from freepull.reproduction import reference
 from freepull.reproduction.gathering import Found, Request, gather
 from freepull.studies import Cell
 
+pytestmark = pytest.mark.slow
+
 RUNS = 100
 
 

@@ -15,6 +15,8 @@ from freepull.fluid import natural_pulls
 from freepull.reproduction import FIGURES, Reproduction, Request, lemma1, reproduce
 from freepull.reproduction.gathering import gather
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Reproduction:

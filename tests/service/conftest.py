@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from browsing import launched, opened
 from playwright.sync_api import Browser, Page
-from running import Service
+
+from support.browsing import launched, opened
+from support.running import Service
 
 
 @pytest.fixture(params=["sqlite", "postgres"])

@@ -6,13 +6,15 @@ import asyncio
 from pathlib import Path
 
 import pytest
-from running import NEW, Service
 from typer.testing import CliRunner
 
 import freepull as fp
 from freepull.cli.campaign_data import app
 from freepull.errors import FreepullError, InvalidInput, ServiceError
 from freepull.live.verification import verify
+from support.running import NEW, Service
+
+pytestmark = pytest.mark.slow
 
 
 def test_a_running_service_is_backed_up_and_the_copy_is_right(service: Service, tmp_path: Path) -> None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from browsing import LOOKS, OBSERVE, TWELVE, log_in, money, play, shoot
 from playwright.sync_api import Page
-from running import Service
 
 from freepull.money import DIGITS, Money
+from support.browsing import LOOKS, OBSERVE, TWELVE, log_in, money, play, shoot
+from support.running import Service
+
+pytestmark = pytest.mark.slow
 
 HOSTILE = ['<img src=x onerror="document.title=1">', "<script>alert(1)</script>", "B &amp; <b>bold</b>"]
 CHARTS = ("means", "stops", "evidence", "active", "spend", "pulls", "agents", "offers", "heat")

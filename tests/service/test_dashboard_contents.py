@@ -11,11 +11,11 @@ from typing import Any
 import httpx
 import msgspec
 import pytest
-from browsing import OBSERVE, TWELVE, log_in, play
 from playwright.sync_api import Page
-from running import Service
 
 from freepull.live.view import Screen
+from support.browsing import OBSERVE, TWELVE, log_in, play
+from support.running import Service
 
 DAY = "2030-01-02T"
 EUR = "EUR"

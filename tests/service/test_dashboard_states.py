@@ -7,12 +7,14 @@ from concurrent.futures import ThreadPoolExecutor
 from threading import Event
 
 import pytest
-from browsing import TWELVE, log_in, play, shoot
 from playwright.sync_api import Page
-from running import Service
-from traffic import Process
 
 from freepull.service import streams
+from load.traffic import Process
+from support.browsing import TWELVE, log_in, play, shoot
+from support.running import Service
+
+pytestmark = pytest.mark.slow
 
 SAID = """() => { const it = document.querySelector('#live'); window.said = [];
     new MutationObserver(() => window.said.push(it.dataset.state)).observe(it, {attributes: true}); }"""

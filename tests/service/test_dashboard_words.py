@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from browsing import LOOKS, OBSERVE, TWELVE, log_in, play, shoot
 from playwright.sync_api import Page
-from running import Service
+
+from support.browsing import LOOKS, OBSERVE, TWELVE, log_in, play, shoot
+from support.running import Service
+
+pytestmark = pytest.mark.slow
 
 CERTIFIED = {"part": "Certified", "delta": 0.05}
 LONG = "L" * 200

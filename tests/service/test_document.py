@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from every_route import ADMIN_ROUTES, AGENT_ROUTES
-from running import NEW, Service
 
 from freepull import errors
+from support.every_route import ADMIN_ROUTES, AGENT_ROUTES
+from support.running import NEW, Service
 
 
 @pytest.fixture

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import httpx
 import pytest
-from running import Service, token_command
-from traffic import Process
 
 from freepull.service.server import address_of
-from program import command, freepull
+from load.traffic import Process
+from support.program import command, freepull, inside
+from support.running import Service, token_command
 
 
 def begin(store: str, *options: str) -> tuple[list[str], str]:
@@ -37,6 +37,7 @@ def begin(store: str, *options: str) -> tuple[list[str], str]:
         return log.read().splitlines(), printed
 
 
+@pytest.mark.slow
 def test_a_new_store_says_how_to_come_in(tmp_path: Path) -> None:
     store = f"sqlite:///{tmp_path}/trial.db"
     log, printed = begin(store)
@@ -53,7 +54,7 @@ def test_a_new_store_says_how_to_come_in(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("address", ["foo", "ftp://a.example", "http://", "//a.example", "https://a b", "http://a:x"])
 def test_an_address_must_be_one(address: str, tmp_path: Path) -> None:
-    done = freepull("serve", "--store", f"sqlite:///{tmp_path}/trial.db", "--port", "0", "--address", address)
+    done = inside("serve", "--store", f"sqlite:///{tmp_path}/trial.db", "--port", "0", "--address", address)
     assert (done.returncode, done.stderr.count("\n"), "--address must" in done.stderr) == (2, 1, True), done.stderr
     assert list(tmp_path.iterdir()) == []
 
@@ -64,6 +65,7 @@ def test_whoever_listens_everywhere_is_reached_by_name() -> None:
     assert address_of("127.0.0.1", 8009, tls=False) == "http://127.0.0.1:8009"
 
 
+@pytest.mark.slow
 def test_a_bad_certificate_is_refused_before_serving(tmp_path: Path) -> None:
     files = tmp_path / "certificate.pem", tmp_path / "key.pem"
     for file in files:
@@ -113,6 +115,7 @@ def test_a_token_is_for_a_campaign_that_there_is(service: Service, tmp_path: Pat
         assert service.send("POST", "/tokens", {"scope": "read", "campaign": name}).status_code == status
 
 
+@pytest.mark.slow
 def test_a_store_that_a_service_holds_is_asked_through_it(tmp_path: Path) -> None:
     store = f"sqlite:///{tmp_path}/trial.db"
     process = Process(store)

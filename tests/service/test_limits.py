@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from running import Service, is_problem
 
 from freepull.service.limits import RateLimit
 from freepull.service.problems import Refused
+from support.running import Service, is_problem
 
 
 def test_wrong_kinds_and_sizes_of_bodies(service: Service) -> None:
@@ -43,6 +43,7 @@ def test_only_admins_send_much_and_only_where_it_belongs(service: Service) -> No
     assert service.send("POST", f"{path}/agents", {"agents": names}).status_code == 201
 
 
+@pytest.mark.slow
 def test_more_than_may_wait_is_refused_and_viewers_do_not_count(tmp_path: Path) -> None:
     with Service(f"sqlite:///{tmp_path}/trial.db", waiting=3) as service:
         path, logged = service.create(), list[str]()
@@ -95,6 +96,7 @@ def test_new_connections_are_taken_while_the_turns_of_the_loop_are_long(service:
     assert needed < count / 2
 
 
+@pytest.mark.slow
 def test_an_agent_that_asks_too_often_gets_429(tmp_path: Path) -> None:
     with Service(f"sqlite:///{tmp_path}/trial.db", agent_rate=1) as service:
         path = service.create()
@@ -125,6 +127,7 @@ def test_who_waits_may_ask_again(monkeypatch: pytest.MonkeyPatch) -> None:
     assert taken() == 10
 
 
+@pytest.mark.slow
 def test_slow_and_half_open_connections_are_closed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("freepull.service.server.HEADER_SECONDS", 0.5)
     monkeypatch.setattr("freepull.service.server.IDLE_SECONDS", 1)

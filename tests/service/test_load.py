@@ -6,10 +6,13 @@ import asyncio
 from pathlib import Path
 
 import pytest
-from crowd import watch
-from loads import batches, closed_loop, half_open, overload
-from takeover import kill_the_owner
-from traffic import agent_tokens, stage
+
+from load.crowd import watch
+from load.loads import batches, closed_loop, half_open, overload
+from load.takeover import kill_the_owner
+from load.traffic import agent_tokens, stage
+
+pytestmark = pytest.mark.slow
 
 
 @pytest.mark.parametrize("store", ["sqlite", "postgres"])

@@ -8,12 +8,12 @@ import time
 import httpx
 import pytest
 from memory_store import CampaignsOnly, Memory, MemoryStore
-from running import Service
 
 import freepull as fp
 from freepull.errors import InvalidInput
 from freepull.service.auth import Tokens
 from freepull.testing import STORE_CHECKS
+from support.running import Service
 
 
 @pytest.mark.parametrize("promise", STORE_CHECKS)

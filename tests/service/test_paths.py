@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from running import Service
 
 import freepull as fp
+from support.running import Service
+
+pytestmark = pytest.mark.slow
 
 NAMES = ["a/b", "/", "//a//", "a%2Fb", "a b?c#d", "ж/ж", ".hidden/..", "name"]
 

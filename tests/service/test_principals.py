@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from running import NEW, Service
 
 from freepull import registry
 from freepull.errors import InvalidInput
 from freepull.service.principals import EXAMPLE, read_principal
+from support.running import NEW, Service
 
 NEEDED: dict[str, dict[str, Any]] = {
     "Steps": {"n": 3},

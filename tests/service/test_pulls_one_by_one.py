@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from running import Service
 
 import freepull as fp
 from freepull import errors
+from support.running import Service
+
+pytestmark = pytest.mark.slow
 
 GOOD = {"agent": "ann", "arm": "A", "reward": 0.5}
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from races import at_the_deadline, last_bonus, one_offer
-from running import Service
 
 from freepull.errors import Fenced
 from freepull.live import AsyncCampaign, Status
+from load.races import at_the_deadline, last_bonus, one_offer
+from support.running import Service
+
+pytestmark = pytest.mark.slow
 
 
 def test_fifty_pulls_on_one_offer_are_paid_once(both: Service) -> None:

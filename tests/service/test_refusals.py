@@ -7,12 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hostile import answers, bad_bodies
-from running import NEW, Service, is_problem
 
 import freepull as fp
 from freepull import errors
 from freepull.live.play import play
+from load.hostile import answers, bad_bodies
+from support.running import NEW, Service, is_problem
+
+pytestmark = pytest.mark.slow
 
 CSV = {"content-type": "text/csv"}
 DEEP: dict[str, Any] = {"part": "Certified", "delta": 0.05}

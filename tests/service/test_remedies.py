@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from running import Service
+
+from support.running import Service
+
+pytestmark = pytest.mark.slow
 
 JSON = {"content-type": "application/json"}
 

@@ -14,13 +14,13 @@ from typing import Any
 import httpx
 import polars as pl
 import pytest
-from running import NEW, Service
 
 from freepull.live import Campaign
 from freepull.live.view import MOST_POINTS, History
 from freepull.service.auth import Tokens
 from freepull.service.hot import HotRoutes
 from freepull.service.middleware import Metrics
+from support.running import NEW, Service
 
 
 def test_a_campaign_from_creation_to_stop(both: Service) -> None:

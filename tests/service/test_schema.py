@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from fuzzing import fuzz
-from running import Service
+import pytest
+
+from load.fuzzing import fuzz
+from support.running import Service
+
+pytestmark = pytest.mark.slow
 
 
 def test_requests_made_from_the_schema_find_no_failure(service: Service) -> None:

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from running import Service
 
 import freepull as fp
 from freepull import errors
@@ -16,6 +15,7 @@ from freepull.client.transport import Attempt, Call
 from freepull.commands import AddAgents, Command, ReadStatus, Start, Stop
 from freepull.messages import Observation, Told
 from freepull.money import Money
+from support.running import Service
 
 PRINCIPAL = fp.Principal(fp.rules.Certified(0.05), observe=fp.observe.Steps(0), offers="each")
 

@@ -9,13 +9,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from running import Service, token_command
-from traffic import Process
 from typer.testing import CliRunner
 
 from freepull.cli.campaign_data import app
 from freepull.service.server import ENDING_SECONDS
-from program import freepull
+from load.traffic import Process
+from support.program import freepull
+from support.running import Service, token_command
+
+pytestmark = pytest.mark.slow
 
 
 def test_tokens_are_made_listed_and_revoked_in_a_store(tmp_path: Path) -> None:

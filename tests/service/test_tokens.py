@@ -8,11 +8,11 @@ import time
 from pathlib import Path
 
 import pytest
-from every_route import ADMIN_ROUTES, AGENT_ROUTES
-from hostile import answers, wrong_tokens
-from running import Service, is_problem
 
 from freepull.service.auth import Tokens
+from load.hostile import answers, wrong_tokens
+from support.every_route import ADMIN_ROUTES, AGENT_ROUTES
+from support.running import Service, is_problem
 
 
 def test_the_lists_here_have_every_route(service: Service) -> None:

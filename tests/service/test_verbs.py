@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from running import Service
 
 import freepull as fp
 from freepull import errors
 from freepull.commands import AsyncCampaignVerbs, CampaignVerbs, TellMany
+from support.running import Service
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
 SETTINGS: dict[str, Any] = {

@@ -8,8 +8,8 @@ import pytest
 from test_compiled_paths import MEANS, compare
 
 import freepull as fp
-from drive import experiment
 from freepull.simulation.results import Outcome
+from support.drive import experiment
 
 SMALL = fp.rules.Blocks(2, 1, 0.2, 0.1)
 SHY = {"answers": fp.answers.WithProbability(0.8), "protocol": fp.protocols.BanFor(3)}
@@ -44,9 +44,9 @@ def test_agents_without_weight_are_no_part_of_the_population(offers: str) -> Non
 
 @pytest.mark.parametrize("offers", ["one", "each"])
 def test_many_agents_over_many_rounds(offers: str) -> None:
-    family = fp.instances.Family(agents=37, means=[0.2, 0.5, 0.52, 0.55, 0.56], gap=None)
+    family = fp.instances.Family(agents=23, means=[0.2, 0.5, 0.52, 0.55, 0.56], gap=None)
     for rule in (fp.rules.Pairwise(0.05, blocks=SMALL), fp.rules.Pairwise(0.05)):
-        found = paths(family, rule, 1200, runs=[0, 1], offers=offers, observe=fp.observe.Steps(200))
+        found = paths(family, rule, 900, runs=[0, 1], offers=offers, observe=fp.observe.Steps(200))
         assert all(o.paid.sum() > 0 for o in found)
         assert any(not all(c.active for c in o.trace) for o in found)
 

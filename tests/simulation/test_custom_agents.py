@@ -9,10 +9,10 @@ import pytest
 from polars.testing import assert_frame_equal
 
 import freepull as fp
-from drive import assert_sentence, paper
 from freepull.answers import Situation
 from freepull.errors import AgentError, InvalidInput
 from freepull.randomness import uniform, word
+from support.drive import assert_sentence, paper
 
 GAME = fp.Game([[0.2, 0.8, 0.5], [0.7, 0.1, 0.5]])
 PRINCIPAL = fp.Principal(paper(1000.0, arms=3), observe=fp.observe.Steps(10))

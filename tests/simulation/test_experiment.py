@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 import freepull as fp
-from drive import assert_sentence, experiment, paper
 from freepull import registry
 from freepull.errors import InvalidInput, UnknownName
+from support.drive import assert_sentence, experiment, paper
 
 TOY = fp.instances.toy()
 PASSIVE = fp.Principal(fp.rules.Passive())

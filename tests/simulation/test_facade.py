@@ -8,7 +8,7 @@ import pytest
 from polars.testing import assert_frame_equal
 
 import freepull as fp
-from drive import paper
+from support.drive import paper
 
 TOY = fp.instances.toy()
 EASY = fp.Game([[0.9, 0.1], [0.9, 0.1]])

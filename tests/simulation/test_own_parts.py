@@ -121,6 +121,7 @@ def test_an_open_offer_can_be_withdrawn() -> None:
     assert (trial.refused, trial.banned, trial.spent) == (0, 0, 0.0)
 
 
+@pytest.mark.slow
 def test_ctrl_c_ends_worker_processes(tmp_path: Path) -> None:
     script = (
         "import warnings, freepull as fp\n"
@@ -129,13 +130,15 @@ def test_ctrl_c_ends_worker_processes(tmp_path: Path) -> None:
         "                engine='readable', workers=2, progress=lambda n: print('run', flush=True))\n"
         "print(r.interrupted, r.frame.height, flush=True)\n"
     )
+    began = time.monotonic()
     child = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True, start_new_session=True)
     assert child.stdout is not None
     assert child.stdout.readline() == "run\n"
+    starting = time.monotonic() - began  # about two seconds, more on a busy machine
     os.killpg(child.pid, signal.SIGINT)
     asked = time.monotonic()
     out, _ = child.communicate(timeout=30)
-    assert time.monotonic() - asked < 2.0
+    assert time.monotonic() - asked < max(2.0, starting)
     interrupted, kept = out.replace("run", "").split()
     assert interrupted == "True"
     assert int(kept) > 0

@@ -8,10 +8,10 @@ from typing import Any, ClassVar
 import pytest
 
 import freepull as fp
-from drive import experiment, paper, stacks, watched
 from freepull.answers import Situation
 from freepull.randomness import REWARD, key, word
 from freepull.simulation.readable import play
+from support.drive import experiment, paper, stacks, watched
 
 TOY = fp.instances.toy()
 NOW = fp.observe.Steps(0)

@@ -8,10 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import freepull as fp
-import reference
-from drive import experiment
 from freepull.simulation.readable import play
-from worlds import World, worlds
+from support import reference
+from support.drive import experiment
+from support.worlds import World, worlds
 
 UNITS = 2**30
 

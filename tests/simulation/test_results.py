@@ -12,8 +12,8 @@ import pytest
 from polars.testing import assert_frame_equal
 
 import freepull as fp
-from drive import assert_sentence, paper
 from freepull.errors import InvalidInput, ResultError
+from support.drive import assert_sentence, paper
 
 COLUMNS: dict[Any, Any] = {
     "run": pl.Int64,

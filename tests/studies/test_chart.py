@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
-from sample import STUDY, written
 
 from freepull import charts, studies
 from freepull.charts.style import COLOURS
 from freepull.errors import InvalidInput, StudyError
 from freepull.studies.chart import chart
+from support.sample import STUDY, written
 
 
 @pytest.fixture(scope="module")

@@ -14,13 +14,13 @@ from concurrent.futures import Future
 from pathlib import Path
 
 import pytest
-from sample import LONG, rows, shards, started, wait_for, written
 
 import freepull as fp
 from freepull import studies
 from freepull.errors import StudyError
 from freepull.studies import cluster
 from freepull.studies.chunks import Chunk
+from support.sample import LONG, rows, shards, started, wait_for, written
 
 
 class Cluster:
@@ -70,6 +70,7 @@ def makers(folder: Path) -> set[int]:
     return {maker(path) for path in (folder / "shards").glob("*.parquet")}
 
 
+@pytest.mark.slow
 def test_begun_here_continued_there_and_a_worker_killed_in_the_middle(running: Cluster, tmp_path: Path) -> None:
     file, out = written(tmp_path, LONG.replace("horizon = 20_000", "horizon = 60_000")), tmp_path / "out"
     study = studies.read(file)
@@ -123,6 +124,7 @@ def test_an_agent_of_ones_own_is_imported_by_the_workers(
         Chunk(study.cells[0], (0,)).play()
 
 
+@pytest.mark.slow
 def test_a_scheduler_that_is_not_there_gets_a_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cluster, "PATIENCE", 1)
     study = studies.read(written(tmp_path, LONG)).with_runs(1)
@@ -139,6 +141,7 @@ def test_without_dask_the_remedy_is_named(tmp_path: Path, monkeypatch: pytest.Mo
         studies.run(study, tmp_path / "out", scheduler="tcp://127.0.0.1:9")
 
 
+@pytest.mark.slow
 def test_workers_of_another_kind_are_refused(tmp_path: Path) -> None:
     study = studies.read(written(tmp_path, LONG)).with_runs(1)
     result = Chunk(study.cells[0], (0,)).play()

@@ -8,10 +8,12 @@ import time
 from pathlib import Path
 
 import pytest
-from sample import LONG, rows, shards, started, wait_for, written
 
 import freepull as fp
 from freepull import studies
+from support.sample import LONG, rows, shards, started, wait_for, written
+
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")

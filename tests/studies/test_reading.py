@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from sample import STUDY, written
 
 from freepull import studies
 from freepull.errors import StudyError
 from freepull.studies.lines import line_of
+from support.sample import STUDY, written
 
 
 @pytest.mark.parametrize(

@@ -10,12 +10,12 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
-from sample import STUDY, rows, shards, written
 
 import freepull as fp
 from freepull import studies
 from freepull.errors import InvalidInput, StudyError
 from freepull.studies import chunks
+from support.sample import STUDY, rows, shards, written
 
 
 @pytest.fixture(scope="module")

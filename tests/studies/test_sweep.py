@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from sample import STUDY, written
 
 from freepull import studies
 from freepull.errors import StudyError
+from support.sample import STUDY, written
 
 DELTA = '"principals.*.rule.delta" = [0.01, 0.05]'
 

@@ -9,11 +9,14 @@ from __future__ import annotations
 import math
 from pathlib import Path
 
-import calibration_page
 import numpy as np
 import pytest
-from calibration import Found, Tried, fluid_errors, pooled, tried
-from calibration_worlds import FAMILIES, world
+
+from verification import calibration_page
+from verification.calibration import Found, Tried, fluid_errors, pooled, tried
+from verification.calibration_worlds import FAMILIES, world
+
+pytestmark = pytest.mark.slow
 
 SEED = 11
 PEOPLE = [number for number in range(60) if number % len(FAMILIES) in (2, 4)]

@@ -12,22 +12,24 @@ from typing import Any
 
 import numpy as np
 import pytest
-from by_driver import by_driver, paper_by_driver
-from by_engine import by_engine
-from by_pairwise import by_pairwise, claims_of
-from costs import limit, measure, oracle
-from covered import DESIGNS, FACTORS, PLAIN, Case, cases, cover, possible
-from displayed import worse_by
-from drawn import ignored
-from judging import LEVELS, Rate, lower, upper
-from peeking_adversary import CHOOSES_SIZES, HONEST, TAKES_ALL
 from scipy.stats import binom
-from settings import AFTER, TOY
 
 import freepull as fp
 from freepull.principal.rules.certified.books import MARGINS
 from freepull.simulation.experiment import check
 from freepull.simulation.readable import Seat
+from verification.by_driver import by_driver, paper_by_driver
+from verification.by_engine import by_engine
+from verification.by_pairwise import by_pairwise, claims_of
+from verification.costs import limit, measure, oracle
+from verification.covered import DESIGNS, FACTORS, PLAIN, Case, cases, cover, possible
+from verification.displayed import worse_by
+from verification.drawn import ignored
+from verification.judging import LEVELS, Rate, lower, upper
+from verification.peeking_adversary import CHOOSES_SIZES, HONEST, TAKES_ALL
+from verification.settings import AFTER, TOY
+
+pytestmark = pytest.mark.slow
 
 FALSE_ALARM = 1e-7
 SEED = 77

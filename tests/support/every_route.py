@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from running import NEW
+from .running import NEW
 
 ADMIN_ROUTES: list[tuple[str, str, Any]] = [
     ("GET", "/campaigns", None),

@@ -1,6 +1,6 @@
 """Verifies what freepull claims: error rates, displayed bounds, and what a verdict costs.
 
-`python verification/verify.py` takes less than half an hour on two cores and writes docs/verification.md with its
+`python -m verification` takes less than half an hour on two cores and writes docs/verification.md with its
 pictures; `--quick` takes about two minutes with few runs, and writes nothing. It ends with 1 if a bar is missed.
 """
 
@@ -11,18 +11,13 @@ import sys
 import time
 from pathlib import Path
 
-import bars
-import costs
-import displayed
-import drawn
-import elimination
-import page
-import pictures
-from covered import cases
-from judging import Bars
-from results import Results
 from rich.console import Console
-from settings import SETTINGS
+
+from . import bars, costs, displayed, drawn, elimination, page, pictures
+from .covered import cases
+from .judging import Bars
+from .results import Results
+from .settings import SETTINGS
 
 ROOT = Path(__file__).parent.parent
 

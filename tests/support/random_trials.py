@@ -8,7 +8,8 @@ from typing import Any
 from hypothesis import strategies as st
 
 import freepull as fp
-from worlds import PROTOCOLS
+
+from .worlds import PROTOCOLS
 
 Event = tuple[str, Any]
 RULES: list[fp.rules.Rule] = [

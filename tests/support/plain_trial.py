@@ -7,7 +7,7 @@ samples wait, who is wanted, what is paid, who is banned, and how a panel is ren
 from __future__ import annotations
 
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from dataclasses import replace
 from typing import Any
 
@@ -24,7 +24,7 @@ from freepull.principal.rules.pairwise import evidence as pairwise_evidence
 from freepull.principal.rules.population import BETS, SHARES, winner
 from freepull.principal.setting import Setting
 
-UNITS = 2**30
+UNITS, FIXED = 2**30, 2**40
 Stream = tuple[int, int]
 """Agent and arm."""
 
@@ -206,15 +206,48 @@ class Population:
         return [max(math.exp(min(self.claims[j, k], 700.0)) for j in range(K) if j != k) for k in range(K)]
 
 
+class Paper:
+    """Eq. (3) in whole numbers; streams owe nothing, and everybody is wanted for what it pulled least."""
+
+    def __init__(self, rule: Any, setting: Setting) -> None:
+        assert setting.offers == "each"
+        self.setting, self.active = setting, [True] * setting.arms
+        self.theta = rule.theta(setting.arms, setting.agents, setting.horizon)
+        self.rewards: dict[Stream, list[int]] = defaultdict(list)
+
+    def see(self, m: int, k: int, reward: int) -> None:
+        self.rewards[m, k].append(reward)
+
+    def width(self, k: int) -> float:
+        pulls = [len(self.rewards[m, k]) for m in range(self.setting.agents)]
+        return math.inf if 0 in pulls else math.sqrt(sum(FIXED // n for n in pulls) / FIXED * self.theta)
+
+    def total(self, k: int) -> float:
+        own = (self.rewards[m, k] for m in range(self.setting.agents))
+        return sum(sum(rewards) * (FIXED // UNITS) // len(rewards) for rewards in own if rewards) / FIXED
+
+    def look(self) -> None:
+        ends = [(self.total(k), self.width(k)) for k in range(self.setting.arms)]
+        highest = max(total - width for (total, width), alive in zip(ends, self.active, strict=True) if alive)
+        self.active = [a and sum(end) >= highest for end, a in zip(ends, self.active, strict=True)]
+
+    def want(self, m: int) -> tuple[int, int]:
+        return min((len(self.rewards[m, k]), k) for k in range(self.setting.arms) if self.active[k])
+
+    def numbers(self) -> list[float]:
+        return [self.width(k) / self.setting.agents for k in range(self.setting.arms)]
+
+
 KINDS: dict[type, Any] = {
     fp.rules.Certified: Certified,
     fp.rules.Pairwise: Pairwise,
     fp.rules.Population: Population,
+    fp.rules.Paper: Paper,
 }
 
 
 class PlainTrial:
-    """The same face as `freepull.Trial`, for rules to which streams owe samples."""
+    """The same face as `freepull.Trial`; the schedule must be one that fixes κ beforehand."""
 
     def __init__(self, principal: fp.Principal, setting: Setting) -> None:
         self.principal, self.setting, self.panels = principal, setting, 1
@@ -227,6 +260,7 @@ class PlainTrial:
         self.offered, self.refused, self.refusing = 0, 0, list[int]()
         self.withdrawn: list[int] = []
         self.released: set[int] = set()
+        self.resting: set[int] = set()
         self.planned: dict[int, int] = {}
         self.rule = self.renewed()
         self.plan()
@@ -254,10 +288,18 @@ class PlainTrial:
         owes = [m for m in absent if any(self.rule.owed(m, k) > 0 for k in range(self.setting.arms))]
         return owes if self.decided_at is None else []
 
+    @property
+    def taken_up(self) -> bool:
+        return self.setting.offers == "one" and len(self.open) > len(self.released)
+
+    def pulls(self) -> list[list[int]]:
+        counts = Counter((m, k) for m, k, _ in self.told)
+        return [[counts[m, k] for k in range(self.setting.arms)] for m in range(self.setting.agents)]
+
     def wanted(self, m: int) -> int | None:
         if m in self.open:
-            return self.open[m]
-        if self.setting.offers == "one" and self.open:
+            return None if m in self.released else self.open[m]
+        if self.taken_up:
             return None
         if self.affordable is not None and len(self.paid) + len(self.open) + 1 > self.affordable:
             return None
@@ -292,6 +334,17 @@ class PlainTrial:
         self.released.discard(m)
         return self.open.pop(m, None)
 
+    def recall(self, m: int) -> None:
+        self.released |= self.open.keys() & {m}
+
+    def unban(self, m: int) -> None:
+        self.refusals[m], self.until[m] = 0, min(self.until[m], self.steps)
+        self.refusing = [other for other in self.refusing if other != m]
+
+    def afford(self, bonuses: int | None) -> None:
+        self.affordable = bonuses
+        self.plan()
+
     def leave(self, m: int) -> None:
         finished = self.decided_at is not None or getattr(self.rule, "looked", False)
         if not self.left[m] and not finished:
@@ -322,18 +375,25 @@ class PlainTrial:
             self.panels += sum(self.setting.weights[m] > 0 for m in self.leaving)
             self.setting, self.leaving = self.setting.without(self.leaving), []
             self.rule = self.renewed()
-        self.rule.look()
+        if not isinstance(self.rule, Paper) or t >= (self.kappa or 0):
+            self.rule.look()
         self.decided_at = t if sum(self.rule.active) == 1 else None  # type: ignore[assignment]
         self.plan()
 
     def plan(self) -> None:
-        M, K, T = self.setting.agents, self.setting.arms, self.setting.horizon
+        M, T = self.setting.agents, self.setting.horizon
         self.planned = {}
         room = M if self.affordable is None else self.affordable - len(self.paid) - len(self.open)
         over = self.decided_at is not None or (T is not None and self.steps >= T) or self.steps < (self.kappa or 0)
-        if over or room < 1 or (self.setting.offers == "one" and self.open):
+        if over or room < 1 or self.taken_up:
             return
         payable = [m for m in range(M) if self.until[m] <= self.steps and m not in self.open and not self.left[m]]
-        wants = [(*min((-self.rule.owed(m, k), k) for k in range(K)), m) for m in payable]
-        wants = sorted(want for want in wants if want[0] < 0)
+        wants = sorted((*self.want(m), m) for m in payable if m not in self.resting)
+        wants = [want for want in wants if want[0] < 0 or isinstance(self.rule, Paper)]
         self.planned = {m: k for _, k, m in wants[: room if self.setting.offers == "each" else 1]}
+
+    def want(self, m: int) -> tuple[int, int]:
+        """How little an agent is needed, and for which arm it is needed most; below 0 where it owes something."""
+        if isinstance(self.rule, Paper):
+            return self.rule.want(m)
+        return min((-self.rule.owed(m, k), k) for k in range(self.setting.arms))

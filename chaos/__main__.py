@@ -7,15 +7,8 @@ import logging
 import sys
 from collections.abc import Callable
 
-import corruption
-import faults
-import kills
-import postgres
-import power
-import recovery
-import repetition
-import writers
-from outcome import Finding
+from . import corruption, faults, kills, postgres, power, recovery, repetition, writers
+from .outcome import Finding
 
 CHAOS: dict[str, tuple[Callable[[], Finding], Callable[[], Finding]]] = {
     "kills": (kills.run, lambda: kills.run(6, 0.2)),

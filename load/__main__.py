@@ -13,12 +13,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import psycopg
-from crowd import crowd
-from loads import batches, closed_loop, half_open, overload
-from postgres_server import PostgresServer
-from security import Row, security
-from takeover import kill_the_owner
-from traffic import agent_tokens, fsync_time, stage
+
+from chaos.postgres_server import PostgresServer
+
+from .crowd import crowd
+from .loads import batches, closed_loop, half_open, overload
+from .security import Row, security
+from .takeover import kill_the_owner
+from .traffic import agent_tokens, fsync_time, stage
 
 PAGE = Path(__file__).parents[1] / "docs" / "load.md"
 PARTS = ("small", "large", "security", "takeover")

@@ -1,4 +1,4 @@
-"""A campaign as one would write it down on paper: a bare trial, a list of offers, a list of payments, and a clock.
+"""A campaign as one would write it down on paper: a plain trial, a list of offers, a list of payments, and a clock.
 
 It knows nothing of events, segments, stores or writers; the stateful test compares it with the real thing.
 """
@@ -8,6 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import freepull as fp
+
+from .plain_trial import PlainTrial
 
 HOUR = 3600 * 10**6
 
@@ -29,7 +31,7 @@ class Model:
     def __init__(
         self, principal: fp.Principal, arms: int, agents: int, horizon: int, lasts: int, cools: int, price: int
     ) -> None:
-        self.trial = principal.start(arms=arms, agents=agents, horizon=horizon)
+        self.trial = PlainTrial(principal, principal.start(arms=arms, agents=agents, horizon=horizon).setting)
         self.agents, self.lasts, self.cools, self.price = agents, lasts, cools, price
         self.offers: list[Paper] = []
         self.paid: list[tuple[int, int, int]] = []
@@ -71,11 +73,10 @@ class Model:
         standing = self.of(agent)
         if standing is not None:
             return None if standing.recalled else standing.arm
-        offer = self.trial.ask(agent)
-        if offer is None:
-            return None
-        self.offers.append(Paper(agent, offer.arm, now + self.lasts))
-        return offer.arm
+        arm = self.trial.ask(agent)
+        if arm is not None:
+            self.offers.append(Paper(agent, arm, now + self.lasts))
+        return arm
 
     def tell(self, agent: int, arm: int, reward: float, now: int) -> str | None:
         self.tick(now)

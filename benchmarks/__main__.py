@@ -1,6 +1,6 @@
 """Measures freepull beside the fastest program we can write by hand, plainer ones and other libraries.
 
-`python benchmarks/bench.py` takes about five minutes, prints a table and writes docs/benchmarks.md with its picture;
+`python -m benchmarks` takes about five minutes, prints a table and writes docs/benchmarks.md with its picture;
 `--quick` takes one minute, with few repetitions. Leave the machine alone meanwhile.
 """
 
@@ -13,18 +13,10 @@ import tempfile
 import time
 from pathlib import Path
 
-import against_limit
-import against_others
-import chart
-import durable
-import growth
-import limit
-import processes
-import report
-import rules
-import trial
-from findings import FULL, QUICK, Findings
 from rich.console import Console
+
+from . import against_limit, against_others, chart, durable, growth, limit, processes, report, rules, trial
+from .findings import FULL, QUICK, Findings
 
 ROOT = Path(__file__).parent.parent
 PICTURE = "images/benchmarks.png"

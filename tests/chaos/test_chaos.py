@@ -5,7 +5,10 @@ from __future__ import annotations
 import logging
 
 import pytest
-from chaos import CHAOS
+
+from chaos.__main__ import CHAOS
+
+pytestmark = pytest.mark.slow
 
 
 @pytest.mark.parametrize("kind", CHAOS)

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from playwright.sync_api import Browser, ConsoleMessage, Page, sync_playwright
-from running import Service
+
+from .running import Service
 
 PICTURES = Path(__file__).parents[2] / "out" / "pictures"
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")

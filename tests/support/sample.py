@@ -10,7 +10,8 @@ from pathlib import Path
 import polars as pl
 
 from freepull import studies
-from program import ENVIRONMENT, command
+
+from .program import ENVIRONMENT, command
 
 STUDY = """\
 # A small study.

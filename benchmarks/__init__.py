@@ -1,0 +1,1 @@
+"""How fast freepull is, beside C and other libraries; `python -m benchmarks`."""

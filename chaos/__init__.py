@@ -1,0 +1,1 @@
+"""What a campaign survives: crashes, power cuts, faults, two writers, corruption; `python -m chaos`."""

@@ -1,0 +1,1 @@
+"""The service under load and under attack, on both stores; `python -m load`."""
