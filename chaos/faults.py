@@ -12,9 +12,9 @@ from typing import Any
 import apsw
 
 import freepull as fp
+from freepull.campaigns.stores import sqlite
+from freepull.campaigns.stores.sqlite import SqliteStore
 from freepull.errors import FreepullError, WriterEnded
-from freepull.live.stores import sqlite
-from freepull.live.stores.sqlite import SqliteStore
 
 from .outcome import Finding, finding
 from .world import AGENTS, NAME, Answer, create, lost, pull, right

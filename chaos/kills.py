@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import freepull as fp
-from freepull.live import Money, Told
+from freepull.campaigns import Money, Told
 
 from .outcome import Finding, finding
 from .world import AGENTS, NAME, PAYING, Answer, Pull, create, lost, pull, right

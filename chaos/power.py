@@ -6,9 +6,9 @@ import random
 from contextlib import suppress
 from itertools import count
 
+from freepull.campaigns.stores import sqlite
+from freepull.campaigns.stores.sqlite import SqliteStore
 from freepull.errors import FreepullError
-from freepull.live.stores import sqlite
-from freepull.live.stores.sqlite import SqliteStore
 
 from .disk import Disk
 from .outcome import Finding, finding

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 import freepull as fp
-from freepull.live.verification import pieces_of
+from freepull.campaigns.journal.recovery import pieces_of
 
 from .outcome import Finding, finding
 from .world import NAME, create

@@ -7,12 +7,11 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import freepull as fp
-from freepull.live import Told
-from freepull.live.events import ENDINGS, OUTCOME
-from freepull.live.ownership import owned
-from freepull.live.recovery import segments
-from freepull.live.stores import Store
-from freepull.live.verification import verify
+from freepull.campaigns import Told
+from freepull.campaigns.journal.events import ENDINGS, OUTCOME
+from freepull.campaigns.journal.ownership import owned
+from freepull.campaigns.journal.recovery import segments, verify
+from freepull.campaigns.stores import Store
 from freepull.principal.record import UNITS
 
 NAME, ARMS, AGENTS = "chaos", 3, 60

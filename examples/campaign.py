@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 import freepull as fp
-from freepull.live.verification import verify
+from freepull.campaigns.journal.recovery import verify
 
 USERS, GREETINGS = 60, ["formal", "friendly", "funny"]
 LIKED = [0.45, 0.75, 0.55]

@@ -19,7 +19,7 @@ from pathlib import Path
 import httpx
 
 import freepull as fp
-from freepull.service.auth import Tokens
+from freepull.server.auth import Tokens
 
 ARMS = ["free month", "lower price", "more storage"]
 LIKED = [

@@ -13,7 +13,7 @@ import polars as pl
 
 import freepull as fp
 from freepull.errors import FreepullError
-from freepull.service.auth import Tokens
+from freepull.server.auth import Tokens
 
 from .traffic import Process
 

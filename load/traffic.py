@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from freepull.service.auth import Tokens
+from freepull.server.auth import Tokens
 
 ROOT = Path(__file__).parents[1]
 

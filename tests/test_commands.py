@@ -12,10 +12,10 @@ from typing import Any, get_args
 import pytest
 
 import freepull as fp
+from freepull.campaigns.campaign import READS
+from freepull.campaigns.core import HANDLERS
 from freepull.client import talks
 from freepull.commands import COMMANDS, Command, TellMany
-from freepull.live.campaign import READS
-from freepull.live.core import HANDLERS
 
 TWINS = [
     (fp.Campaign, fp.AsyncCampaign),
@@ -87,6 +87,7 @@ def fresh(code: str) -> str:
     return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
 
 
+@pytest.mark.slow
 def test_a_client_loads_neither_numpy_nor_numba() -> None:
     code = """
 import sys, freepull as fp
@@ -98,16 +99,18 @@ for kind in (fp.AgentClient, fp.AsyncAgentClient):
     kind("http://127.0.0.1:9", "c", "x")
 next(talks.talk("c", Start())), next(talks.talk("c", Tell("ann", "A", 0.5)))
 next(talks.my_pull("c", "A", 0.5, None)), talks.create({"name": "c", "principal": {}})
-print(*sorted({"numpy", "numba", "polars", "scipy", "freepull.live", "freepull.principal"} & set(sys.modules)))
+print(*sorted({"numpy", "numba", "polars", "scipy", "freepull.campaigns", "freepull.principal"} & set(sys.modules)))
 """
     assert fresh(code).split() == []
 
 
+@pytest.mark.slow
 def test_an_agent_s_client_is_there_at_once() -> None:
     code = "import time, freepull as fp; fp.AgentClient; print(time.process_time())"
     assert min(float(fresh(code)) for _ in range(3)) < 0.25
 
 
+@pytest.mark.slow
 def test_without_the_extra_one_sentence_says_what_to_install() -> None:
     code = """
 import sys

@@ -17,7 +17,7 @@ from freepull import registry, studies
 from freepull.errors import InvalidInput, ReadableEngine, StudyError
 from freepull.simulation import facade
 from support.drive import assert_sentence
-from support.program import ENVIRONMENT, check_refusal, command, freepull
+from support.program import ENVIRONMENT, check_refusal, command, freepull, inside
 
 NEEDED: dict[str, dict[str, Any]] = {
     "Paper": {"delta": 0.2},
@@ -194,6 +194,7 @@ def test_a_new_agent_is_one_file_and_one_import(toy: type, tmp_path: Path) -> No
         registry.build("agents", "stay-putt", "--agents", own=True)
 
 
+@pytest.mark.slow
 def test_a_new_agent_stands_in_the_help_of_commands(toy: type, tmp_path: Path) -> None:
     script = (
         "import freepull.agents; freepull.agents.__path__.append('.'); import freepull.agents.stay_put\n"
@@ -206,6 +207,7 @@ def test_a_new_agent_stands_in_the_help_of_commands(toy: type, tmp_path: Path) -
     assert "stay-put:arm" in done.stdout
 
 
+@pytest.mark.slow
 def test_parts_of_ones_own_on_the_command_line(mine: Any, tmp_path: Path) -> None:
     python, *rest = command(
         "simulate", "--horizon", 40, "--runs", 2, "--agents", "mine:Stubborn:patience=3", "--rule",
@@ -234,7 +236,7 @@ def test_parts_of_ones_own_on_the_command_line(mine: Any, tmp_path: Path) -> Non
     ],
 )
 def test_what_is_wrong_with_them_is_said_in_a_sentence(mine: Any, args: list[str], words: list[str]) -> None:
-    done = freepull("simulate", "--horizon", 40, "--runs", 1, *args, cwd=Path(mine.__file__).parent)
+    done = inside("simulate", "--horizon", 40, "--runs", 1, *args, cwd=Path(mine.__file__).parent)
     check_refusal(done, words)
 
 
@@ -261,6 +263,7 @@ def test_parts_of_ones_own_in_a_study(mine: Any, tmp_path: Path) -> None:
         studies.read(tmp_path / "own.toml")
 
 
+@pytest.mark.slow
 def test_looking_at_a_study_imports_nothing_of_its_writers(mine: Any, tmp_path: Path) -> None:
     (tmp_path / "own.toml").write_text(STUDY)
     with pytest.warns(ReadableEngine):
@@ -277,7 +280,7 @@ def test_a_part_of_ones_own_is_encoded_by_its_path_and_shown_where_its_parameter
 
 
 def test_none_of_them_gets_into_a_log_or_over_http(mine: Any, tmp_path: Path) -> None:
-    done = freepull(
+    done = inside(
         "campaign", "new", f"sqlite:///{tmp_path}/a.db", "x", "--arms", "A,B", "--price", "1 EUR", "--rule",
         "mine:Watch", "--observe", "steps:0", cwd=tmp_path,
     )  # fmt: skip

@@ -15,9 +15,9 @@ import freepull as fp
 from freepull import rewards
 from freepull.errors import InvalidInput
 from freepull.numerics import reward_units
-from freepull.planning.theorems import expected_incentives
 from freepull.principal.record import units
 from freepull.randomness import word
+from freepull.theory import expected_incentives
 from support.drive import assert_average, assert_follows, assert_sentence
 
 UNIT = 2.0**-30

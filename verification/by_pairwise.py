@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 import freepull as fp
-from freepull.principal.rules.pairwise.books import fresh
+from freepull.principal.rules.pairwise.evidence import fresh
 
 from .by_driver import _keys, _leaving, _own, _terms, _world
 from .covered import Case

@@ -16,11 +16,11 @@ import numpy as np
 
 import freepull as fp
 from freepull.fluid import natural_pulls
-from freepull.planning.lower_bound import lower_bound
 from freepull.simulation.compiled import engine
 from freepull.simulation.compiled.certified import CertifiedKernel
 from freepull.simulation.compiled.state import Block
 from freepull.simulation.experiment import Experiment, check
+from freepull.theory import lower_bound
 
 from .found import THREADS
 from .picks import Floats

@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 
 import freepull as fp
-from freepull.live.batches import Batch, Pull
-from freepull.live.creation import agree
-from freepull.live.desk import Desk
-from freepull.live.log import Log
-from freepull.live.state import State
-from freepull.live.telling import tell
+from freepull.campaigns.commands import Desk
+from freepull.campaigns.directory import Batch, Pull
+from freepull.campaigns.journal.segments import Log
+from freepull.campaigns.state import State
+from freepull.campaigns.telling import tell
+from freepull.campaigns.trials import agree
 from freepull.principal.record import UNITS
 from freepull.randomness import key, uniform, word
 

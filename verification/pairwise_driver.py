@@ -12,9 +12,16 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from freepull.compiling import jit
-from freepull.principal.rules.pairwise.blocks import block_size, prediction
-from freepull.principal.rules.pairwise.books import complete, enter
-from freepull.principal.rules.pairwise.evidence import against, compare, eliminate, lower
+from freepull.principal.rules.pairwise.evidence import (
+    against,
+    block_size,
+    compare,
+    complete,
+    eliminate,
+    enter,
+    lower,
+    prediction,
+)
 
 from .driver import act, departs
 from .picks import Floats, Ints

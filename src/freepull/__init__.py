@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING, Any
 from freepull.version import __version__ as __version__
 
 if TYPE_CHECKING:
-    from freepull import agents, answers, charts, errors, instances, pages, rewards, studies
+    from freepull import agents, charts, errors, instances, pages, rewards, studies
+    from freepull.agents import answers
+    from freepull.campaigns import AsyncCampaign, Campaign
     from freepull.client.agent import AgentClient, AsyncAgentClient
     from freepull.client.client import AsyncClient, AsyncRemoteCampaign, Client, RemoteCampaign
     from freepull.game import Game
-    from freepull.live import AsyncCampaign, Campaign
     from freepull.messages import CampaignOffer, CampaignVerdict, Grounds, Observation, Status, Told
     from freepull.money import Money
     from freepull.planning import Plan, plan
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
 _HOME = {
     "agents": "freepull.agents",
-    "answers": "freepull.answers",
+    "answers": "freepull.agents.answers",
     "charts": "freepull.charts",
     "errors": "freepull.errors",
     "instances": "freepull.instances",
@@ -42,8 +43,8 @@ _HOME = {
     "AsyncRemoteCampaign": "freepull.client.client:AsyncRemoteCampaign",
     "Client": "freepull.client.client:Client",
     "RemoteCampaign": "freepull.client.client:RemoteCampaign",
-    "AsyncCampaign": "freepull.live:AsyncCampaign",
-    "Campaign": "freepull.live:Campaign",
+    "AsyncCampaign": "freepull.campaigns:AsyncCampaign",
+    "Campaign": "freepull.campaigns:Campaign",
     "studies": "freepull.studies",
     "Game": "freepull.game:Game",
     "CampaignOffer": "freepull.messages:CampaignOffer",
@@ -107,7 +108,7 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     """Load a part when it is first used, so that ``import freepull`` stays light."""
     if name not in _HOME:
-        from freepull.checks import one_of
+        from freepull.validation import one_of
 
         try:
             one_of("name", name, __all__)

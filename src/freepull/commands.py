@@ -1,6 +1,6 @@
 """What can be done with a campaign: a message for every verb, and the verbs, written once for waiting and for asyncio.
 
-A verb is a `Command` here, a handler in `freepull.live`, and a line in `Verbs`. Whoever has the verbs says how a
+A verb is a `Command` here, a handler in `freepull.campaigns`, and a line in `Verbs`. Whoever has the verbs says how a
 command is done: `Campaign` and `AsyncCampaign` hand it to the engine, the campaigns of a client send it to a service.
 The service's routes and the shell's commands are made from what commands declare.
 """

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from freepull import checks
+from freepull import validation
 from freepull.compiling import jit
 from freepull.errors import InvalidInput
 
@@ -24,11 +24,11 @@ def natural_pulls(means: Any, t: float, alpha: float = 2.0) -> NDArray[np.float6
     >>> natural_pulls([[0.89, 0.47, 0.01]], t=50_000).round().tolist()
     [[49862.0, 111.0, 27.0]]
     """
-    mu = checks.numbers("means", means)
+    mu = validation.numbers("means", means)
     if mu.ndim != 2 or not ((mu >= 0) & (mu <= 1)).all():
-        raise InvalidInput(f"means must be a table of agents × arms in [0, 1], got {checks.shown(means)}.")
-    checks.real("t", t, 1.0, open_low=True)
-    checks.real("alpha", alpha, 0.0, open_low=True)
+        raise InvalidInput(f"means must be a table of agents × arms in [0, 1], got {validation.shown(means)}.")
+    validation.real("t", t, 1.0, open_low=True)
+    validation.real("alpha", alpha, 0.0, open_low=True)
     bonus, best = alpha * math.log(t), mu.max(axis=1)
     c = best + math.sqrt(bonus / t)
     for _ in range(STEPS):  # as in `highest_index`, for all agents at once

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from freepull import checks, registry
+from freepull import registry, validation
 from freepull.errors import InvalidInput
 from freepull.rewards import Bernoulli, Law, Streams
 
@@ -32,7 +32,7 @@ class Game:
 
     def __init__(self, means: Any = None, *, rewards: Law | None = None, weights: Any = None) -> None:
         law = Bernoulli() if rewards is None else rewards
-        checks.instance("rewards", law, Law, "a reward law such as freepull.rewards.Beta(10)")
+        validation.instance("rewards", law, Law, "a reward law such as freepull.rewards.Beta(10)")
         self.rewards: Law = law
         self.means: Array = _means(means, law)
         self.means.flags.writeable = False
@@ -100,8 +100,7 @@ class Game:
         >>> Game.from_log(pl.DataFrame(rows))
         Game(2 agents × 2 arms, gap 0.5)
         """
-        from freepull.past import read
-        from freepull.shrinkage import Posterior
+        from freepull.data import Posterior, read
 
         posterior = Posterior(read(log))
         return cls(posterior.means(), rewards=posterior.law, weights=weights)
@@ -125,10 +124,11 @@ def normalised(weights: Any, agents: int) -> Array:
     """Return p_m: the weights divided by their sum, or 1/M each; what sums to 1 already is left alone, to the bit."""
     if weights is None:
         return np.full(agents, 1.0 / agents)
-    p = checks.numbers("weights", weights)
+    p = validation.numbers("weights", weights)
     if p.shape != (agents,) or not np.isfinite(p).all() or (p < 0).any() or not 0 < p.sum() < np.inf:
         raise InvalidInput(
-            f"weights must be {agents} numbers of at least 0, one an agent and not all 0, got {checks.shown(weights)}."
+            f"weights must be {agents} numbers of at least 0, one an agent and not all 0, got "
+            f"{validation.shown(weights)}."
         )
     total = p.sum()
     return np.array(p) if abs(total - 1.0) <= TIE else np.asarray(p / total)
@@ -140,7 +140,7 @@ def _means(means: Any, law: Law) -> Array:
         raise InvalidInput(f"means must be left out with {type(law).__name__} rewards, which fix them.")
     if fixed is None and means is None:
         raise InvalidInput("means must be a table of agents × arms, got None.")
-    table = checks.numbers("means", means if fixed is None else fixed).copy()
+    table = validation.numbers("means", means if fixed is None else fixed).copy()
     if table.ndim != 2:
         raise InvalidInput(f"means must be a table of agents × arms, one row an agent, got {table.ndim} dimension(s).")
     agents, arms = table.shape

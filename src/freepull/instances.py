@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from freepull import checks
+from freepull import validation
 from freepull.errors import FreepullError, InvalidInput
 from freepull.game import Game
 from freepull.registry import number
@@ -53,17 +53,17 @@ class Family:
     gap: tuple[float, float] | None = (4.5e-3, 5.5e-3)
 
     def __post_init__(self) -> None:
-        checks.keep_whole(self, "agents", 1)
-        checks.keep_real(self, "sd", 0.0, open_low=True)
-        if np.ndim(checks.numbers("means", self.means)) != 1 or len(self.means) < 2:
-            raise InvalidInput(f"means must name at least 2 arms, got {checks.shown(self.means)}.")
+        validation.keep_whole(self, "agents", 1)
+        validation.keep_real(self, "sd", 0.0, open_low=True)
+        if np.ndim(validation.numbers("means", self.means)) != 1 or len(self.means) < 2:
+            raise InvalidInput(f"means must name at least 2 arms, got {validation.shown(self.means)}.")
         for mean in self.means:
-            checks.real("means", mean, 0.0, 1.0)
+            validation.real("means", mean, 0.0, 1.0)
         if self.gap is not None:
-            ends = checks.numbers("gap", self.gap)
+            ends = validation.numbers("gap", self.gap)
             if ends.shape != (2,) or not 0 <= ends[0] < ends[1] <= 1:
                 raise InvalidInput(
-                    f"gap must be two numbers 0 ≤ low < high ≤ 1, or None, got {checks.shown(self.gap)}."
+                    f"gap must be two numbers 0 ≤ low < high ≤ 1, or None, got {validation.shown(self.gap)}."
                 )
 
     def __repr__(self) -> str:

@@ -9,7 +9,7 @@ from typing import Annotated, Any, NamedTuple
 import msgspec
 from msgspec import Meta
 
-from freepull import checks
+from freepull import validation
 from freepull.errors import InvalidInput
 from freepull.money import Money
 
@@ -46,7 +46,7 @@ class Observation(NamedTuple):
             return cls(*given)
         except TypeError:
             raise InvalidInput(
-                f"an observation must be (agent, arm, reward), or that and an event, got {checks.shown(given)}."
+                f"an observation must be (agent, arm, reward), or that and an event, got {validation.shown(given)}."
             ) from None
 
 

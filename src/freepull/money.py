@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-from freepull import checks
+from freepull import validation
 from freepull.errors import InvalidInput
 
 MOST = 10**15
@@ -41,14 +41,18 @@ class Money:
         """Read an amount such as "0.50 EUR", which must be whole minor units."""
         found = _FORM.fullmatch(text.strip()) if isinstance(text, str) else None
         if found is None:
-            raise InvalidInput(f"{name} must be an amount and a currency such as '0.50 EUR', got {checks.shown(text)}.")
+            raise InvalidInput(
+                f"{name} must be an amount and a currency such as '0.50 EUR', got {validation.shown(text)}."
+            )
         whole, fraction, currency = found[1], found[2] or "", found[3]
         decimals = DIGITS.get(currency, 2)
         if len(fraction.rstrip("0")) > decimals:
-            raise InvalidInput(f"{name} must have at most {decimals} decimals in {currency}, got {checks.shown(text)}.")
+            raise InvalidInput(
+                f"{name} must have at most {decimals} decimals in {currency}, got {validation.shown(text)}."
+            )
         minor = int(whole + fraction[:decimals].ljust(decimals, "0"))
         if minor > MOST:
-            raise InvalidInput(f"{name} must be at most {cls(MOST, currency)}, got {checks.shown(text)}.")
+            raise InvalidInput(f"{name} must be at most {cls(MOST, currency)}, got {validation.shown(text)}.")
         return cls(minor, currency)
 
     @classmethod
@@ -56,7 +60,7 @@ class Money:
         """Read what one bonus costs, which is more than nothing."""
         found = cls.parse("price", text)
         if found.minor == 0:
-            raise InvalidInput(f"price must be above 0, got {checks.shown(text)}.")
+            raise InvalidInput(f"price must be above 0, got {validation.shown(text)}.")
         return found
 
     def times(self, count: float) -> Money:

@@ -19,7 +19,7 @@ from dataclasses import MISSING, dataclass, fields, is_dataclass
 from functools import cached_property
 from typing import Any, NamedTuple, TypeVar
 
-from freepull import checks
+from freepull import validation
 from freepull.errors import FreepullError, InvalidInput
 
 Table = dict[str, Any]
@@ -44,7 +44,7 @@ class Kind(NamedTuple):
 
 KINDS = {
     "agents": Kind("an agent", "freepull.agents"),
-    "answers": Kind("an answer", "freepull.answers"),
+    "answers": Kind("an answer", "freepull.agents.answers"),
     "rewards": Kind("a reward law", "freepull.rewards"),
     "observe": Kind("a schedule", "freepull.principal.schedules"),
     "protocol": Kind("a protocol", "freepull.principal.protocols"),
@@ -256,7 +256,7 @@ def _from_text(kind: str, given: str, where: str) -> Table:
     if found is not None and find(kind, name) is None:
         about, rest = _imported(kind, found[1], where), found[2] or ""
     else:
-        about = textual[checks.one_of(where, name.strip(), textual)]
+        about = textual[validation.one_of(where, name.strip(), textual)]
     return {"part": about.name, **read(f"{where} {about.written}", about.writable, rest)}
 
 
@@ -342,7 +342,7 @@ def known(where: str, names: Iterable[str], allowed: Iterable[str]) -> None:
     for name in names:
         if not choices:
             raise InvalidInput(f"{where} must be left out, because it takes no parameter, got {name!r}.")
-        checks.one_of(where, name, choices)
+        validation.one_of(where, name, choices)
 
 
 def read(where: str, parameters: Mapping[str, Parameter], given: str) -> Table:
@@ -353,7 +353,9 @@ def read(where: str, parameters: Mapping[str, Parameter], given: str) -> Table:
         if not parameters:
             raise InvalidInput(f"{where} takes no parameter, got {given!r}.")
         name = (
-            checks.one_of(f"the parameter of {where}", left.strip(), parameters) if equals else next(iter(parameters))
+            validation.one_of(f"the parameter of {where}", left.strip(), parameters)
+            if equals
+            else next(iter(parameters))
         )
         if name in values:
             raise InvalidInput(f"{where} takes {name} once, got {given!r}.")
@@ -398,7 +400,7 @@ def _named(kind: str, name: str, where: str, own: bool, names: list[str]) -> Par
     if about is not None:
         return about
     if not _OWN.fullmatch(name):
-        checks.one_of(where, name, names)
+        validation.one_of(where, name, names)
     if own:
         return _imported(kind, name, where)
     raise InvalidInput(
@@ -416,7 +418,9 @@ def _imported(kind: str, name: str, where: str) -> Part:
         remedy = "it must be installed, or its folder be in PYTHONPATH"
         raise InvalidInput(f"{where} {name} cannot be imported ({_one_line(error)}); {remedy}.") from error
     if not isinstance(made, type):
-        raise InvalidInput(f"{where} must be a class, as in package.module:Class, got {name!r}, {checks.shown(made)}.")
+        raise InvalidInput(
+            f"{where} must be a class, as in package.module:Class, got {name!r}, {validation.shown(made)}."
+        )
     return declared(made) or Part(kind, made, name)
 
 
@@ -435,7 +439,7 @@ def _no_part(kind: str, given: Any, where: str, own: bool, default: Any = MISSIN
 def _shown(given: Any, own: bool) -> str:
     """Return what was given, as its writer wrote it: JSON over HTTP."""
     if own:
-        return checks.shown(dict(given) if isinstance(given, Mapping) else given)
+        return validation.shown(dict(given) if isinstance(given, Mapping) else given)
     text = json.dumps(given, ensure_ascii=False)
     return text if len(text) <= 200 else text[:197] + "..."
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from freepull import checks
+from freepull import validation
 from freepull.errors import InvalidInput
 from freepull.registry import part
 
@@ -94,7 +94,7 @@ class Beta(Law):
     concentration: float = 10.0
 
     def __post_init__(self) -> None:
-        checks.keep_real(self, "concentration", 0.0, open_low=True)
+        validation.keep_real(self, "concentration", 0.0, open_low=True)
 
     def variances(self, means: Array) -> Array:
         """μ(1−μ)/(c+1)."""
@@ -126,7 +126,7 @@ class TruncatedNormal(Law):
     sd: float = 0.1
 
     def __post_init__(self) -> None:
-        checks.keep_real(self, "sd", 0.0, 10.0, open_low=True)
+        validation.keep_real(self, "sd", 0.0, 10.0, open_low=True)
 
     def _centres(self, means: Array) -> Array:
         reach = np.array([-8.0 * self.sd, 1.0 + 8.0 * self.sd])
@@ -195,9 +195,12 @@ class Categorical(Law):
     probabilities: Any
 
     def __post_init__(self) -> None:
-        values, table = checks.numbers("values", self.values), checks.numbers("probabilities", self.probabilities)
+        values, table = (
+            validation.numbers("values", self.values),
+            validation.numbers("probabilities", self.probabilities),
+        )
         if values.ndim != 1 or not len(values) or not ((values >= 0) & (values <= 1)).all():
-            raise InvalidInput(f"values must be a list of numbers in [0, 1], got {checks.shown(self.values)}.")
+            raise InvalidInput(f"values must be a list of numbers in [0, 1], got {validation.shown(self.values)}.")
         if table.ndim != 3 or table.shape[2] != len(values):
             raise InvalidInput(
                 f"probabilities must be an agents × arms × {len(values)} table, got the shape {table.shape}."
@@ -250,14 +253,14 @@ class Empirical(Law):
         if len(widths) != 1:
             raise InvalidInput(
                 "samples must hold one list of rewards for every agent and arm, and as many arms for each, "
-                f"got {checks.shown(self.samples)}."
+                f"got {validation.shown(self.samples)}."
             )
         for m, row in enumerate(self.samples):
             for k, logged in enumerate(row):
-                x = checks.numbers(f"samples[{m}][{k}]", logged)
+                x = validation.numbers(f"samples[{m}][{k}]", logged)
                 if x.ndim != 1 or not len(x) or not ((x >= 0) & (x <= 1)).all():
                     must = f"samples[{m}][{k}] must be a list of at least one reward in [0, 1]"
-                    raise InvalidInput(f"{must}, got {checks.shown(logged)}.")
+                    raise InvalidInput(f"{must}, got {validation.shown(logged)}.")
 
     def _sorted(self) -> list[list[Array]]:
         return [[np.sort(np.rint(np.asarray(x, float) * UNITS) / UNITS) for x in row] for row in self.samples]

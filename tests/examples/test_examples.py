@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 import freepull as fp
-from freepull.live.verification import verify
+from freepull.campaigns.journal.recovery import verify
 
 FOLDER = Path(__file__).parents[2] / "examples"
 

@@ -130,7 +130,7 @@ def paths() -> Any:
 
 def openapi() -> Any:
     """Return the OpenAPI document."""
-    from freepull.service.app import Application
+    from freepull.server.app import Application
 
     async def get(app: Any) -> Any:
         async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://localhost") as client:

@@ -12,7 +12,7 @@ import pytest
 import stories
 
 import freepull as fp
-from freepull.live.verification import verify
+from freepull.campaigns.journal.recovery import verify
 from support.program import inside
 
 RELEASES = sorted(path for path in make.HERE.iterdir() if (path / "campaigns.db.gz").exists())

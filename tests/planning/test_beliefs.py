@@ -9,10 +9,9 @@ import numpy as np
 import pytest
 
 import freepull as fp
+from freepull.data import Past, Posterior
 from freepull.errors import InvalidInput
-from freepull.past import Past
 from freepull.planning.beliefs import Drawn, Guess, Known, Logged
-from freepull.shrinkage import Posterior
 
 DRAWS = 2_000
 

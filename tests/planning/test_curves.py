@@ -10,12 +10,11 @@ import numpy as np
 import pytest
 
 import freepull as fp
-from freepull.planning import curves
+from freepull.planning import search as curves
 from freepull.planning.beliefs import Guess
-from freepull.planning.case import Case
-from freepull.planning.curves import Panels, Point, curve
 from freepull.planning.forecast import Forecast
-from freepull.planning.work import Work
+from freepull.planning.question import Case
+from freepull.planning.search import Panels, Point, Work, curve
 
 CASE = Case(
     beliefs=Guess(2, 100, (0.2,)),

@@ -11,8 +11,8 @@ import pytest
 
 import freepull as fp
 from freepull.planning.beliefs import Guess, Known
-from freepull.planning.case import Case
 from freepull.planning.forecast import Forecast
+from freepull.planning.question import Case
 
 
 def of(paid: object, certified: object = None) -> Forecast:

@@ -11,7 +11,7 @@ import pytest
 import freepull as fp
 from freepull.errors import InvalidInput
 from freepull.fluid import natural_pulls
-from freepull.planning import lower_bound
+from freepull.theory import lower_bound
 
 
 def slack(game: fp.Game, pulls: Any, delta: float) -> list[float]:

@@ -12,10 +12,11 @@ import pytest
 
 import freepull as fp
 from freepull.errors import InvalidInput
-from freepull.planning import formulas, simulated, words
-from freepull.planning.case import Case
+from freepull.planning import formulas, words
+from freepull.planning import search as simulated
 from freepull.planning.forecast import Forecast
-from freepull.planning.sentences import SAME_LOG
+from freepull.planning.question import Case
+from freepull.planning.words import SAME_LOG
 
 SMALL: dict[str, Any] = {"arms": 2, "agents": 20, "horizon": 40, "gap": 0.2}
 

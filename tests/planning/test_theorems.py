@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import freepull as fp
+from freepull import theory as theorems
 from freepull.errors import InvalidInput
-from freepull.planning import theorems
-from freepull.principal.rules import bounds
+from freepull.principal.rules import paper as bounds
 
 EASY = fp.Game([[0.9, 0.2], [0.3, 0.6]])
 TABLES = {

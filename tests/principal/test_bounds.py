@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from freepull.errors import InvalidInput, UnknownName
-from freepull.principal.rules.bounds import equation, finite_time, simplified
-from freepull.principal.rules.paper import Paper
+from freepull.principal.rules.paper import Paper, equation, finite_time, simplified
 from support.drive import assert_sentence
 
 TOY = {"arms": 3, "agents": 2, "horizon": 100_000}
@@ -95,7 +94,7 @@ def test_finite_time_is_always_proven_and_simplified_never() -> None:
 
 
 def test_equation_is_not_proven_below_finite_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    from freepull.principal.rules import bounds
+    from freepull.principal.rules import paper as bounds
 
     monkeypatch.setattr(bounds, "finite_time", lambda *_: 39.99)
     assert not Paper(0.01, "equation").proven(**TOY)

@@ -9,7 +9,7 @@ import pytest
 
 import freepull as fp
 from freepull.errors import InvalidInput
-from freepull.principal.budget import affordable
+from freepull.principal.offers import affordable
 from support.drive import assert_sentence, paper, step
 
 

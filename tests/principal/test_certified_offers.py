@@ -11,7 +11,7 @@ import pytest
 import freepull as fp
 from freepull.principal.rules.base import Want
 from freepull.principal.rules.certified.state import CertifiedState
-from freepull.principal.rules.need import fill_needed
+from freepull.principal.rules.rounds import fill_needed
 
 DESIGN = fp.rules.Design(4, 1, growth=0.5, held_back=0.5)
 

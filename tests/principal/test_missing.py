@@ -10,7 +10,7 @@ import pytest
 from freepull.principal.record import UNITS, Record
 from freepull.principal.rules.paper import Paper
 from freepull.principal.rules.passive import Passive
-from freepull.principal.rules.window import gap_window
+from freepull.principal.rules.rounds import gap_window
 from freepull.principal.setting import Setting
 
 

@@ -18,7 +18,7 @@ from freepull.errors import InvalidInput
 from freepull.principal import saving
 from freepull.principal.record import UNITS
 from freepull.principal.rules.population import PopulationState, look, winner
-from freepull.principal.rules.window import smallest_gap
+from freepull.principal.rules.rounds import smallest_gap
 from freepull.simulation import facade
 from support.drive import RISK, assert_sentence
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import freepull as fp
-from freepull.principal.budget import affordable
+from freepull.principal.offers import affordable
 from support.worlds import PROVEN, RULES, principals
 
 Principals = principals([*RULES, *PROVEN])

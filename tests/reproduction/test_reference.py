@@ -9,7 +9,7 @@ import pytest
 
 import freepull as fp
 from freepull.reproduction import reference
-from freepull.reproduction.gathering import Found, Request, gather
+from freepull.reproduction.section import Found, Request, gather
 from freepull.studies import Cell
 
 pytestmark = pytest.mark.slow

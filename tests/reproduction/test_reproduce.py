@@ -13,7 +13,7 @@ from freepull import planning, reproduction, studies
 from freepull.errors import InvalidInput
 from freepull.fluid import natural_pulls
 from freepull.reproduction import FIGURES, Reproduction, Request, lemma1, reproduce
-from freepull.reproduction.gathering import gather
+from freepull.reproduction.section import gather
 
 pytestmark = pytest.mark.slow
 

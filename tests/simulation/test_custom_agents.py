@@ -9,7 +9,7 @@ import pytest
 from polars.testing import assert_frame_equal
 
 import freepull as fp
-from freepull.answers import Situation
+from freepull.agents.answers import Situation
 from freepull.errors import AgentError, InvalidInput
 from freepull.randomness import uniform, word
 from support.drive import assert_sentence, paper

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import pytest
 
 import freepull as fp
-from freepull.answers import Situation
+from freepull.agents.answers import Situation
 from freepull.randomness import REWARD, key, word
 from freepull.simulation.readable import play
 from support.drive import experiment, paper, stacks, watched

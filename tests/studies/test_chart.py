@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from freepull import charts, studies
 from freepull.charts.style import COLOURS
 from freepull.errors import InvalidInput, StudyError
-from freepull.studies.chart import chart
+from freepull.studies.table import chart
 from support.sample import STUDY, written
 
 

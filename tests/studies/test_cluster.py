@@ -18,8 +18,8 @@ import pytest
 import freepull as fp
 from freepull import studies
 from freepull.errors import StudyError
-from freepull.studies import cluster
-from freepull.studies.chunks import Chunk
+from freepull.studies import runner as cluster
+from freepull.studies.runner import Chunk
 from support.sample import LONG, rows, shards, started, wait_for, written
 
 
@@ -41,7 +41,7 @@ class Cluster:
 
     def workers(self, count: int) -> list[subprocess.Popen[bytes]]:
         """Start workers that have loaded the engine when they join, so that all take part from the first chunk on."""
-        options = ["--nthreads", "1", "--no-nanny", "--host", "127.0.0.1", "--preload", "freepull.studies.chunks"]
+        options = ["--nthreads", "1", "--no-nanny", "--host", "127.0.0.1", "--preload", "freepull.studies.runner"]
         started = [self.start("worker", self.address, *options) for _ in range(count)]
         wait_for(lambda: Path(self.log.name).read_text().count("Register worker addr") == count)
         return started
@@ -107,6 +107,7 @@ class Stubborn:
 OWN = 'horizon = 30\nruns = 3\ngame = "toy"\nagents = "clustered:Stubborn:1"\nprincipals.p.rule = "passive"\n'
 
 
+@pytest.mark.slow
 def test_an_agent_of_ones_own_is_imported_by_the_workers(
     running: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

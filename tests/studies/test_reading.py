@@ -8,7 +8,7 @@ import pytest
 
 from freepull import studies
 from freepull.errors import StudyError
-from freepull.studies.lines import line_of
+from freepull.studies.reading import line_of
 from support.sample import STUDY, written
 
 

@@ -14,7 +14,7 @@ import pytest
 import freepull as fp
 from freepull import studies
 from freepull.errors import InvalidInput, StudyError
-from freepull.studies import chunks
+from freepull.studies import runner as chunks
 from support.sample import STUDY, rows, shards, written
 
 

@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 
 import freepull as fp
-from freepull.principal.budget import affordable
+from freepull.principal.offers import affordable
 from freepull.principal.rules.certified.books import MARGINS, Fill, blank, fresh
 from freepull.principal.rules.certified.design import design, prediction
 from freepull.principal.rules.certified.evaluation import eliminate, evaluate, evidence
-from freepull.principal.rules.pairwise import blocks as pairwise_blocks
-from freepull.principal.rules.pairwise import books as pairwise
+from freepull.principal.rules.pairwise import evidence as pairwise
+from freepull.principal.rules.pairwise import evidence as pairwise_blocks
 from freepull.principal.rules.pairwise import evidence as pairwise_evidence
 from freepull.principal.rules.population import BETS, SHARES, winner
 from freepull.principal.setting import Setting

@@ -14,7 +14,7 @@ from typing import Any
 
 import freepull as fp
 from freepull import randomness
-from freepull.answers import Situation
+from freepull.agents.answers import Situation
 
 FIXED = 2**40
 

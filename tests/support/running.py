@@ -12,12 +12,12 @@ from typing import Any
 import httpx
 from typer.testing import CliRunner, Result
 
-from freepull.cli.token import app as token_app
-from freepull.live import ownership
-from freepull.live.stores import Where
-from freepull.service.auth import Tokens
-from freepull.service.limits import Limits
-from freepull.service.server import Server, listen
+from freepull.campaigns.journal import ownership
+from freepull.campaigns.stores import Where
+from freepull.cli.serve import app as token_app
+from freepull.server.auth import Tokens
+from freepull.server.limits import Limits
+from freepull.server.server import Server, listen
 
 NEW: dict[str, Any] = {
     "name": "onboarding",

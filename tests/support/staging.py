@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import freepull as fp
-from freepull.live.rows import TABLES
-from freepull.live.stores import Store
-from freepull.live.verification import pieces_of
+from freepull.campaigns.journal.events import TABLES
+from freepull.campaigns.journal.recovery import pieces_of
+from freepull.campaigns.stores import Store
 
 OPENED: list[fp.Campaign] = []
 """Campaigns to be closed when a test is over, however it ends."""

@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from freepull.charts.style import COLOURS, axes, spans_decade
 from freepull.errors import InvalidInput
 from freepull.planning import Plan
-from freepull.planning.curves import CHANCE, Curve, Point
+from freepull.planning.search import CHANCE, Curve, Point
 
 APART = 0.11
 """The share of the axis that must lie between two points for both to be named."""

@@ -140,7 +140,7 @@ def import_file(
 @sentence_errors
 def verify(url: StoreUrl, name: Name, wait: Wait = 0.0, as_json: AsJson = False) -> None:
     """See the help."""
-    from freepull.live.verification import verify as check
+    from freepull.campaigns.journal.recovery import verify as check
 
     found = check(not_served(url), name, wait)
     words = f"{name} is right: {found.events:,} events, {found.entries:,} payments over {found.spent}"
@@ -160,7 +160,7 @@ def copy(
     as_json: AsJson = False,
 ) -> None:
     """See the help."""
-    from freepull.live.copying import copy as copied
+    from freepull.campaigns.files import copy as copied
 
     rows = copied(not_served(url), target, name, wait)
     answer(rows, as_json, f"{name} is copied: {sum(rows.values()):,} rows, all of them compared")
@@ -172,7 +172,7 @@ def names(url: Url, as_json: AsJson = False) -> None:
     """See the help."""
     from contextlib import closing
 
-    from freepull.live.stores import connect
+    from freepull.campaigns.stores import connect
 
     if served(url):
         from freepull.client.client import Client
@@ -196,7 +196,7 @@ def backup(
     """See the help."""
     from contextlib import closing
 
-    from freepull.live.stores import connect
+    from freepull.campaigns.stores import connect
 
     if served(url):
         from freepull.client.client import Client
@@ -228,8 +228,8 @@ def play(
     as_json: AsJson = False,
 ) -> None:
     """See the help."""
-    from freepull.live import Campaign
-    from freepull.live.play import play as rehearse
+    from freepull.campaigns import Campaign
+    from freepull.campaigns.rehearsal import play as rehearse
 
     if served(url):
         raise InvalidInput("a rehearsal must be in a store of its own; give sqlite:///… instead of a service.")

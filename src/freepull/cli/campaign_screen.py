@@ -51,7 +51,7 @@ def opened(url: str, name: str) -> Iterator[CampaignVerbs]:
         with Client(url, token()) as client:
             yield client.campaign(name)
         return
-    from freepull.live import Campaign
+    from freepull.campaigns import Campaign
 
     with Campaign.open(url, name, wait=waits(url)) as campaign:
         yield campaign
@@ -68,7 +68,7 @@ def created(url: str, by: str, **settings: Any) -> Iterator[CampaignVerbs]:
         with Client(url, token()) as client:
             yield client.create(**settings)
         return
-    from freepull.live import Campaign
+    from freepull.campaigns import Campaign
 
     with Campaign.create(url, by=by, **settings) as campaign:
         yield campaign

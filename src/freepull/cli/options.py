@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from freepull import checks, registry
+from freepull import registry, validation
 from freepull.errors import InvalidInput
 from freepull.game import Game
 from freepull.instances import Family, means_from_csv, toy
@@ -113,7 +113,7 @@ def build_principal(
     **own: float | str | None,
 ) -> Principal:
     """Make the principal that the options describe; ``own`` are the options that belong to certain rules."""
-    checks.one_of("--offers", offers, OFFERS)
+    validation.one_of("--offers", offers, OFFERS)
     return Principal(
         rule=build_rule(rule, delta, **own),
         observe=build("observe", observe),

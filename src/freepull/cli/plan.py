@@ -1,4 +1,4 @@
-"""`freepull plan`: what a trial will cost, before a bonus is paid."""
+"""`freepull plan`: its command and its screen."""
 
 from __future__ import annotations
 
@@ -7,16 +7,70 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.markup import escape
+from rich.table import Table
 
-from freepull import checks
+from freepull import validation
 from freepull.cli import options
 from freepull.cli.options import build
-from freepull.cli.plan_screen import show, show_first
-from freepull.cli.screen import console, sentence_errors
-from freepull.cli.target import check_target
+from freepull.cli.screen import check_target, console, sentence_errors
 from freepull.errors import InvalidInput
-from freepull.planning import plan
+from freepull.planning import Plan, plan
+from freepull.planning.facade import COLUMNS, cells
+from freepull.planning.search import Curve
 from freepull.registry import choices
+
+TITLES = {
+    "agents": "more or fewer agents",
+    "horizon": "a longer or shorter horizon",
+    "observing": "watching longer: κ/T",
+    "delta": "another δ",
+    "epsilon": "best up to ε (rule Pairwise)",
+}
+
+
+def show_first(plan: Plan) -> None:
+    """Print the first answer while the second is worked on."""
+    console.print(f"[bold]At once, by formulas[/bold] ({plan.provenance['seconds']:.2f} s)")
+    _sentences(plan)
+    _figures(plan)
+    console.print()
+
+
+def show(plan: Plan) -> None:
+    """Print a plan."""
+    if plan.forecast is not None:
+        told = f"By simulation ({plan.provenance['seconds']:.1f} s)"
+        console.print(f"[bold]{told}[/bold]")
+    _sentences(plan)
+    console.print(f"Believed: {escape(plan.question['beliefs'])}.", soft_wrap=True)
+    _figures(plan)
+    for name, curve in plan.curves.items():
+        _curve(TITLES[name], curve, plan)
+
+
+def _sentences(plan: Plan) -> None:
+    for sentence in plan.sentences:
+        console.print(escape(sentence), soft_wrap=True)
+
+
+def _figures(plan: Plan) -> None:
+    table = Table("", "", "from", show_header=False, box=None, padding=(0, 2, 0, 0))
+    for row in plan.rows():
+        table.add_row(row.what, row.value, f"[dim]{row.source}[/dim]")
+    console.print(table)
+
+
+def _curve(title: str, curve: Curve, plan: Plan) -> None:
+    table = Table(title, *COLUMNS)
+    for column in table.columns[1:]:
+        column.justify = "right"
+    for point in curve.points:
+        table.add_row(*cells(plan, point), style="bold" if point.planned else None)
+    console.print(table)
+    if not curve.complete:
+        console.print("There was no time for all of these; give more --seconds.")
+
 
 HELP = """Plan a trial before you pay: what it will cost, how long it will take, how many people it needs.
 
@@ -90,7 +144,7 @@ def command(
     ] = False,
 ) -> None:
     """See HELP, which is shown as the command's help."""
-    checks.one_of("--rule", rule, ("certified", "pairwise"))
+    validation.one_of("--rule", rule, ("certified", "pairwise"))
     if html is not None:
         check_target("--html", html, ".html")
     made = plan(

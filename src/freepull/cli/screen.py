@@ -1,9 +1,10 @@
-"""What commands print: tables for people, one-sentence errors, exit code 2 for bad input."""
+"""What commands share on the screen."""
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import typer
@@ -11,10 +12,11 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from freepull.errors import FreepullError
+from freepull.errors import FreepullError, InvalidInput
 
 if TYPE_CHECKING:
     from freepull.simulation import Result
+
 
 console = Console(highlight=False, emoji=False)
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -88,3 +90,23 @@ def number(value: float) -> str:
 def percent(value: float) -> str:
     """Show a rate."""
     return "–" if value != value else f"{100 * value:.1f} %"
+
+
+def check_target(option: str, target: Path, suffix: str) -> None:
+    """Refuse a target that cannot be written, in one sentence."""
+    if target.suffix != suffix or target.is_dir():
+        raise InvalidInput(f"{option} must be a file that ends in {suffix}, got {str(target)!r}.")
+    if not target.parent.is_dir():
+        raise InvalidInput(
+            f"{option} cannot be written to {target}, because there is no folder {target.parent}; make it first."
+        )
+    there = target.exists()
+    try:
+        target.open("a").close()
+        if not there:
+            target.unlink()
+    except OSError as error:
+        raise InvalidInput(
+            f"{option} cannot be written to {target}, because you may not write there ({error.strerror}); choose "
+            "another place."
+        ) from None

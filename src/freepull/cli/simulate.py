@@ -10,8 +10,7 @@ import typer
 
 from freepull.cli import options
 from freepull.cli.options import build, build_game
-from freepull.cli.screen import console, sentence_errors, show_result
-from freepull.cli.target import check_target
+from freepull.cli.screen import check_target, console, sentence_errors, show_result
 from freepull.errors import InvalidInput
 from freepull.registry import choices
 from freepull.simulation import Result, simulate
@@ -75,13 +74,13 @@ def command(
     ] = False,
 ) -> None:
     """See HELP, which is shown as the command's help."""
-    from freepull import checks
+    from freepull import validation
 
     if save is not None:
         check_target("--save", save, ".parquet")
     if save is None and (trace is not None or keep != "runs"):
         raise InvalidInput("--trace and --keep need --save, a file to write to; add it or leave them out.")
-    checks.one_of("--until", until, UNTIL)
+    validation.one_of("--until", until, UNTIL)
     principal = options.build_principal(
         rule=rule,
         delta=delta,

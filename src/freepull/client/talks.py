@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from freepull import checks, commands, registry
+from freepull import commands, registry, validation
 from freepull.client.transport import Call, Talk, error_of, place, send
 from freepull.commands import Command
 from freepull.errors import FreepullError, InvalidInput, UnknownAgent, UnknownArm
@@ -38,9 +38,11 @@ def named(agent: Any) -> str:
     """Return how an agent is named in requests: by its name, or by # and its number."""
     if isinstance(agent, str):
         return agent
-    if checks.is_index(agent, 1 << 32):
+    if validation.is_index(agent, 1 << 32):
         return f"#{operator.index(agent)}"
-    raise UnknownAgent(f"agents are known by their names, or by their numbers from 0 on, got {checks.shown(agent)}.")
+    raise UnknownAgent(
+        f"agents are known by their names, or by their numbers from 0 on, got {validation.shown(agent)}."
+    )
 
 
 def nobody(by: str) -> None:
@@ -73,7 +75,7 @@ def my_offer(campaign: str, token: str = "") -> Talk[CampaignOffer | None]:
 
 def my_pull(campaign: str, arm: str, reward: float, event: str | int | None) -> Talk[Told]:
     """Tell a pull of the agent whose token is sent."""
-    body = {"arm": arm, "reward": checks.reward(reward), "event": event_id(event)}
+    body = {"arm": arm, "reward": validation.reward(reward), "event": event_id(event)}
     return _told((yield from send(Call[Any]("POST", within(campaign, "me", "observations"), dict[str, Any], body))))
 
 
@@ -127,9 +129,9 @@ def _arms(campaign: str) -> Talk[Callable[[Any], str]]:
     def name(arm: Any) -> str:
         if isinstance(arm, str):
             return arm
-        if checks.is_index(arm, len(found)):
+        if validation.is_index(arm, len(found)):
             return found[operator.index(arm)].name
-        return checks.one_of("arm", arm, [it.name for it in found[:20]], UnknownArm)
+        return validation.one_of("arm", arm, [it.name for it in found[:20]], UnknownArm)
 
     return name
 
@@ -164,7 +166,7 @@ def _tell_some(campaign: str, observations: Iterator[Any]) -> Talk[list[Told | F
             if not isinstance(arm, str):
                 name = name or (yield from _arms(campaign))
                 arm = name(arm)
-            pull = {"agent": named(agent), "arm": arm, "reward": checks.reward(reward), "event": event_id(event)}
+            pull = {"agent": named(agent), "arm": arm, "reward": validation.reward(reward), "event": event_id(event)}
         except FreepullError as error:
             wrong[i] = error
         else:

@@ -10,11 +10,11 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from freepull import checks
+from freepull import validation
+from freepull.data import Posterior
 from freepull.errors import InvalidInput
 from freepull.game import Game
 from freepull.rewards import Bernoulli, Law, TruncatedNormal
-from freepull.shrinkage import Posterior
 
 Array = NDArray[np.float64]
 NAMED = 6
@@ -59,22 +59,22 @@ class Guess:
     rewards: Law = field(default_factory=Bernoulli)
 
     def __post_init__(self) -> None:
-        checks.whole("arms", self.arms, 2)
-        checks.whole("agents", self.agents, 1)
-        if not EDGE <= checks.real("level", self.level) <= 1.0 - EDGE:
+        validation.whole("arms", self.arms, 2)
+        validation.whole("agents", self.agents, 1)
+        if not EDGE <= validation.real("level", self.level) <= 1.0 - EDGE:
             raise InvalidInput(
                 f"level must be from {EDGE:g} to {1.0 - EDGE:g}, since it is the best arm's mean, got {self.level:g}."
             )
-        checks.real("spread", self.spread, 0.0, 0.5)
-        checks.real("error", self.error, 0.0, 1.0)
-        checks.instance("rewards", self.rewards, Law, "a reward law such as freepull.rewards.Beta(10)")
+        validation.real("spread", self.spread, 0.0, 0.5)
+        validation.real("error", self.error, 0.0, 1.0)
+        validation.instance("rewards", self.rewards, Law, "a reward law such as freepull.rewards.Beta(10)")
         if self.rewards.means() is not None or isinstance(self.rewards, TruncatedNormal):
             must = "rewards must be a law that can have any mean in [0, 1], such as Bernoulli() or Beta(10)"
-            raise InvalidInput(f"{must}, got {checks.shown(self.rewards)}.")
+            raise InvalidInput(f"{must}, got {validation.shown(self.rewards)}.")
         if len(self.gaps) not in (1, self.arms - 1):
             raise InvalidInput(f"gap must be one number, or {self.arms - 1}, one for every other arm; got {self.gaps}.")
         for gap in self.gaps:
-            if not 0.0 < checks.real("gap", gap) <= self.level - EDGE:
+            if not 0.0 < validation.real("gap", gap) <= self.level - EDGE:
                 raise InvalidInput(
                     f"gap must lie in (0, {self.level - EDGE:g}], since the best arm's mean, level, is {self.level:g}, "
                     f"got {gap:g}; give a larger level if it is larger."
@@ -151,7 +151,7 @@ class Drawn:
     def __call__(self, rng: np.random.Generator) -> Game:
         """Draw one."""
         game = self.maker(rng)
-        checks.instance("game", game, Game, "a function that returns a freepull.Game")
+        validation.instance("game", game, Game, "a function that returns a freepull.Game")
         return game
 
     def sized(self, agents: int) -> Drawn | None:
@@ -168,7 +168,7 @@ class Drawn:
 
     def words(self) -> str:
         """Say in words what is believed."""
-        return f"games drawn by {checks.shown(self.maker)}"
+        return f"games drawn by {validation.shown(self.maker)}"
 
 
 @dataclass(frozen=True)

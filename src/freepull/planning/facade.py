@@ -1,33 +1,230 @@
-"""`fp.plan`: from what a person can know before a trial to what it will cost, and how sure that is."""
+"""`fp.plan` and its answer."""
 
 from __future__ import annotations
 
+import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from freepull import checks
+from freepull import validation
 from freepull.agents import Agent, AlphaUCB
-from freepull.answers import Always, Answer
+from freepull.agents.answers import Always, Answer
 from freepull.errors import InvalidInput
 from freepull.game import Game
 from freepull.money import Money
-from freepull.planning.answer import Plan
-from freepull.planning.asking import beliefs_from, parts, question
-from freepull.planning.case import Case
-from freepull.planning.first import first
-from freepull.planning.formulas import evidence
-from freepull.planning.progress import telling
-from freepull.planning.sentences import sentences
-from freepull.planning.simulated import Simulated, simulated
-from freepull.planning.work import FIRST, Work
+from freepull.planning import words
+from freepull.planning.forecast import SHARES, Forecast, telling
+from freepull.planning.formulas import HEURISTIC, POWER, First, evidence, first
+from freepull.planning.question import Case, beliefs_from, parts, question
+from freepull.planning.search import CHANCE, FIRST, Curve, Point, Simulated, Work, simulated
+from freepull.planning.words import sentences
 from freepull.principal import Principal
 from freepull.principal.rules import Certified
 from freepull.rewards import Law
 from freepull.version import __version__
+
+FORMULA = "formula"
+FEW = 20
+"""Fewer decisions than this have no range."""
+
+
+class Row(NamedTuple):
+    """One figure: what it is, in words, and where it comes from."""
+
+    what: str
+    value: str
+    source: str
+
+
+@dataclass(frozen=True, repr=False)
+class Plan:
+    """What a trial will cost, how long it will take, how many agents it needs, and whether it would be free."""
+
+    question: Mapping[str, Any]
+    """What was asked: arms, agents, horizon, the principal and what is believed of the game."""
+    first: First
+    """What formulas say at once."""
+    forecast: Forecast | None
+    """What simulation says of the trial; None if only the first answer was asked for."""
+    curves: Mapping[str, Curve]
+    """The same against agents, horizon, observing, delta and epsilon."""
+    agents_needed: int | None
+    """The least number of agents found with a 95 % chance of a certified answer."""
+    agents_free: int | None
+    """The least number of agents found with a 95 % chance of a certified answer for nothing."""
+    sentences: tuple[str, ...]
+    """What a reader must know, most important first."""
+    provenance: Mapping[str, Any]
+    price: Money | None = None
+
+    def chance(self, budget: float) -> float:
+        """Return the probability of a certified answer for at most ``budget`` bonuses."""
+        if self.forecast is None:
+            raise InvalidInput("chance needs a simulated plan; leave quick out.")
+        return self.forecast.within(validation.real("budget", budget, 0.0))
+
+    def rows(self) -> list[Row]:
+        """Return the figures as they are shown."""
+        return [*self._simulated(), *self._by_formula()]
+
+    def _simulated(self) -> list[Row]:
+        found = self.forecast
+        if found is None:
+            return []
+        source, horizon = found.source, self.question["horizon"]
+        rate, low, high = found.chance
+        rows = [Row("expected spend", self._expected(found), source)]
+        for share in SHARES:
+            rows.append(Row(f"{100 * share:g} % range", words.between(*found.range(share), self.price), source))
+        rows.append(Row("certified for nothing", words.percent(found.free), source))
+        chance = f"{words.percent(rate)} ({words.percent(low)} to {words.percent(high)})"
+        rows.append(Row(f"certified by step {horizon:,}", chance, source))
+        rows.append(Row("decided at", _when(found), source))
+        budget = found.budget(CHANCE)
+        enough = "none is enough" if budget is None else self.money(budget)
+        rows.append(Row(f"budget, {100 * CHANCE:g} % chance", enough, source))
+        return [*rows, *self._panels(), *self._instead()]
+
+    def _panels(self) -> list[Row]:
+        if "agents" not in self.curves:
+            return []
+        points = self.curves["agents"].points
+        source, most = f"simulation, {len(points)} panels", max(point.x for point in points)
+        named = (
+            (f"agents, {100 * CHANCE:g} % chance", self.agents_needed),
+            (f"agents, free in {100 * CHANCE:g} %", self.agents_free),
+        )
+        return [
+            Row(what, f"about {words.rounded(agents):,}" if agents else f"not found up to {most:,.0f}", source)
+            for what, agents in named
+        ]
+
+    def _instead(self) -> list[Row]:
+        """What the next longer observing phase, the next smaller δ and the next larger ε would make of it."""
+        beside = [
+            ("watching to {:g}·T", self.curves["observing"].after() if "observing" in self.curves else None),
+            ("δ = {:g}", self.curves["delta"].before() if "delta" in self.curves else None),
+        ]
+        if "epsilon" in self.curves:
+            points = self.curves["epsilon"].points
+            own = max((point.x for point in points if point.planned), default=0.0)
+            beside.append(("best up to ε = {:.2g}", next((point for point in points if point.x > own), None)))
+        return [self._variant(told.format(point.x), point) for told, point in beside if point is not None]
+
+    def _variant(self, what: str, point: Point) -> Row:
+        found, plan = point.forecast, self.forecast
+        more = "" if plan is None else f"{words.signed(*found.against(plan))}, "
+        return Row(f"if {what}", f"{more}certified {words.percent(found.chance[0])}", found.source)
+
+    def _expected(self, found: Forecast) -> str:
+        error = f" ± {words.count(found.margin)}" if found.margin > 0 else ""
+        return f"{words.count(found.mean)}{error}" + (f" ({self.price.times(found.mean):,})" if self.price else "")
+
+    def _by_formula(self) -> list[Row]:
+        at = self.first
+        rows = []
+        if self.forecast is None:
+            told = f"not shown: {at.doubt}"
+            if at.spend is not None and at.range is not None:
+                told = f"{self.money(at.spend)} ({words.between(*at.range)}, as the guesses are off)"
+            rows.append(Row("spend", told, HEURISTIC))
+            rows.append(Row("agents: enough time", words.agents(at.agents_needed), HEURISTIC))
+        rows.append(Row("pulls needed, by arm", words.pulls(at.needed), HEURISTIC))
+        rows.append(Row(f"free by step {at.kappa:,}, by arm", words.pulls(at.natural), HEURISTIC))
+        if not math.isnan(at.lower_bound):
+            rows.append(Row("lower bound, if certified", self.money(at.lower_bound), FORMULA))
+        rows.append(Row(f"fixed A/B test, power {100 * POWER:g} %", self.money(at.fixed_test), FORMULA))
+        return rows
+
+    def money(self, bonuses: float) -> str:
+        """Return a number of bonuses in words, with its price if there is one."""
+        return words.spend(bonuses, self.price)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain data; what is unknown or infinite is null."""
+        found = self.forecast
+        told: dict[str, Any] = {
+            "question": dict(self.question),
+            "sentences": list(self.sentences),
+            "first": {name: value for name, value in vars(self.first).items() if name != "agents_free"},
+            "forecast": None if found is None else _forecast(found),
+            "agents_needed": self.agents_needed,
+            "agents_free": self.agents_free,
+            "curves": {
+                name: {"complete": c.complete, "points": [_point(point) for point in c.points]}
+                for name, c in self.curves.items()
+            },
+            "provenance": dict(self.provenance),
+        }
+        plain: dict[str, Any] = _plain(told)
+        return plain
+
+    def __str__(self) -> str:
+        width = max(len(row.what) for row in self.rows())
+        lines = [*self.sentences, ""]
+        lines += [f"{row.what:<{width}}  {row.value}  [{row.source}]" for row in self.rows()]
+        return "\n".join(lines)
+
+    __repr__ = __str__
+
+
+def _when(found: Forecast) -> str:
+    middle, early, late = (found.decided(p) for p in (0.5, 0.05, 0.95))
+    if middle is None:
+        return "never"
+    if found.decisions < FEW:
+        return f"step {middle:,.0f} ({found.decisions} of {found.runs:,} runs)"
+    return f"step {middle:,.0f} (90 %: {early:,.0f} to {late:,.0f})"
+
+
+def _forecast(found: Forecast) -> dict[str, Any]:
+    return {
+        "source": found.source,
+        "runs": found.runs,
+        "spend": found.mean,
+        "spend_margin": found.margin,
+        "ranges": {f"{share:g}": found.range(share) for share in SHARES},
+        "free": found.free,
+        "certified": dict(zip(("rate", "low", "high"), found.chance, strict=True)),
+        "decided_at": {f"{p:g}": found.decided(p) for p in (0.05, 0.5, 0.95)},
+        "budget": found.budget(CHANCE),
+    }
+
+
+def _point(point: Point) -> dict[str, Any]:
+    return {"x": point.x, "planned": point.planned, **_forecast(point.forecast)}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {str(name): _plain(part) for name, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(part) for part in value]
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    return value
+
+
+COLUMNS = ("spend", "than the plan", "9 of 10 trials", "certified", "runs")
+
+
+def cells(plan: Plan, point: Point) -> tuple[str, ...]:
+    """Return where the variant lies, and the columns."""
+    found = point.forecast
+    more = "" if point.planned or plan.forecast is None else words.signed(*found.against(plan.forecast))
+    return (
+        f"{point.x:,g}",
+        plan.money(found.mean),
+        more,
+        words.between(*found.range(0.9)),
+        words.percent(found.chance[0]),
+        f"{found.runs:,}",
+    )
 
 
 def plan(
@@ -105,11 +302,11 @@ def plan(
         principal = Principal(Certified(0.05 if delta is None else delta), offers="each")
     elif delta is not None:
         raise InvalidInput("delta must be left out with a principal, whose rule has one.")
-    checks.instance("principal", principal, Principal, "a freepull.Principal(...)")
+    validation.instance("principal", principal, Principal, "a freepull.Principal(...)")
     guesses = {"gap": gap, "means": means, "level": level, "spread": spread, "error": error, "rewards": rewards}
     beliefs, size, count = beliefs_from(game, log, arms, agents, guesses)
     evidence(principal.rule, count)
-    horizon = checks.whole("horizon", horizon, 1)
+    horizon = validation.whole("horizon", horizon, 1)
     if horizon < count:
         raise InvalidInput(f"horizon must be at least {count}, the number of arms, got {horizon}.")
     case = Case(
@@ -120,12 +317,13 @@ def plan(
         horizon=horizon,
         strategies=parts("strategy", strategy, AlphaUCB()),
         answers=parts("answers", answers, Always()),
-        seed=checks.whole("seed", seed, 0, (1 << 64) - 1),
-        workers=workers if workers is None else checks.whole("workers", workers, 1),
+        seed=validation.whole("seed", seed, 0, (1 << 64) - 1),
+        workers=workers if workers is None else validation.whole("workers", workers, 1),
     )
     cost = None if price is None else Money.price(price)
     work = Work(
-        checks.real("seconds", seconds, 0.0, open_low=True), runs if runs is None else checks.whole("runs", runs, FIRST)
+        validation.real("seconds", seconds, 0.0, open_low=True),
+        runs if runs is None else validation.whole("runs", runs, FIRST),
     )
     at_once = first(case)
 

@@ -1,15 +1,37 @@
-"""What simulated trials say of one to come: expected spend, predictive ranges, chances and budgets."""
+"""A forecast: what runs of a trial came to, with its error; and how far the simulation is."""
 
 from __future__ import annotations
 
 import math
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
-from freepull import checks
+from freepull import validation
+
+
+@contextmanager
+def telling(seconds: float, wanted: bool | None) -> Iterator[Callable[[str], None]]:
+    """Yield a function that is told what is being done; ``wanted`` None means: if standard error is a terminal."""
+    if not (sys.stderr.isatty() if wanted is None else wanted):
+        yield lambda _: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (BarColumn(), TimeElapsedColumn(), TextColumn("{task.description}"))
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        began, task = time.perf_counter(), bar.add_task("simulating", total=seconds)
+        yield lambda what: bar.update(
+            task, description=f"simulating: {what}", completed=min(time.perf_counter() - began, 0.99 * seconds)
+        )
+
 
 Array = NDArray[np.float64]
 SHARES = (0.5, 0.9, 0.95)
@@ -69,7 +91,7 @@ class Forecast:
         Its ends are order statistics at (n+1)·p, so the probability is right on average for every number of runs from
         39 on (95 %; 19 for 90 %).
         """
-        checks.real("share", share, 0.0, 1.0, open_low=True, open_high=True)
+        validation.real("share", share, 0.0, 1.0, open_low=True, open_high=True)
         return self.quantile((1 - share) / 2), self.quantile((1 + share) / 2)
 
     def position(self, paid: float, luck: float) -> float:

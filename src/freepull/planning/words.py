@@ -1,11 +1,19 @@
-"""The numbers of a plan as people read them."""
+"""What a plan says, in sentences."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
 
+from freepull.agents.answers import Always
 from freepull.money import Money
+from freepull.planning import formulas
+from freepull.planning.beliefs import Guess, Logged
+from freepull.planning.forecast import Forecast
+from freepull.planning.formulas import FREE, First
+from freepull.planning.question import Case
+from freepull.planning.search import CHANCE, Simulated
+from freepull.principal.protocols import TakeOrBan
 
 
 def count(value: float) -> str:
@@ -64,3 +72,93 @@ def pulls(values: Sequence[float]) -> str:
     """Show pulls by arm, best arm first."""
     shown = [count(value) for value in values[:6]]
     return " / ".join(shown) + (" / …" if len(values) > 6 else "")
+
+
+HOPELESS = 0.05
+"""Below this chance of a certified answer a wish is called impossible."""
+SAME_LOG = (
+    "Do not import this log into the trial: a plan must be fixed before the first reward that counts, so the trial may "
+    "use only what is observed after the plan."
+)
+BANNED = (
+    "Agents who refuse an offer are banned, and pulls that only they could give are then missing: see whether another "
+    "protocol, such as never-ban, does better."
+)
+ASSUMED = (
+    "The formulas take the agents for α-UCB learners who take every offer, which they are not all; the simulation does "
+    "not."
+)
+
+
+def sentences(case: Case, at_once: First, found: Simulated, price: Money | None) -> tuple[str, ...]:
+    """Return them, most important first."""
+    told = []
+    if found.forecast is not None:
+        told.append(_headline(case, found.forecast, price))
+        if found.forecast.chance[0] < CHANCE:
+            told.append(_wish(case, at_once, found.forecast.chance[0], found))
+            if isinstance(case.principal.protocol, TakeOrBan) and any(type(it) is not Always for it in case.answers):
+                told.append(BANNED)
+    else:
+        told += _by_formula(case, at_once, price)
+    if not at_once.as_assumed and (found.forecast is None or at_once.lower_bound > 0):
+        told.append(ASSUMED)
+    if isinstance(case.beliefs, Logged):
+        told.append(SAME_LOG)
+    if found.interrupted:
+        told.append("The simulation was interrupted: what is missing was not simulated.")
+    return tuple(told)
+
+
+def _headline(case: Case, found: Forecast, price: Money | None) -> str:
+    middle = found.decided(0.5) if found.chance[0] >= HOPELESS else None
+    when = "" if middle is None else f", half of these by step {middle:,.0f}"
+    return (
+        f"Expect to pay {spend(found.mean, price, _bonuses(found.mean))}; 9 of 10 such trials pay "
+        f"{between(*found.range(0.9), price)}. {percent(found.chance[0])} end with a certified answer "
+        f"within {case.horizon:,} steps{when}."
+    )
+
+
+def _bonuses(number: float) -> str:
+    return " bonus" if count(number) == "1" else " bonuses"
+
+
+def _wish(case: Case, at_once: First, chance: float, found: Simulated) -> str:
+    """Say what cannot be had, and with how many agents it could; by formulas, where the search did not get there."""
+    needed = found.agents_needed
+    whom, at = _wished(case), f"at δ = {case.principal.rule.delta:g}"
+    if chance < HOPELESS:
+        cannot = f"{whom} cannot be certified {at}" + (f" ({percent(chance)} of trials)" if chance else "")
+        if needed is None and found.most_agents < at_once.agents_needed < formulas.MOST_AGENTS:
+            return f"{cannot}; by the formulas about {rounded(at_once.agents_needed):,} agents could, perhaps."
+        if needed is None and found.most_agents > case.agents:
+            return f"{cannot}, and not by {found.most_agents:,.0f} agents either."
+        return cannot + (f"; about {rounded(needed):,} agents could, in {100 * CHANCE:g} %." if needed else ".")
+    rest = f"; about {rounded(needed):,} agents would make it {100 * CHANCE:g} %." if needed else "."
+    return f"{whom} is certified {at} in {percent(chance)} of trials{rest}"
+
+
+def _by_formula(case: Case, at_once: First, price: Money | None) -> list[str]:
+    told = []
+    if at_once.possible < 0.5:
+        could = at_once.agents_needed
+        rest = f"; about {rounded(could):,} agents could, if the guesses hold" if could < formulas.MOST_AGENTS else ""
+        at = f"at δ = {case.principal.rule.delta:g}"
+        told.append(f"{_wished(case)} can hardly be certified {at}, by the formulas{rest}.")
+    if at_once.doubt == FREE:
+        told.append(
+            "By the formulas most of the pulls needed come for free, and of the rest they know little: simulate it."
+        )
+    if at_once.spend is not None:
+        told.append(f"The formulas put the spend at about {spend(at_once.spend, price, _bonuses(at_once.spend))}.")
+    return told
+
+
+def _wished(case: Case) -> str:
+    who = f"With {people(case.agents)} acting {case.horizon:,} times"
+    epsilon = formulas.tolerance(case.principal.rule)
+    what = f"an arm that is best up to {epsilon:g}, at " if epsilon > 0 else ""
+    if isinstance(case.beliefs, Guess):
+        return f"{who}, {what}a gap of {min(case.beliefs.gaps):g}"
+    return f"{who}, {what}a gap like that of {'the log' if isinstance(case.beliefs, Logged) else 'the game'}"

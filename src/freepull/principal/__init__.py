@@ -2,8 +2,7 @@
 
 from freepull.principal import protocols, rules, schedules
 from freepull.principal.offers import Offer
-from freepull.principal.principal import OFFERS, Principal
-from freepull.principal.targets import personal_weights, personalised
+from freepull.principal.principal import OFFERS, Principal, personal_weights, personalised
 from freepull.principal.trial import Trial
 from freepull.principal.verdict import Grounds, Verdict
 

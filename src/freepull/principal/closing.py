@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from freepull.principal.record import STREAMS, Work, pieces
 from freepull.principal.rules.base import Plan, RuleState
 from freepull.principal.schedules import Adaptive
-from freepull.principal.work import STREAMS, Work, pieces
 
 if TYPE_CHECKING:
     from freepull.principal.trial import Trial

@@ -11,11 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from freepull.errors import InvalidInput
-from freepull.principal.record import Record, Words
+from freepull.principal.record import STREAMS, Record, Words, Work, pieces
 from freepull.principal.rules.base import Rule, RuleState
 from freepull.principal.setting import Setting
 from freepull.principal.verdict import Grounds, listed
-from freepull.principal.work import STREAMS, Work, pieces
 
 
 class Panel:

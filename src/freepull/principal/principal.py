@@ -1,12 +1,16 @@
-"""The principal's settings: when to stop observing, by which rule, whom to pay, and how much."""
+"""Principals: a rule, when to watch, how to pay; and one for every agent, where each wants its own best arm."""
 
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, is_dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from freepull import checks
+import numpy as np
+from numpy.typing import NDArray
+
+from freepull import validation
 from freepull.errors import InvalidInput
 from freepull.game import TIE, normalised
 from freepull.principal import saving
@@ -14,10 +18,12 @@ from freepull.principal.protocols import BanProtocol, TakeOrBan
 from freepull.principal.rules import Certified, Rule
 from freepull.principal.schedules import Adaptive, Schedule, Share
 from freepull.principal.setting import RULES, Setting
+from freepull.principal.trial import Trial
 from freepull.registry import part
 
 if TYPE_CHECKING:
     from freepull.principal.trial import Trial
+
 
 OFFERS = ("one", "each")
 LEAVERS = ("wait", "independent", "worst_case")
@@ -58,17 +64,17 @@ class Principal:
     budget: float | None = None
 
     def __post_init__(self) -> None:
-        checks.instance("rule", self.rule, Rule, "a rule such as freepull.rules.Certified(delta=0.01)")
-        checks.instance("observe", self.observe, Schedule, "a schedule such as freepull.observe.Share(0.5)")
+        validation.instance("rule", self.rule, Rule, "a rule such as freepull.rules.Certified(delta=0.01)")
+        validation.instance("observe", self.observe, Schedule, "a schedule such as freepull.observe.Share(0.5)")
         if isinstance(self.protocol, type):
             raise InvalidInput(
                 f"protocol must be a protocol such as TakeOrBan(), got the class {self.protocol.__name__}."
             )
-        checks.instance("protocol", self.protocol, BanProtocol, "a protocol such as TakeOrBan()")
-        checks.one_of("offers", self.offers, OFFERS)
-        checks.keep_real(self, "bonus", 0.0, open_low=True)
+        validation.instance("protocol", self.protocol, BanProtocol, "a protocol such as TakeOrBan()")
+        validation.one_of("offers", self.offers, OFFERS)
+        validation.keep_real(self, "bonus", 0.0, open_low=True)
         if self.budget is not None:
-            checks.keep_real(self, "budget", 0.0)
+            validation.keep_real(self, "budget", 0.0)
         if self.bonus < 1.0:
             warnings.warn(
                 f"bonus = {self.bonus:g} is below the reward range 1, so Lemma 1 (taking every offer is optimal) "
@@ -112,26 +118,26 @@ class Principal:
         """
         from freepull.principal.trial import Trial
 
-        arms, agents = checks.whole("arms", arms, 2, MOST_ARMS), checks.whole("agents", agents, 1)
+        arms, agents = validation.whole("arms", arms, 2, MOST_ARMS), validation.whole("agents", agents, 1)
         if arms * agents >= MOST_STREAMS:
             most = (MOST_STREAMS - 1) // arms
             raise InvalidInput(
                 f"agents must be at most {most:,} with {arms} arms, got {agents:,}; take a part of them."
             )
         if horizon is not None:
-            horizon = checks.whole("horizon", horizon, 1)
+            horizon = validation.whole("horizon", horizon, 1)
             if horizon < arms:
                 raise InvalidInput(f"horizon must be at least {arms}, the number of arms, got {horizon}.")
         p = normalised(weights, agents)
         weighted = weights is not None and bool(p.max() - p.min() > TIE)
-        checks.one_of("leavers", leavers, LEAVERS)
+        validation.one_of("leavers", leavers, LEAVERS)
         name = type(self.rule).__name__
         if leavers not in self.rule.policies:
             allowed = " or ".join(repr(policy) for policy in self.rule.policies)
             raise InvalidInput(f"leavers must be {allowed} with rules.{name}, got {leavers!r}.")
         if withdrawal and not self.rule.withdrawals:
             raise InvalidInput(f"withdrawal must be False with rules.{name}; only rules.Pairwise provides for it.")
-        version = checks.whole("rules", rules, 1, RULES)
+        version = validation.whole("rules", rules, 1, RULES)
         frame = Setting(arms, agents, horizon, p, weighted, self.offers, None, leavers, bool(withdrawal), version)
         return Trial(self, frame)
 
@@ -159,3 +165,38 @@ class Principal:
         trial = Trial(self, Setting(weights=panel["weights"].copy(), weighted=panel["weighted"], **frame))
         saving.put_back(trial, parts)
         return trial
+
+
+def personal_weights(agents: int, agent: int, beta: float) -> NDArray[np.float64]:
+    """Return p_m (docs/certified.md, personalised): β = 0 is the plain average, β = 1 the agent alone.
+
+    >>> personal_weights(4, 1, 0.6).round(3).tolist()
+    [0.1, 0.7, 0.1, 0.1]
+    """
+    M = validation.whole("agents", agents, 1)
+    validation.whole("agent", agent, 0, M - 1)
+    beta = validation.real("beta", beta, 0.0, 1.0)
+    weights = np.full(M, (1 - beta) / M)
+    weights[agent] += beta
+    return weights
+
+
+def personalised(
+    principal: Principal, named: Sequence[int], beta: float, *, arms: int, agents: int, **frame: Any
+) -> dict[int, Trial]:
+    """Start a trial for every named agent, each at δ/n for n of them, so that all verdicts hold together at 1 − δ.
+
+    Name the agents before the first reward that counts, and tell every pull to every trial. The trials know nothing of
+    each other's offers: in a step, ``ask`` only one of them for an agent, or it may be offered two arms, and taking one
+    refuses the other. A budget is each trial's own. ``frame`` is passed on to `Principal.start`.
+    """
+    rule = principal.rule
+    if rule.delta is None or not is_dataclass(rule):
+        raise InvalidInput(f"principal must have a rule with a delta, got {validation.shown(rule)}.")
+    if np.ndim(named) != 1 or len(named) == 0 or len(set(named)) < len(named):
+        raise InvalidInput(f"named must be a list of different agents, at least one, got {validation.shown(named)}.")
+    if "weights" in frame:
+        raise InvalidInput("weights must be left out, because they follow from the named agents and beta.")
+    each = replace(principal, rule=replace(rule, delta=rule.delta / len(named)))
+    weights = {int(agent): personal_weights(agents, agent, beta) for agent in named}
+    return {agent: each.start(arms=arms, agents=agents, weights=p, **frame) for agent, p in weights.items()}

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
-from freepull import checks
+from freepull import validation
 from freepull.registry import part
 
 __all__ = ["BanAfter", "BanFor", "BanProtocol", "NeverBan", "TakeOrBan"]
@@ -45,7 +45,7 @@ class BanFor:
     rounds: int
 
     def __post_init__(self) -> None:
-        checks.keep_whole(self, "rounds", 1)
+        validation.keep_whole(self, "rounds", 1)
 
     def banned_until(self, t: int, refusals: int) -> int:
         """For a number of steps."""
@@ -60,7 +60,7 @@ class BanAfter:
     refusals: int
 
     def __post_init__(self) -> None:
-        checks.keep_whole(self, "refusals", 1)
+        validation.keep_whole(self, "refusals", 1)
 
     def banned_until(self, t: int, refusals: int) -> int:
         """For ever, once there have been enough."""

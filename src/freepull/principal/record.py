@@ -1,16 +1,55 @@
-"""The record: pulls and reward sums per agent and arm, O(KM) whatever the horizon, and exact sums over agents."""
+"""What was pulled: the record of all rewards, and how pulls enter it."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Generator, Iterator
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from freepull import validation
 from freepull.compiling import jit
+from freepull.errors import InvalidInput
 from freepull.numerics import zeros
-from freepull.principal.work import STREAMS, Work, finish, pieces
 from freepull.rewards import UNITS as UNITS
+
+Found = TypeVar("Found")
+Work = Generator[None, None, Found]
+STREAMS = 1 << 15
+"""Streams that one slice visits: a millisecond or two."""
+
+
+def finish(work: Work[Found]) -> Found:
+    """Do all of it, and return what it finds."""
+    while True:
+        try:
+            next(work)
+        except StopIteration as end:
+            found: Found = end.value
+            return found
+
+
+def pieces(total: int, size: int) -> Iterator[tuple[int, int]]:
+    """Cut 0…total into ranges of a size, at least 1.
+
+    >>> list(pieces(5, 2))
+    [(0, 2), (2, 4), (4, 5)]
+    """
+    step = max(1, size)
+    return ((first, min(first + step, total)) for first in range(0, total, step))
+
+
+def tiles(arms: int, agents: int, size: int) -> Iterator[tuple[int, int, int, int]]:
+    """Cut arms × agents into ranges of arms and agents: whole arms, or one arm's agents, in their order.
+
+    >>> list(tiles(3, 2, 4)), list(tiles(2, 3, 2))
+    ([(0, 2, 0, 2), (2, 3, 0, 2)], [(0, 1, 0, 2), (0, 1, 2, 3), (1, 2, 0, 2), (1, 2, 2, 3)])
+    """
+    if agents <= size:
+        return ((*some, 0, agents) for some in pieces(arms, size // agents))
+    return ((k, k + 1, *some) for k in range(arms) for some in pieces(agents, size))
+
 
 Floats = NDArray[np.float64]
 Words = NDArray[np.uint32]
@@ -144,3 +183,59 @@ def add_weighted(totals: Any, pulls: Any, sums: Any, weights: Any, first: int, l
             if pulls[m, k] > 0:
                 mean = float(sums[m, k]) * 2.0**-30 / float(pulls[m, k])
             totals[k] += weights[m] * mean
+
+
+def packed(agents: Any, arms: Any, rewards: Any, size: tuple[int, int]) -> tuple[Words, Words]:
+    """Return the streams agent·K + arm, and the rewards in units of 2⁻³⁰, of M agents and K arms."""
+    M, K = size
+    m, k = _indices("agents", agents, M), _indices("arms", arms, K)
+    x = _rewards(rewards)
+    if not len(m) == len(k) == len(x):
+        counts = f"{len(m)}, {len(k)} and {len(x)}"
+        raise InvalidInput(f"agents, arms and rewards must be equally many, got {counts}; give each pull all three.")
+    streams = m.astype(np.int64) * K + k
+    return streams.astype(np.uint32), many_units(x).astype(np.uint32)
+
+
+def _indices(name: str, values: Any, size: int) -> NDArray[Any]:
+    """Return whole numbers from 0 to size − 1."""
+    given = _row(name, values)
+    if given.dtype.kind not in "iu" and len(given):
+        raise InvalidInput(f"{name} must be whole numbers from 0 to {size - 1}, got {validation.shown(values)}.")
+    wrong = (given < 0) | (given >= size)
+    if wrong.any():
+        at = int(wrong.argmax())
+        raise InvalidInput(f"{name}[{at}] must be a whole number from 0 to {size - 1}, got {given[at]}.")
+    return given
+
+
+def _rewards(values: Any) -> NDArray[np.float64]:
+    """Return numbers in [0, 1]."""
+    given = _row("rewards", values)
+    if given.dtype.kind not in "fiu":
+        raise InvalidInput(f"rewards must be numbers in [0, 1], got {validation.shown(values)}.")
+    wrong = ~((given >= 0) & (given <= 1))
+    if wrong.any():
+        at = int(wrong.argmax())
+        raise InvalidInput(f"rewards[{at}] must be a number in [0, 1], got {given[at]}.")
+    return given.astype(np.float64)
+
+
+def _row(name: str, values: Any) -> NDArray[Any]:
+    try:
+        given = np.asarray(values)
+    except (TypeError, ValueError, OverflowError):
+        given = np.zeros((0, 0))
+    if given.ndim != 1:
+        raise InvalidInput(f"{name} must be a row of numbers, one for each pull, got {validation.shown(values)}.")
+    return given
+
+
+@jit
+def mark(told: Any, agents: Any, steps: int) -> bool:
+    """Note who is told of in this step; say whether nobody was so before."""
+    regular = True
+    for i in range(agents.shape[0]):
+        regular = regular and told[agents[i]] <= steps
+        told[agents[i]] = steps + 1
+    return regular

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from freepull import checks, registry
+from freepull import registry, validation
 from freepull.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -94,4 +94,6 @@ def check_principal(told: Any, principal: Principal) -> None:
         return
     said = registry.from_repr(told) if isinstance(told, str) else told
     if said is None or registry.short("principal", said) != registry.short("principal", registry.encode(principal)):
-        raise InvalidInput(f"state must be of a trial of {registry.shown(principal)}, got one of {checks.shown(told)}.")
+        raise InvalidInput(
+            f"state must be of a trial of {registry.shown(principal)}, got one of {validation.shown(told)}."
+        )

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from freepull import checks
+from freepull import validation
 from freepull.errors import InvalidInput
 from freepull.principal.setting import Setting
 from freepull.registry import part
@@ -38,7 +38,7 @@ class Share(Schedule):
     rho: float = 0.5
 
     def __post_init__(self) -> None:
-        checks.keep_real(self, "rho", 0.0, 1.0)
+        validation.keep_real(self, "rho", 0.0, 1.0)
 
     def kappa(self, setting: Setting, rule: Rule) -> int:
         """A share of the horizon, of the decimal number as written; a last digit more makes thirds of 3 whole."""
@@ -63,7 +63,7 @@ class Steps(Schedule):
     n: int
 
     def __post_init__(self) -> None:
-        checks.keep_whole(self, "n", 0)
+        validation.keep_whole(self, "n", 0)
 
     def kappa(self, setting: Setting, rule: Rule) -> int:
         """A number of steps, at most the horizon."""
@@ -78,12 +78,12 @@ class KnownGap(Schedule):
     gap: float
 
     def __post_init__(self) -> None:
-        checks.keep_real(self, "gap", 0.0, 1.0, open_low=True)
+        validation.keep_real(self, "gap", 0.0, 1.0, open_low=True)
 
     def kappa(self, setting: Setting, rule: Rule) -> int:
         """Leave the time that the theorems say is enough."""
         if rule.delta is None:
-            raise InvalidInput(f"observe.KnownGap needs a rule with a delta, got {checks.shown(rule)}.")
+            raise InvalidInput(f"observe.KnownGap needs a rule with a delta, got {validation.shown(rule)}.")
         T, K, M = setting.horizon_for("observe.KnownGap"), setting.arms, setting.agents
         L = math.log(K * T / rule.delta)
         return max(0, min(T, math.floor(T - (16 * K * L + 64 * M * K * math.log(L)) / self.gap**2)))
@@ -101,7 +101,7 @@ class Adaptive(Schedule):
     slack: float = 3.0
 
     def __post_init__(self) -> None:
-        checks.keep_real(self, "slack", 0.0, open_low=True)
+        validation.keep_real(self, "slack", 0.0, open_low=True)
 
     def kappa(self, setting: Setting, rule: Rule) -> None:
         """Found on the way."""

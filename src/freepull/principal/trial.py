@@ -10,21 +10,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from freepull import checks
+from freepull import validation
 from freepull.errors import InvalidInput
 from freepull.principal import saving
-from freepull.principal.bans import Bans
-from freepull.principal.budget import cost
 from freepull.principal.closing import Closing, payable, planning
-from freepull.principal.offers import PAID, REFUSED, Offer, Offers
+from freepull.principal.offers import PAID, REFUSED, Bans, Offer, Offers, cost
 from freepull.principal.panel import Panel
-from freepull.principal.pulls import mark, packed
-from freepull.principal.record import Record, units
+from freepull.principal.record import Record, finish, mark, packed, units
 from freepull.principal.rules.base import RuleState
 from freepull.principal.schedules import within
 from freepull.principal.setting import Setting
 from freepull.principal.verdict import Verdict, listed, tipping_point
-from freepull.principal.work import finish
 
 if TYPE_CHECKING:
     from freepull.principal.principal import Principal
@@ -180,7 +176,7 @@ class Trial:
         """Record one pull; return what became of the agent's open offer: "paid", "refused", or None without one."""
         self._check_agent(agent)
         self._check_arm(arm)
-        x = units(checks.real("reward", reward, 0.0, 1.0))
+        x = units(validation.real("reward", reward, 0.0, 1.0))
         agent, arm = int(agent), int(arm)
         self.panel.welcome(agent)
         self.regular = self.regular and bool(self.told[agent] <= self.steps)
@@ -240,7 +236,7 @@ class Trial:
 
     def afford(self, bonuses: int | None) -> None:
         """Change the budget: how many bonuses may be paid in all, None for any number."""
-        count = None if bonuses is None else checks.whole("bonuses", bonuses, 0)
+        count = None if bonuses is None else validation.whole("bonuses", bonuses, 0)
         self.work()
         self.offers.affordable = count
         self._plan()
@@ -324,7 +320,7 @@ class Trial:
 
         One slice more or less takes a few milliseconds. Nothing happens if no step is being closed.
         """
-        limit = None if seconds is None else checks.real("seconds", seconds, 0.0)
+        limit = None if seconds is None else validation.real("seconds", seconds, 0.0)
         if self._closing is not None and self._closing.go_on(limit):
             self._closing = None
         return self._closing is None
@@ -363,7 +359,7 @@ class Trial:
         return saving.pack(saving.parts_of(self))
 
     def _check_arm(self, arm: Any) -> None:
-        checks.index("arm", arm, self.setting.arms)
+        validation.index("arm", arm, self.setting.arms)
 
     def _check_agent(self, agent: Any) -> None:
-        checks.index("agent", agent, self.setting.agents)
+        validation.index("agent", agent, self.setting.agents)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from freepull.messages import Grounds as Grounds
-from freepull.principal.payments import Payments
+from freepull.principal.offers import Payments
 
 SHOWN = 10
 """So many agents are named, the others counted."""

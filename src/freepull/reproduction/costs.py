@@ -9,10 +9,21 @@ from freepull import charts
 from freepull.fluid import natural_pulls
 from freepull.game import Game
 from freepull.instances import toy
-from freepull.planning import lower_bound
-from freepull.reproduction.gathering import Found, Request, gather
-from freepull.reproduction.section import Finding, Section, figure, free, mean, percent, share, told
+from freepull.reproduction.section import (
+    Finding,
+    Found,
+    Request,
+    Section,
+    figure,
+    free,
+    gather,
+    mean,
+    percent,
+    share,
+    told,
+)
 from freepull.simulation import Result
+from freepull.theory import lower_bound
 
 HORIZON = 100_000
 SIZES = (30, 60, 90, 120)

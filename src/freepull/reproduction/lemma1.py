@@ -9,12 +9,11 @@ from matplotlib.figure import Figure
 
 from freepull import charts
 from freepull.agents import AlphaUCB
-from freepull.answers import Always, HoldOut, Never, WithProbability
+from freepull.agents.answers import Always, HoldOut, Never, WithProbability
 from freepull.game import Game
 from freepull.principal import Principal, protocols
 from freepull.principal.rules import Certified, Paper, Passive, Rule
-from freepull.reproduction.gathering import Request
-from freepull.reproduction.section import Finding, Section, figure, mean, spread, together, told
+from freepull.reproduction.section import Finding, Request, Section, figure, mean, spread, together, told
 from freepull.simulation import Result, simulate
 
 HORIZON = 10_000

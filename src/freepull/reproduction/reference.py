@@ -15,8 +15,7 @@ import numpy as np
 from scipy.special import stdtrit
 from scipy.stats import fisher_exact
 
-from freepull.reproduction.gathering import Found
-from freepull.reproduction.section import free, mean, share
+from freepull.reproduction.section import Found, free, mean, share
 
 THRESHOLD = 5.5
 CHANCE = math.erfc(THRESHOLD / math.sqrt(2))

@@ -8,16 +8,15 @@ import numpy as np
 import polars as pl
 
 from freepull import charts
+from freepull import theory as theorems
 from freepull.agents import RoundRobin
-from freepull.answers import Never
+from freepull.agents.answers import Never
 from freepull.fluid import natural_pulls
 from freepull.game import Game
 from freepull.instances import toy
-from freepull.planning import theorems
 from freepull.principal import Principal, schedules
 from freepull.principal.rules import Paper, Passive
-from freepull.reproduction.gathering import Request
-from freepull.reproduction.section import Finding, Section, figure, mean, spread, told
+from freepull.reproduction.section import Finding, Request, Section, figure, mean, spread, told
 from freepull.simulation import simulate
 
 HORIZON, DELTA = 100_000, 0.01

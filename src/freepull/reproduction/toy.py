@@ -6,12 +6,14 @@ import numpy as np
 import polars as pl
 
 from freepull import charts
-from freepull.reproduction.gathering import Found, Request, gather
 from freepull.reproduction.section import (
     SETTINGS,
     Finding,
+    Found,
+    Request,
     Section,
     figure,
+    gather,
     mean,
     outcome,
     percent,

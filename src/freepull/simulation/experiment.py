@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from freepull import checks, registry
+from freepull import registry, validation
 from freepull.agents import Agent
-from freepull.answers import Answer
+from freepull.agents.answers import Answer
 from freepull.errors import InvalidInput
 from freepull.game import Game
 from freepull.principal import Grounds, Principal, Trial
@@ -98,18 +98,18 @@ def check(
     game: Any, agents: Any, answers: Any, principal: Any, horizon: Any, runs: Any, seed: Any, until: Any, trace: Any
 ) -> Experiment:
     """Check every parameter and return the experiment, or raise a sentence that names the wrong one."""
-    checks.instance("principal", principal, Principal, "a freepull.Principal(...)")
-    seed = checks.whole("seed", seed, 0, (1 << 64) - 1)
+    validation.instance("principal", principal, Principal, "a freepull.Principal(...)")
+    seed = validation.whole("seed", seed, 0, (1 << 64) - 1)
     if _several(runs):
-        numbers = tuple(checks.whole("runs", run, 0, LAST) for run in runs)
+        numbers = tuple(validation.whole("runs", run, 0, LAST) for run in runs)
         if not numbers or len(set(numbers)) < len(numbers):
             raise InvalidInput(
-                f"runs must be a number of runs, or a list of different run numbers, got {checks.shown(runs)}."
+                f"runs must be a number of runs, or a list of different run numbers, got {validation.shown(runs)}."
             )
     else:
-        if checks.whole("runs", runs, 1) > MOST:
-            raise InvalidInput(f"runs must be at most {MOST:,}, got {checks.shown(runs)}.")
-        numbers = tuple(range(checks.whole("runs", runs, 1)))
+        if validation.whole("runs", runs, 1) > MOST:
+            raise InvalidInput(f"runs must be at most {MOST:,}, got {validation.shown(runs)}.")
+        numbers = tuple(range(validation.whole("runs", runs, 1)))
     if isinstance(game, Game):
         first = game
     elif callable(game):
@@ -117,9 +117,9 @@ def check(
         first = _drawn(game, seed, numbers[0])
     else:
         must = "game must be a freepull.Game, or a function that takes a generator and returns one"
-        raise InvalidInput(f"{must}, got {checks.shown(game)}.")
+        raise InvalidInput(f"{must}, got {validation.shown(game)}.")
     M, K = first.means.shape
-    horizon = checks.whole("horizon", horizon, 1)
+    horizon = validation.whole("horizon", horizon, 1)
     if not K <= horizon <= LONGEST:
         raise InvalidInput(f"horizon must be at least {K}, the number of arms, and at most {LONGEST:,}, got {horizon}.")
     trial = start(principal, first, horizon)
@@ -131,7 +131,7 @@ def check(
         horizon=horizon,
         runs=numbers,
         seed=seed,
-        until=checks.one_of("until", until, UNTIL),
+        until=validation.one_of("until", until, UNTIL),
         checkpoints=_checkpoints(trace, horizon),
         shape=(M, K),
         law=type(first.rewards),
@@ -151,7 +151,9 @@ def _check_maker(maker: GameMaker) -> None:
     try:
         inspect.signature(maker).bind(None)
     except TypeError:
-        raise InvalidInput(f"game must be a function that takes one generator, got {checks.shown(maker)}.") from None
+        raise InvalidInput(
+            f"game must be a function that takes one generator, got {validation.shown(maker)}."
+        ) from None
     except ValueError:
         pass  # some built-in functions have no signature to look at
 
@@ -159,7 +161,7 @@ def _check_maker(maker: GameMaker) -> None:
 def _drawn(maker: GameMaker, seed: int, run: int) -> Game:
     game = maker(np.random.default_rng([seed, run, _GAME_STREAM]))
     if not isinstance(game, Game):
-        raise InvalidInput(f"game must return a freepull.Game, got {checks.shown(game)}.")
+        raise InvalidInput(f"game must return a freepull.Game, got {validation.shown(game)}.")
     return game
 
 
@@ -174,7 +176,7 @@ def _for_each(name: str, given: Any, count: int, kind: type, contract: str) -> t
     made = [_object(name, item) for item in items]
     for item in made:
         if not isinstance(item, kind):
-            raise InvalidInput(f"{name} must be objects {contract}, got {checks.shown(item)}.")
+            raise InvalidInput(f"{name} must be objects {contract}, got {validation.shown(item)}.")
     return tuple(made) if several else tuple(made) * count
 
 
@@ -201,8 +203,8 @@ def _checkpoints(trace: Any, horizon: int) -> tuple[int, ...]:
     if trace is None:
         return ()
     if _several(trace):
-        return tuple(sorted({checks.whole("trace", step, 1, horizon) for step in trace}))
-    every = checks.whole("trace", trace, 1, horizon)
+        return tuple(sorted({validation.whole("trace", step, 1, horizon) for step in trace}))
+    every = validation.whole("trace", trace, 1, horizon)
     return tuple(range(every, horizon + 1, every))
 
 

@@ -12,9 +12,9 @@ from contextlib import contextmanager
 from dataclasses import replace
 from itertools import islice
 
-from freepull import checks
+from freepull import validation
 from freepull.agents import Agent, AlphaUCB
-from freepull.answers import Always, Answer
+from freepull.agents.answers import Always, Answer
 from freepull.errors import InvalidInput, ReadableEngine
 from freepull.game import Game
 from freepull.principal import Principal
@@ -78,10 +78,10 @@ def simulate(
     progress
         Show a bar; by default, if standard error is a terminal. Or a function, told how many more runs are finished.
     """
-    checks.one_of("engine", engine, ENGINES)
-    checks.one_of("keep", keep, KEEP)
+    validation.one_of("engine", engine, ENGINES)
+    validation.one_of("keep", keep, KEEP)
     if workers is not None:
-        workers = checks.whole("workers", workers, 1)
+        workers = validation.whole("workers", workers, 1)
     agents = AlphaUCB() if agents is None else agents
     answers = Always() if answers is None else answers
     experiment = check(game, agents, answers, principal, horizon, runs, seed, until, trace)

@@ -10,9 +10,9 @@ from collections.abc import Callable
 
 import numpy as np
 
-from freepull import checks
+from freepull import validation
 from freepull.agents import Agent
-from freepull.answers import Situation
+from freepull.agents.answers import Situation
 from freepull.errors import AgentError
 from freepull.game import Game
 from freepull.principal import Offer, Trial
@@ -51,9 +51,9 @@ class Seat:
             if self.answer.takes(Situation(t, offer.arm, offer.bonus, self.offers, *seen, coin)):
                 return offer.arm
         arm = self.strategy.pick(t)
-        if not checks.is_index(arm, self.game.arms):
+        if not validation.is_index(arm, self.game.arms):
             must = f"{type(self.strategy).__name__}.pick({t}) must return an arm from 0 to {self.game.arms - 1}"
-            raise AgentError(f"{must}, got {checks.shown(arm)} from agent {self.number}.")
+            raise AgentError(f"{must}, got {validation.shown(arm)} from agent {self.number}.")
         return int(arm)
 
     def pull(self, arm: int) -> float:

@@ -18,10 +18,10 @@ import polars as pl
 import scipy
 from numpy.typing import NDArray
 
-from freepull import checks
+from freepull import validation
 from freepull.errors import InvalidInput, ResultError
 from freepull.game import Game
-from freepull.principal.budget import cost
+from freepull.principal.offers import cost
 from freepull.principal.record import UNITS
 from freepull.simulation.experiment import Experiment, ranges
 from freepull.version import __version__
@@ -150,7 +150,7 @@ class Result:
         """
         results = list(results)
         if not results or not all(isinstance(result, Result) for result in results):
-            raise InvalidInput(f"results must be a list of one or more Results, got {checks.shown(results)}.")
+            raise InvalidInput(f"results must be a list of one or more Results, got {validation.shown(results)}.")
         first = results[0]
         for other in results[1:]:
             differs = _difference(first, other)
@@ -167,7 +167,8 @@ class Result:
         target = Path(path)
         if target.suffix.lower() not in ("", ".parquet"):
             raise InvalidInput(
-                f"path must end in .parquet, got {checks.shown(str(path))}; other formats can be written from .frame."
+                f"path must end in .parquet, got {validation.shown(str(path))}; other formats can be written from "
+                ".frame."
             )
         return self.write(target)
 
@@ -245,7 +246,9 @@ def _difference(a: Result, b: Result) -> str | None:
     one, two = a.provenance["parameters"], b.provenance["parameters"]
     for name in sorted((one.keys() | two.keys()) - {"runs"}):
         if json.dumps(one.get(name)) != json.dumps(two.get(name)):
-            return f"{name} is {checks.shown(one.get(name))} in one and {checks.shown(two.get(name))} in another"
+            return (
+                f"{name} is {validation.shown(one.get(name))} in one and {validation.shown(two.get(name))} in another"
+            )
     kept = [(result.frame.columns, result.agents is None) for result in (a, b)]
     return None if kept[0] == kept[1] else "they were made with different keep=…"
 

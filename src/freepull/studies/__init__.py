@@ -1,9 +1,8 @@
 """Studies: simulations over a grid of parameters, described by a file, resumable, on one machine or many."""
 
-from freepull.studies.manifest import Changed
 from freepull.studies.reading import read, shipped
 from freepull.studies.runner import Report, run
-from freepull.studies.store import Store
+from freepull.studies.store import Changed, Store
 from freepull.studies.study import Cell, Study
 from freepull.studies.table import frame, result, summary
 

@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from freepull import checks, registry
+from freepull import registry, validation
 from freepull.errors import InvalidInput
 from freepull.game import Game
 from freepull.instances import PAPER_MEANS, Family, means_from_csv, toy
 from freepull.principal import Principal
 from freepull.registry import Table
 from freepull.simulation.experiment import Experiment, check
-from freepull.studies.schema import MOST_RUNS, Misplaced, Path, at
-from freepull.studies.study import PRINCIPAL_PARTS
+from freepull.studies.study import MOST_RUNS, PRINCIPAL_PARTS, Keys, Misplaced, at
 
 GAMES: dict[str, Table] = {
     "toy": {"rewards": "bernoulli", "weights": None},
@@ -58,11 +57,11 @@ def _game_table(given: Any) -> Table:
             if given.endswith(".csv"):
                 return {"kind": "file", "path": given}
             name, _, rest = given.partition(":")
-            name = checks.one_of("game", name, GAMES)
+            name = validation.one_of("game", name, GAMES)
             return {"kind": name, **registry.read(f"game {name}", registry.numeric(GAMES[name]), rest)}
         if not isinstance(given, Mapping) or "kind" not in given:
-            raise InvalidInput(f"game must be a name, or a table with a kind, got {checks.shown(given)}.")
-        name = checks.one_of("kind", given["kind"], GAMES)
+            raise InvalidInput(f"game must be a name, or a table with a kind, got {validation.shown(given)}.")
+        name = validation.one_of("kind", given["kind"], GAMES)
         registry.known(f"the parameter of game {name}", (key for key in given if key != "kind"), GAMES[name])
         return dict(given)
 
@@ -73,7 +72,7 @@ def _complete_game(given: Any, read: Reader) -> Table:
     if full["kind"] == "file" and full["path"] is not None:
         with at(("game", "path")):
             if not isinstance(full["path"], str):
-                raise InvalidInput(f"path must be the name of a CSV file, got {checks.shown(full['path'])}.")
+                raise InvalidInput(f"path must be the name of a CSV file, got {validation.shown(full['path'])}.")
             full["means"] = means_from_csv(full["path"], read(full["path"]))
     if "rewards" in full:
         full["rewards"] = _complete("rewards", full["rewards"], ("game", "rewards"))
@@ -84,7 +83,7 @@ def experiment(parameters: Table) -> Experiment:
     """Build everything and check it together, so that a study fails before its first run or not at all."""
     built = arguments(parameters)
     try:
-        checks.whole("runs", parameters["runs"], 1, MOST_RUNS)
+        validation.whole("runs", parameters["runs"], 1, MOST_RUNS)
         return check(**built, runs=1, trace=None)
     except InvalidInput as error:
         about = str(error).split(" ", 1)[0]
@@ -124,7 +123,7 @@ def build_game(full: Table) -> Game | Family:
 
 def build_principal(full: Table) -> Principal:
     """Make the principal's settings."""
-    path: Path = ("principals", full["name"])
+    path: Keys = ("principals", full["name"])
     built = {}
     for kind in PRINCIPAL_PARTS:
         with at((*path, kind), full[kind]):
@@ -133,17 +132,17 @@ def build_principal(full: Table) -> Principal:
         return Principal(**built, offers=full["offers"], bonus=full["bonus"], budget=full["budget"])
 
 
-def _table(kind: str, given: Any, path: Path) -> Table:
+def _table(kind: str, given: Any, path: Keys) -> Table:
     with at(path, given):
         return registry.table(kind, given, ".".join(path), own=True)
 
 
-def _complete(kind: str, given: Any, path: Path) -> Table:
+def _complete(kind: str, given: Any, path: Keys) -> Table:
     with at(path, given):
         return registry.complete(kind, given, ".".join(path), own=True)
 
 
-def _each(kind: str, given: Any, change: Callable[[str, Any, Path], Table]) -> Table | list[Table]:
+def _each(kind: str, given: Any, change: Callable[[str, Any, Keys], Table]) -> Table | list[Table]:
     """Change one part for all agents, or a list of them."""
     if isinstance(given, list):
         return [change(kind, one, (kind, str(i))) for i, one in enumerate(given)]

@@ -1,20 +1,58 @@
-"""Reading study files: what is wrong is said in one sentence, with the line."""
+"""Reading a study from TOML, where every mistake is told with its line."""
 
 from __future__ import annotations
 
 import re
 import tomllib
+from collections.abc import Sequence
 from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from freepull import checks
+from freepull import validation
 from freepull.errors import InvalidInput, StudyError
 from freepull.studies.building import experiment
-from freepull.studies.lines import line_of
-from freepull.studies.schema import Misplaced, parse
-from freepull.studies.study import FILE, Cell, Study, identity
+from freepull.studies.study import FILE, Cell, Misplaced, Study, identity, parse
 from freepull.studies.sweep import axes_of, points, swept
+
+
+def line_of(text: str, path: Sequence[str]) -> int | None:
+    """Return the line on which the key, or the nearest table around it, begins; None for the whole file.
+
+    >>> line_of("runs = 3\\n\\n[game]\\nkind = 'toy'", ("game", "kind"))
+    4
+    """
+    for length in range(len(path), 0, -1):
+        found = _first(text, path[:length])
+        if found is not None:
+            return found
+    return None
+
+
+def _first(text: str, path: Sequence[str]) -> int | None:
+    lines = text.splitlines()
+    begins = 0
+    for end in range(1, len(lines) + 1):
+        try:
+            data = tomllib.loads("\n".join(lines[:end]))
+        except tomllib.TOMLDecodeError:
+            continue  # in the middle of a value
+        if _holds(data, path):
+            while not lines[begins].strip() or lines[begins].lstrip().startswith("#"):
+                begins += 1
+            return begins + 1
+        begins = end
+    return None
+
+
+def _holds(data: Any, path: Sequence[str]) -> bool:
+    for key in path:
+        if isinstance(data, list):
+            data = dict(zip(map(str, range(len(data))), data, strict=True))
+        if not isinstance(data, dict) or key not in data:
+            return False
+        data = data[key]
+    return True
 
 
 def shipped() -> dict[str, Path]:
@@ -34,11 +72,11 @@ def read(file: str | Path, seed: int | None = None) -> Study:
     path = shipped().get(str(file), Path(file))
     if not path.is_file():
         try:
-            checks.one_of("the study", str(file), shipped())
+            validation.one_of("the study", str(file), shipped())
         except InvalidInput as error:
             shown = str(error).removeprefix("the study must be one of ")
             raise StudyError(f"the study must be a TOML file that exists, or one of {shown}") from None
-    texts = {FILE: _text(path) if seed is None else _seeded(_text(path), checks.whole("seed", seed, 0))}
+    texts = {FILE: _text(path) if seed is None else _seeded(_text(path), validation.whole("seed", seed, 0))}
 
     def beside(name: str) -> str:
         if name not in texts:

@@ -1,19 +1,174 @@
-"""The folder of a study: `study.toml` as it was given, `manifest.json`, and `shards/` with the finished runs."""
+"""The folder of a study: shards of finished runs, and a manifest of them."""
 
 from __future__ import annotations
 
+import difflib
 import fcntl
+import hashlib
+import os
+import tomllib
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 
-from freepull.errors import StudyError
+import msgspec
+import polars as pl
+
+from freepull.errors import ResultError, StudyError
 from freepull.simulation import Result
-from freepull.studies import shards
-from freepull.studies.manifest import Manifest
-from freepull.studies.study import Cell, Study
+from freepull.studies.study import FILE, RUNS, Cell, Study, identity, key
 from freepull.version import __version__
+
+NAME = "manifest.json"
+UNFINISHED = ".unfinished"
+
+
+class Changed(StudyError):
+    """The study file is not the one that the folder was begun with."""
+
+    def __init__(self, sentence: str, difference: str) -> None:
+        super().__init__(sentence)
+        self.difference = difference
+        """What changed, line by line; empty if the files are the same."""
+
+
+class Manifest(msgspec.Struct, kw_only=True):
+    """What a folder remembers of its study."""
+
+    freepull: str
+    begun: str
+    name: str
+    title: str
+    axes: tuple[str, ...]
+    cells: tuple[Cell, ...]
+    """With the number of runs that were asked for last."""
+    texts: dict[str, str]
+
+    @classmethod
+    def of(cls, study: Study) -> Manifest:
+        """Begin a study now."""
+        return cls(
+            freepull=__version__,
+            begun=datetime.now(UTC).isoformat(timespec="seconds"),
+            name=study.name,
+            title=study.title,
+            axes=study.axes,
+            cells=study.cells,
+            texts=study.texts,
+        )
+
+    @classmethod
+    def read(cls, folder: Path) -> Manifest | None:
+        """Read the manifest of a folder; None if nothing was begun there."""
+        path = folder / NAME
+        try:
+            return msgspec.json.decode(path.read_bytes(), type=cls)
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except (OSError, msgspec.MsgspecError) as error:
+            raise StudyError(f"{path} is damaged: {error}; begin the study again in another folder.") from None
+
+    def write(self, folder: Path) -> None:
+        """Write the study file and the manifest, each as a whole or not at all."""
+        for name, content in ((FILE, self.texts[FILE].encode()), (NAME, msgspec.json.encode(self))):
+            unfinished = folder / (name + UNFINISHED)
+            with unfinished.open("wb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(unfinished, folder / name)
+
+    @property
+    def identity(self) -> str:
+        """What the study said when it was begun, in the words of this version, whichever version began it."""
+        runs = tomllib.loads(self.texts[FILE]).get("runs", RUNS)
+        cells = self.cells if "runs" in self.axes else tuple(cell.with_runs(runs) for cell in self.cells)
+        return identity(self.title, cells)
+
+    def study(self) -> Study:
+        """Return the study."""
+        return Study(self.name, self.title, self.axes, self.cells, self.texts, self.identity)
+
+    def continued(self, folder: Path, study: Study) -> Manifest:
+        """Return the manifest with as many runs as are wanted now; refuse a study that says something else."""
+        if study.identity != self.identity:
+            difference = _difference(self.texts, study.texts)
+            what = "the study has changed since it was begun" if difference else f"freepull {self.freepull} began it"
+            remedy = "choose another folder with --out, or undo the change (and add runs with --runs)"
+            raise Changed(f"{folder} holds another study: {what}; {remedy}.", difference)
+        pairs = zip(self.cells, study.cells, strict=True)
+        cells = tuple(mine.with_runs(max(mine.runs, wanted.runs)) for mine, wanted in pairs)
+        return msgspec.structs.replace(self, cells=cells)
+
+
+def _difference(before: dict[str, str], after: dict[str, str]) -> str:
+    lines: list[str] = []
+    for name in dict.fromkeys((*before, *after)):
+        old, new = (texts.get(name, "").splitlines() for texts in (before, after))
+        lines += difflib.unified_diff(old, new, f"{name} (begun)", f"{name} (now)", lineterm="", n=1)
+    return "\n".join(lines)
+
+
+DIGITS = 16
+
+
+def write(folder: Path, study: Study, cell: Cell, result: Result) -> Result:
+    """Write finished runs with their provenance; the file gets its name when it is on the disk."""
+    told = {"name": study.name, "title": study.title, "identity": study.identity}
+    stamp = {**told, "cell": cell.name, "coordinates": cell.coordinates, "key": cell.key, "parameters": cell.parameters}
+    stamped = replace(result, provenance={**result.provenance, "study": stamp})
+    stem = f"{cell.stem}-{result.frame['run'][0]}"
+    unfinished = folder / (stem + UNFINISHED)
+    stamped.write(unfinished)
+    with unfinished.open("rb") as file:
+        os.fsync(file.fileno())
+    os.replace(unfinished, folder / f"{stem}.{_checksum(unfinished)}.parquet")
+    _sync(folder)
+    return stamped
+
+
+def load(path: Path) -> Result:
+    """Read a shard, and refuse it if a bit of it has changed."""
+    try:
+        if not path.stem.endswith("." + _checksum(path)):
+            raise _damaged(path, "its content does not match the checksum in its name")
+        result = Result.load(path)
+        key_of(result)
+    except (OSError, ResultError, KeyError, pl.exceptions.PanicException) as error:
+        raise _damaged(path, str(error).partition(";")[0]) from None
+    return result
+
+
+def key_of(result: Result) -> str:
+    """Return the key of the cell that a shard belongs to, whichever version wrote it."""
+    stamp = result.provenance["study"]
+    return key(stamp["cell"], stamp["parameters"])
+
+
+def clean(folder: Path) -> None:
+    """Remove what an interrupted process left unfinished."""
+    for path in folder.glob(f"*{UNFINISHED}"):
+        path.unlink()
+
+
+def _checksum(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()[:DIGITS]
+
+
+def _damaged(path: Path, why: str) -> StudyError:
+    return StudyError(f"{path} is damaged: {' '.join(why.split())}; delete it, and its runs are simulated again.")
+
+
+def _sync(folder: Path) -> None:
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
 
 SHARDS, LOCK = "shards", ".lock"
 
@@ -28,8 +183,8 @@ class Store:
         self._done: dict[str, set[int]] = {cell.name: set() for cell in study.cells}
         cells = {cell.key: cell for cell in study.cells}
         for path in sorted((folder / SHARDS).glob("*.parquet")):
-            result = shards.load(path)
-            cell = cells.get(shards.key_of(result))
+            result = load(path)
+            cell = cells.get(key_of(result))
             if cell is None or self._done[cell.name] & set(result.frame["run"].to_list()):
                 what = "belongs to another study" if cell is None else "holds runs that another shard holds too"
                 raise StudyError(f"{path} {what}; move it out of the folder.")
@@ -58,12 +213,12 @@ class Store:
             if begun is not None and begun.freepull != __version__:
                 warnings.warn(f"freepull {begun.freepull} began this study, {__version__} continues it.", stacklevel=4)
             (Manifest.of(study) if begun is None else begun.continued(path, study)).write(path)
-            shards.clean(path / SHARDS)
+            clean(path / SHARDS)
             yield cls(path, study)
 
     def add(self, cell: Cell, result: Result) -> None:
         """Keep finished runs."""
-        self._keep(cell, shards.write(self.folder / SHARDS, self.study, cell, result))
+        self._keep(cell, write(self.folder / SHARDS, self.study, cell, result))
 
     def missing(self, cell: Cell) -> list[int]:
         """Return the runs that are not finished yet."""

@@ -11,11 +11,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from freepull import checks
+from freepull import validation
 from freepull.errors import InvalidInput
 from freepull.registry import KEYS, Table
 from freepull.studies.building import Reader, complete, tabled
-from freepull.studies.schema import Misplaced, Path, at
+from freepull.studies.study import Keys, Misplaced, at
 
 MOST = 10_000
 """Cells that a study may have."""
@@ -31,7 +31,7 @@ class Axis:
     named: bool = False
     """Whether the values were given as a table, with names."""
 
-    def place(self, principal: str) -> Path:
+    def place(self, principal: str) -> Keys:
         """Return the place that is changed for one principal."""
         steps = self.path.split(".")
         if len(steps) > 1 and steps[0] == "principals" and steps[1] == "*":
@@ -113,12 +113,12 @@ def swept(axes: Sequence[Axis], principal: str) -> Iterator[None]:
         raise Misplaced(("sweep", found[0].path) if found else error.path, error.sentence) from None
 
 
-def _has(full: Table, place: Path) -> bool:
+def _has(full: Table, place: Keys) -> bool:
     """Say whether a place exists in the parameters of a principal."""
     tree = {**full, "principals": {full["principal"]["name"]: full["principal"]}}
     node: Any = tree
     for step in place:
-        if isinstance(node, list) and checks.is_index(int(step) if step.isdecimal() else -1, len(node)):
+        if isinstance(node, list) and validation.is_index(int(step) if step.isdecimal() else -1, len(node)):
             node = node[int(step)]
         elif isinstance(node, dict) and step in node:
             node = node[step]
@@ -127,7 +127,7 @@ def _has(full: Table, place: Path) -> bool:
     return place[-1] not in ("name", "principal")
 
 
-def _put(tree: Table, axis: Axis, place: Path, value: Any) -> None:
+def _put(tree: Table, axis: Axis, place: Keys, value: Any) -> None:
     node: Any = tree
     for step in place[:-1]:
         node = node[int(step)] if isinstance(node, list) else node.setdefault(step, {})
@@ -168,13 +168,13 @@ def _values(path: str, given: Any) -> tuple[tuple[str, Any], ...]:
     if not isinstance(given, list | dict):
         raise InvalidInput(f"the sweep of {path} must be a list of values, or a table of named ones, got {given!r}.")
     if not given:
-        raise InvalidInput(f"the sweep of {path} must have at least one value, got {checks.shown(given)}.")
+        raise InvalidInput(f"the sweep of {path} must have at least one value, got {validation.shown(given)}.")
     if len(given) > MOST:
         raise InvalidInput(f"the sweep of {path} must have at most {MOST:,} values, got {len(given):,}.")
     if isinstance(given, dict):
         return tuple(given.items())
     if any(given.index(value) < i for i, value in enumerate(given)):
-        raise InvalidInput(f"the sweep of {path} must have different values, got {checks.shown(given)}.")
+        raise InvalidInput(f"the sweep of {path} must have different values, got {validation.shown(given)}.")
     names = [_name(value) for value in given]
     return tuple(
         (name if names.count(name) == 1 else f"{name}#{i + 1}", value)

@@ -1,4 +1,4 @@
-"""What a study found: one result a cell, and a row a cell with means and 95 % intervals."""
+"""A study as a table and as a chart."""
 
 from __future__ import annotations
 
@@ -7,7 +7,10 @@ from typing import Any
 
 import numpy as np
 import polars as pl
+from matplotlib.axes import Axes
 
+from freepull import charts, validation
+from freepull.errors import StudyError
 from freepull.simulation import Result
 from freepull.simulation.experiment import ranges
 from freepull.simulation.results import SCHEMA, join
@@ -60,3 +63,24 @@ def _row(store: Store, cell: Cell) -> dict[str, Any]:
 
 def _coordinates(store: Store, cell: Cell) -> dict[str, Any]:
     return {axis: cell.coordinates.get(axis) for axis in store.study.axes}
+
+
+def chart(store: Store, x: str | None = None, ax: Axes | None = None) -> Axes:
+    """Draw the cost against ``x``, the first swept key by default, one line for each principal and other swept value.
+
+    Without a sweep, draw a bar for each principal.
+    """
+    axes = store.study.axes
+    if x is not None:
+        validation.one_of("x", x, axes)
+    if not any(store.shards.values()):
+        raise StudyError(f"{store.folder} has no finished runs to draw yet; run the study first.")
+    if not axes:
+        ax = charts.spend({cell.name: result(store, cell) for cell in store.study.cells}, ax=ax)
+    else:
+        x = x or axes[0]
+        rows = summary(store)
+        others = [pl.format(f", {axis}={{}}", pl.col(axis)).fill_null("") for axis in axes if axis != x]
+        ax = charts.against(rows.with_columns(line=pl.concat_str("principal", *others)), x, series="line", ax=ax)
+    ax.set_title(charts.plain(store.study.title), fontsize=10)
+    return ax

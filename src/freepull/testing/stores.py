@@ -1,8 +1,8 @@
-"""A conformance kit for stores: whether one keeps the promises of `freepull.live.stores.base`.
+"""A conformance kit for stores: whether one keeps the promises of `freepull.campaigns.stores.base`.
 
 ``check_store(make)`` runs everything; `STORE_CHECKS` has the checks by name, to be run one at a time.
 ``make`` opens the store and is called several times: every time the same data must be there. What a service needs
-beside campaigns, `freepull.live.stores.serving`, is checked as far as the store has it.
+beside campaigns, `freepull.campaigns.stores.serving`, is checked as far as the store has it.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from uuid import uuid4
 
+from freepull.campaigns.journal.events import KEYS, TABLES, Row
+from freepull.campaigns.stores import Store
+from freepull.campaigns.stores.serving import LeaseStore, ReplyStore, StoredReply, StoredToken, TokenStore
 from freepull.errors import CampaignBusy, CampaignExists, Fenced, StoreError, UnknownCampaign
-from freepull.live.rows import KEYS, TABLES, Row
-from freepull.live.stores import Store
-from freepull.live.stores.serving import LeaseStore, ReplyStore, StoredReply, StoredToken, TokenStore
 
 Make = Callable[[], Store]
 

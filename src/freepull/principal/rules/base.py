@@ -11,10 +11,9 @@ from numpy.typing import NDArray
 
 from freepull.errors import InvalidInput
 from freepull.game import TIE
-from freepull.principal.record import Record, Words
+from freepull.principal.record import Record, Words, Work, finish
 from freepull.principal.schedules import in_all
 from freepull.principal.setting import Setting
-from freepull.principal.work import Work, finish
 
 Floats = NDArray[np.float64]
 Plan = NDArray[np.int32]

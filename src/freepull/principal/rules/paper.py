@@ -1,26 +1,68 @@
-"""The paper's rule: eliminate by confidence bounds on averages of unequal means, pay where the bound is widest."""
+"""The paper's rule: its confidence bounds, and best arms eliminated by them."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from freepull import checks
+from freepull import validation
 from freepull.errors import InvalidInput
-from freepull.principal.record import ONE, Record
-from freepull.principal.rules import bounds
+from freepull.principal.record import ONE, STREAMS, Record, Work, finish, pieces
 from freepull.principal.rules.base import SMALLEST, STACKS, Floats, Plan, Rule, Want
-from freepull.principal.rules.need import NeedingState
-from freepull.principal.rules.owing import Ints, neediest
-from freepull.principal.rules.window import gap_window
+from freepull.principal.rules.rounds import Ints, NeedingState, gap_window, neediest
 from freepull.principal.setting import Setting
-from freepull.principal.work import STREAMS, Work, finish, pieces
 from freepull.registry import part
+
+
+def equation(arms: int, agents: int, horizon: int, delta: float) -> float:
+    """Eq. (2) of the paper (docs/statistics.md, equation). Proven wherever it is at least `finite_time`."""
+    L = math.log(arms * horizon / delta)
+    return L + 4 * agents * math.log(L)
+
+
+def simplified(arms: int, agents: int, horizon: int, delta: float, scale: float) -> float:
+    """The appendix's bound (docs/statistics.md, simplified); the authors' code has scale = 0.1. **Heuristic.**"""
+    return scale * math.log(arms * horizon / delta)
+
+
+@lru_cache
+def finite_time(arms: int, agents: int, horizon: int, delta: float) -> float:
+    """θ*/2, **proven for every T** (docs/statistics.md, finite_time).
+
+    On each interval where ⌈θ·log T⌉ = c, log B falls, and it jumps up from one interval to the next. So we go down from
+    a θ that is surely enough to the first interval on which B exceeds δ/(KT), and find where.
+    """
+    M, log_T = agents, math.log(horizon)
+    target = math.log(delta / (arms * horizon))
+
+    def excess(theta: float, c: float) -> float:
+        return (M + 1) + M * math.log((theta - 1) * c / M) - theta - target
+
+    enough = 2.0 * (M + 1)
+    while excess(enough, enough * log_T + 1) > 0:
+        enough *= 2
+    enough = _last_positive(lambda theta: excess(theta, theta * log_T + 1), 2.0 * (M + 1), enough)
+    c = math.ceil(enough * log_T)
+    while c > 1 and excess(max(M + 1, (c - 1) / log_T), c) <= 0:
+        c -= 1
+    low = max(M + 1.0, (c - 1) / log_T)  # there it fails: surely at c = 1, where the left side is above 0
+    return _last_positive(lambda theta: excess(theta, c), low, c / log_T) / 2
+
+
+def _last_positive(falling: Callable[[float], float], low: float, high: float) -> float:
+    """Halve [low, high] down to the point where a falling function stops being positive; the upper end is returned."""
+    while True:
+        middle = 0.5 * (low + high)
+        if not low < middle < high:
+            return high
+        low, high = (middle, high) if falling(middle) > 0 else (low, middle)
+
 
 BOUNDS = ("equation", "simplified", "finite_time")
 PAY = ("widest", "uniform")
@@ -57,27 +99,27 @@ class Paper(Rule):
     pay: str = "widest"
 
     def __post_init__(self) -> None:
-        checks.one_of("bound", self.bound, BOUNDS)
-        checks.one_of("pay", self.pay, PAY)
-        checks.keep_real(self, "delta", SMALLEST, 1.0, open_high=self.bound == "finite_time")
-        checks.keep_real(self, "scale", 0.0, open_low=True)
+        validation.one_of("bound", self.bound, BOUNDS)
+        validation.one_of("pay", self.pay, PAY)
+        validation.keep_real(self, "delta", SMALLEST, 1.0, open_high=self.bound == "finite_time")
+        validation.keep_real(self, "scale", 0.0, open_low=True)
         if self.scale != 1.0 and self.bound != "simplified":
             raise InvalidInput(
-                f"scale must be 1 unless bound is 'simplified', got {checks.shown(self.scale)} for {self.bound!r}."
+                f"scale must be 1 unless bound is 'simplified', got {validation.shown(self.scale)} for {self.bound!r}."
             )
 
     def theta(self, arms: int, agents: int, horizon: int) -> float:
         """Return θ of the bound (docs/statistics.md, bounds)."""
         if self.bound == "simplified":
-            return bounds.simplified(arms, agents, horizon, self.delta, self.scale)
-        formula = bounds.equation if self.bound == "equation" else bounds.finite_time
+            return simplified(arms, agents, horizon, self.delta, self.scale)
+        formula = equation if self.bound == "equation" else finite_time
         return formula(arms, agents, horizon, self.delta)
 
     def proven(self, arms: int, agents: int, horizon: int) -> bool:
         """Say whether a decision is proven: θ is at least that of `finite_time`, and not by a heuristic's luck."""
         if self.bound == "simplified" or self.delta >= 1:
             return False
-        return self.theta(arms, agents, horizon) >= bounds.finite_time(arms, agents, horizon, self.delta)
+        return self.theta(arms, agents, horizon) >= finite_time(arms, agents, horizon, self.delta)
 
     def start(self, setting: Setting, record: Record) -> PaperState:
         """Begin a trial."""

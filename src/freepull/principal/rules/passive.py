@@ -6,10 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from freepull.principal.record import Record
+from freepull.principal.record import Record, Work
 from freepull.principal.rules.base import Rule, RuleState, Want
 from freepull.principal.setting import Setting
-from freepull.principal.work import Work
 from freepull.registry import part
 
 

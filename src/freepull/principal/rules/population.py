@@ -12,19 +12,16 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from freepull import checks
+from freepull import validation
 from freepull.compiling import jit
 from freepull.errors import InvalidInput
 from freepull.game import TIE
 from freepull.numerics import zeros
-from freepull.principal.record import BATCH, Record, Words, enter
+from freepull.principal.record import BATCH, STREAMS, Record, Words, Work, enter, finish, tiles
 from freepull.principal.rules.base import SMALLEST, STACKS, Floats, Rule
-from freepull.principal.rules.certified.waiting import Queues, Waiting, drop, is_full, pop, push
-from freepull.principal.rules.need import fill_needed
-from freepull.principal.rules.owing import Ints, OwingState
-from freepull.principal.rules.window import smallest_gap
+from freepull.principal.rules.certified.samples import Queues, Waiting, drop, is_full, pop, push
+from freepull.principal.rules.rounds import Ints, OwingState, fill_needed, smallest_gap
 from freepull.principal.setting import Setting
-from freepull.principal.work import STREAMS, Work, finish, tiles
 from freepull.registry import part
 
 BETS = np.array([0.99, 0.8, 0.5, 0.25, 0.12])
@@ -60,9 +57,9 @@ class Population(Rule):
     pulls: int | None = None
 
     def __post_init__(self) -> None:
-        checks.keep_real(self, "delta", SMALLEST, 1.0, open_high=True)
+        validation.keep_real(self, "delta", SMALLEST, 1.0, open_high=True)
         if self.pulls is not None:
-            checks.keep_whole(self, "pulls", 1, MOST)
+            validation.keep_whole(self, "pulls", 1, MOST)
 
     def threshold(self, arms: int) -> float:
         """log((K−1)/δ): a union over the rivals of the best arm."""

@@ -26,8 +26,7 @@ from freepull.principal.rules.certified.books import (
 )
 from freepull.principal.rules.certified.design import design, fill_spreads, prediction
 from freepull.principal.rules.certified.evaluation import eliminate, evaluate
-from freepull.principal.rules.need import fill_needed
-from freepull.principal.rules.window import smallest_gap
+from freepull.principal.rules.rounds import fill_needed, smallest_gap
 from freepull.simulation.compiled.lanes import WIDTH
 from freepull.simulation.compiled.offering import Owed, RoundsKernel, decide, global_means, lacking, rounds_stepper
 from freepull.simulation.compiled.playing import pulls_at, reward_at

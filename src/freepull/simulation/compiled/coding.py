@@ -8,10 +8,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from freepull import agents, answers, registry
+from freepull import agents, registry
+from freepull.agents import answers
 from freepull.numerics import fill_exploration
 from freepull.principal import protocols, schedules
-from freepull.principal.budget import affordable
+from freepull.principal.offers import affordable
 from freepull.simulation.experiment import Experiment
 
 

@@ -80,7 +80,7 @@ def settle(lanes: Any, state: Any, terms: Any, answers: Any, run: int, t: int) -
 
 @jit
 def _takes(lanes: Any, seats: Any, terms: Any, answers: Any, seat: Any, m: Any, offer: Any, t: int) -> bool:
-    """Whether the agent takes the offer; the twin of `freepull.answers`."""
+    """Whether the agent takes the offer; the twin of `freepull.agents.answers`."""
     kinds, settings = answers
     seats[seat, OFFERS] += 1
     takes = kinds[m] == ALWAYS

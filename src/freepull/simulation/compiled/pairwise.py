@@ -14,12 +14,22 @@ import numpy as np
 
 from freepull.compiling import jit, jit_apart
 from freepull.principal.rules import Pairwise
-from freepull.principal.rules.need import fill_needed
-from freepull.principal.rules.pairwise.blocks import block_size, prediction
-from freepull.principal.rules.pairwise.books import Books, Constants, complete, enter, fresh
-from freepull.principal.rules.pairwise.evidence import against, compare, eliminate, fill_spreads, nearly_best
+from freepull.principal.rules.pairwise.evidence import (
+    Books,
+    Constants,
+    against,
+    block_size,
+    compare,
+    complete,
+    eliminate,
+    enter,
+    fill_spreads,
+    fresh,
+    nearly_best,
+    prediction,
+)
 from freepull.principal.rules.pairwise.state import MOST
-from freepull.principal.rules.window import smallest_gap
+from freepull.principal.rules.rounds import fill_needed, smallest_gap
 from freepull.simulation.compiled.lanes import WIDTH
 from freepull.simulation.compiled.offering import Owed, RoundsKernel, decide, global_means, lacking, rounds_stepper
 from freepull.simulation.compiled.playing import pulls_at, reward_at

@@ -9,7 +9,7 @@ import numpy as np
 
 from freepull.compiling import jit, jit_apart
 from freepull.principal.rules import Paper
-from freepull.principal.rules.window import gap_window
+from freepull.principal.rules.rounds import gap_window
 from freepull.simulation.compiled.coding import Coded
 from freepull.simulation.compiled.lanes import WIDTH
 from freepull.simulation.compiled.offering import act, decide, keep_neediest, looks

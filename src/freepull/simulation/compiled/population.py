@@ -12,9 +12,8 @@ import numpy as np
 
 from freepull.compiling import jit, jit_apart
 from freepull.principal.rules import Population
-from freepull.principal.rules.need import fill_needed
 from freepull.principal.rules.population import BETS, against, eliminate, look, winner
-from freepull.principal.rules.window import smallest_gap
+from freepull.principal.rules.rounds import fill_needed, smallest_gap
 from freepull.simulation.compiled.coding import Coded
 from freepull.simulation.compiled.lanes import WIDTH
 from freepull.simulation.compiled.offering import Owed, RoundsKernel, decide, global_means, lacking, rounds_stepper

@@ -11,19 +11,24 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from freepull.numerics import zeros
-from freepull.principal.record import BATCH, Record, Words
+from freepull.principal.record import BATCH, STREAMS, Record, Words, Work, finish, pieces, tiles
 from freepull.principal.rules.base import STACKS
 from freepull.principal.rules.certified import evaluation as steps
 from freepull.principal.rules.certified.books import MARGINS, ROUNDS, Fill, Floats, blank, fresh, survives, worse_by
-from freepull.principal.rules.certified.capital import rebalance
-from freepull.principal.rules.certified.design import add_spreads, set_worth, size
-from freepull.principal.rules.certified.entering import Stage, fill_owed, fill_sums, refill, see, take
-from freepull.principal.rules.certified.waiting import OWING, Queues, Waiting
-from freepull.principal.rules.need import fill_needed
-from freepull.principal.rules.owing import Ints, OwingState
-from freepull.principal.rules.window import smallest_gap
+from freepull.principal.rules.certified.design import add_spreads, rebalance, set_worth, size
+from freepull.principal.rules.certified.samples import (
+    OWING,
+    Queues,
+    Stage,
+    Waiting,
+    fill_owed,
+    fill_sums,
+    refill,
+    see,
+    take,
+)
+from freepull.principal.rules.rounds import Ints, OwingState, fill_needed, smallest_gap
 from freepull.principal.setting import Setting
-from freepull.principal.work import STREAMS, Work, finish, pieces, tiles
 
 if TYPE_CHECKING:
     from freepull.principal.rules.certified.rule import Certified

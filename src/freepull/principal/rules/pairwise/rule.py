@@ -8,12 +8,11 @@ from typing import ClassVar
 
 import numpy as np
 
-from freepull import checks
+from freepull import validation
 from freepull.errors import InvalidInput
 from freepull.principal.record import Record
 from freepull.principal.rules.base import SMALLEST, Rule
-from freepull.principal.rules.pairwise.blocks import Blocks, auto
-from freepull.principal.rules.pairwise.books import Constants, Floats
+from freepull.principal.rules.pairwise.evidence import Blocks, Constants, Floats, auto
 from freepull.principal.rules.pairwise.state import PairwiseState
 from freepull.principal.setting import Setting
 from freepull.registry import part
@@ -56,12 +55,12 @@ class Pairwise(Rule):
     blocks: Blocks | str = "auto"
 
     def __post_init__(self) -> None:
-        checks.keep_real(self, "delta", SMALLEST, 1.0, open_high=True)
-        checks.keep_real(self, "epsilon", 0.0, 1.0)
+        validation.keep_real(self, "delta", SMALLEST, 1.0, open_high=True)
+        validation.keep_real(self, "epsilon", 0.0, 1.0)
         if self.gap is not None:
-            checks.keep_real(self, "gap", 1e-6, 1.0)
+            validation.keep_real(self, "gap", 1e-6, 1.0)
         if self.blocks != "auto" and not isinstance(self.blocks, Blocks):
-            raise InvalidInput(f"blocks must be 'auto' or a rules.Blocks, got {checks.shown(self.blocks)}.")
+            raise InvalidInput(f"blocks must be 'auto' or a rules.Blocks, got {validation.shown(self.blocks)}.")
 
     def __repr__(self) -> str:
         shown = [f"delta={self.delta!r}"]

@@ -1,0 +1,266 @@
+"""What a campaign does: it checks what is asked of it, decides what follows, and writes events.
+
+Here is the policy, with the writer's time; `State` only applies what was decided. An error is raised before anything
+has changed.
+"""
+
+from __future__ import annotations
+
+import heapq
+from typing import Any
+
+from freepull.campaigns.journal.events import Event, Kind, Records
+from freepull.campaigns.journal.segments import Log
+from freepull.campaigns.people import Standing
+from freepull.campaigns.settings import PARKED_AFTER
+from freepull.campaigns.state import State
+from freepull.errors import BudgetTooSmall, InvalidInput, WrongMoment
+from freepull.money import Money
+
+GOING = ("running", "paused")
+
+
+class Desk:
+    """The one who decides, for one campaign."""
+
+    def __init__(self, state: State, log: Log) -> None:
+        self.state, self.log = state, log
+        self._deadlines = [(standing.deadline, agent, standing.offer) for agent, standing in state.offers.open.items()]
+        heapq.heapify(self._deadlines)
+
+    @property
+    def name(self) -> str:
+        """The campaign's name, for messages."""
+        return repr(self.state.settings.name)
+
+    def write(self, kind: Kind, at: int, *, more: dict[str, Any] | None = None, **fields: int) -> Event:
+        """Apply an event, and log it with what it has decided."""
+        event = self.state.apply(Event(kind, at, more=more, **fields), fresh=True)
+        self.log.add(event)
+        return event
+
+    def write_pulls(self, records: Records) -> None:
+        """Apply pulls, and log them with their outcomes."""
+        self.state.tell(records, fresh=True)
+        self.log.extend(records)
+
+    def enrol(self, count: int, weights: list[float] | None, at: int, by: str) -> int:
+        """Add agents; return the number of the first. After the start they are observed only, or the panel widens."""
+        state, first = self.state, self.state.people.enrolled
+        if state.status == "stopped":
+            raise WrongMoment(f"campaign {self.name} has stopped, so nobody can join it.")
+        state.settings.check_agents(first + count)
+        counts = state.started is None or self._widens
+        if weights is not None and not counts:
+            raise InvalidInput("weights must be left out after the start, because late joiners do not count.")
+        if first and counts and (weights is None) != (state.weights is None):
+            raise InvalidInput("weights must be given for all agents of a campaign, or for none.")
+        more = {"weights": weights, "by": by} if weights is not None else {"by": by}
+        if self._widens:
+            if state.settings.early and state.trial.panel.withdrawn:
+                raise WrongMoment(
+                    f"nobody can join campaign {self.name}, which was created under older rules: they would bring "
+                    "withdrawn arms back; make a new campaign."
+                )
+            self.close_step(at)
+        self.write(Kind.JOINED if self._widens else Kind.ENROLLED, at, agent=first, value=count, more=more)
+        return first
+
+    @property
+    def _widens(self) -> bool:
+        """Whether late joiners count, and it is not too late for that."""
+        state = self.state
+        return state.settings.late_joiners == "count" and state.started is not None and state.decision is None
+
+    def start(self, at: int, by: str) -> None:
+        """Close the panel and begin."""
+        state = self.state
+        if state.status != "enrolling":
+            raise WrongMoment(f"campaign {self.name} has started already.")
+        if state.panel == 0:
+            raise WrongMoment(f"campaign {self.name} has no agents; add some before it starts.")
+        self.write(Kind.STARTED, at, value=state.panel, more={"by": by})
+
+    def pause(self, at: int, by: str) -> None:
+        """Make no offers for a while, and take the open ones back; pulls still count."""
+        if self.state.status != "running":
+            raise WrongMoment(f"campaign {self.name} is {self.state.status}; only a running one can be paused.")
+        self.write(Kind.PAUSED, at, more={"by": by})
+        self._recall(at, list(self.state.offers.open))
+
+    def resume(self, at: int, by: str) -> None:
+        """Make offers again."""
+        if self.state.status != "paused":
+            raise WrongMoment(f"campaign {self.name} is {self.state.status}; only a paused one can be resumed.")
+        self.write(Kind.RESUMED, at, more={"by": by})
+
+    def stop(self, at: int, by: str, why: str) -> None:
+        """End the campaign for good; pulls of offered arms that are on their way are still paid."""
+        if self.state.status == "stopped":
+            raise WrongMoment(f"campaign {self.name} has stopped already.")
+        self.close_step(at)
+        self.write(Kind.STOPPED, at, more={"by": by, "why": why})
+        self._recall(at, list(self.state.offers.open))
+
+    def budget(self, budget: Money | None, at: int, by: str) -> None:
+        """Change the most that may be spent."""
+        offers = self.state.offers
+        if budget is not None:
+            if budget.currency != offers.price.currency:
+                raise InvalidInput(f"budget must be in {offers.price.currency}, as the price is, got {budget}.")
+            bound = offers.spent + offers.reserved
+            if budget.minor < bound:
+                least = Money(bound, budget.currency)
+                raise BudgetTooSmall(f"budget must be at least {least}, which is spent or reserved, got {budget}.")
+        self.close_step(at)
+        self.write(Kind.BUDGET, at, more={"budget": None if budget is None else budget.minor, "by": by})
+
+    def unban(self, agent: int, at: int, by: str) -> None:
+        """End an agent's ban."""
+        state = self.state
+        self.close_step(at)
+        if agent >= state.panel or state.trial.bans.until[agent] <= state.trial.steps:
+            raise WrongMoment(f"agent #{agent} is not banned.")
+        self.write(Kind.UNBANNED, at, agent=agent, more={"by": by})
+
+    def leave(self, agent: int, at: int, by: str) -> None:
+        """Note that an agent has left; the policy for leavers decides what that means."""
+        state = self.state
+        if agent >= state.panel or state.status not in GOING:
+            raise WrongMoment(f"agent #{agent} is not on the panel of a campaign that is going on, so it cannot leave.")
+        if agent in state.people.left:
+            return
+        self.close_step(at)
+        self.write(Kind.LEFT, at, agent=agent, more={"by": by})
+        if agent in state.offers.open:
+            self.write(Kind.CANCELLED, at, agent=agent, offer=state.offers.open[agent].offer)
+        self.end_step_if_due(at)
+
+    def withdraw(self, arm: int, at: int, by: str) -> None:
+        """Take an arm out, if that was provided for."""
+        if self.state.status not in GOING:
+            raise WrongMoment(f"campaign {self.name} is {self.state.status}, so no arm can be withdrawn.")
+        self.close_step(at)
+        self.write(Kind.WITHDRAWN, at, arm=arm, more={"by": by})
+        self._recall(at, [agent for agent, it in self.state.offers.open.items() if it.arm == arm])
+
+    def note(self, at: int, by: str, what: dict[str, Any]) -> None:
+        """Write something into the audit."""
+        self.write(Kind.NOTED, at, more=what | {"by": by})
+
+    def rehearse(self, at: int, what: dict[str, Any]) -> int:
+        """Note that simulated agents play now; return how often they have before. Never where real ones have acted."""
+        state, before = self.state, self.state.rehearsals
+        if before == 0 and state.observations + state.observed + state.offers.made > 0:
+            raise WrongMoment(
+                f"campaign {self.name} has {state.observations + state.observed:,} pulls and {state.offers.made:,} "
+                "offers that were no rehearsal; make a campaign of its own for one."
+            )
+        self.note(at, "", what | {"run": what["run"] + before})
+        return before
+
+    def check_real(self) -> None:
+        """Refuse real agents where simulated ones have played."""
+        if self.state.rehearsals:
+            raise WrongMoment(
+                f"campaign {self.name} is a rehearsal, played by simulated agents, so it is closed to real ones; make "
+                "a new campaign for them."
+            )
+
+    def ask(self, agent: int, at: int, simulated: bool = False) -> Standing | None:
+        """Return the offer for an agent, an open one again, or None."""
+        if not simulated:
+            self.check_real()
+        state = self.state
+        if state.status != "running" or agent >= state.panel:
+            return None
+        if agent in state.offers.open:
+            standing = state.offers.open[agent]
+            return None if standing.recalled else standing
+        if state.settings.mode == "rounds" and state.acted[agent]:
+            return None
+        arm = state.trial.wanted(agent)
+        if arm is None:
+            return None
+        self.write(Kind.OFFERED, at, agent=agent, arm=arm, offer=state.offers.made + 1)
+        standing = state.offers.open[agent]
+        heapq.heappush(self._deadlines, (standing.deadline, agent, standing.offer))
+        return standing
+
+    def room(self) -> int:
+        """Return how many more pulls end the step."""
+        state = self.state
+        if state.settings.mode == "free":
+            return state.panel - state.in_step
+        return state.panel - state.people.absent - (state.in_step - state.acted_and_left)
+
+    def end_step_if_due(self, at: int) -> None:
+        """End the step if everything is there that it waits for."""
+        if self.state.status in GOING and self.state.in_step > 0 and self.room() <= 0:
+            self.end_step(at)
+
+    def end_step(self, at: int) -> None:
+        """End the step."""
+        self.close_step(at)
+        self.write(Kind.STEP_ENDED, at, value=self.state.trial.steps + 1)
+        self._closed(at)
+
+    def close_step(self, at: int, seconds: float | None = None) -> None:
+        """Go on with a step that has ended and takes a while, for some seconds or to its end."""
+        if self.busy and self.state.trial.work(seconds):
+            self.write(Kind.STEP_CLOSED, at, value=self.state.trial.steps)
+            self._closed(at)
+
+    @property
+    def busy(self) -> bool:
+        """Whether a step that has ended is still being worked on."""
+        return self.state.ending is not None
+
+    def _closed(self, at: int) -> None:
+        """Take back offers for arms that a step eliminated, all of them if it decided the trial."""
+        state = self.state
+        if self.busy:
+            return
+        active, over = set(state.trial.active), state.decision is not None
+        self._recall(at, [agent for agent, it in state.offers.open.items() if over or it.arm not in active])
+
+    def tick(self, at: int) -> None:
+        """Do what is due: the campaign's end, offers that expire, a round that closes."""
+        state = self.state
+        self.close_step(at, state.patience)
+        if state.settings.ends is not None and at >= state.settings.ends and state.status != "stopped":
+            self.stop(at, "", "its time was over")
+        while self._deadlines and self._deadlines[0][0] <= at:
+            _, agent, offer = heapq.heappop(self._deadlines)
+            standing = state.offers.open.get(agent)
+            if standing is not None and standing.offer == offer:
+                self._deadline(standing, at)
+        if state.round_closes is not None and at >= state.round_closes:
+            self.end_step(at)
+
+    def due(self) -> int | None:
+        """Return when `tick` has something to do next."""
+        state = self.state
+        if self.busy:
+            return 0
+        times = [self._deadlines[0][0]] if self._deadlines else []
+        times += [state.settings.ends] if state.settings.ends is not None and state.status != "stopped" else []
+        times += [state.round_closes] if state.round_closes is not None else []
+        return min(times, default=None)
+
+    def _deadline(self, standing: Standing, at: int) -> None:
+        agent, people = standing.agent, self.state.people
+        kind = Kind.CANCELLED if standing.recalled else Kind.EXPIRED
+        self.write(kind, at, agent=agent, arm=standing.arm, offer=standing.offer)
+        settings = self.state.settings
+        drops = settings.early and settings.leavers == "independent"  # where whoever is parked would be dropped
+        if people.silent.get(agent, 0) >= PARKED_AFTER and not drops:
+            self.close_step(at)
+            self.write(Kind.PARKED, at, agent=agent)
+            self.end_step_if_due(at)
+
+    def _recall(self, at: int, agents: list[int]) -> None:
+        for agent in agents:
+            standing = self.state.offers.open[agent]
+            if not standing.recalled:
+                self.write(Kind.RECALLED, at, agent=agent, arm=standing.arm, offer=standing.offer)

@@ -1,0 +1,326 @@
+"""A campaign that is open: its store, its lease, its writer, and everything it can be asked, as futures.
+
+`Campaign` waits for the futures, `AsyncCampaign` awaits them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from concurrent.futures import Future
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import chain
+from typing import Any, TypeVar
+
+from freepull import commands, validation
+from freepull.campaigns.commands import Desk
+from freepull.campaigns.directory import Batch, Register
+from freepull.campaigns.journal.events import Kind, put
+from freepull.campaigns.journal.ownership import Here, claim, forget, owner
+from freepull.campaigns.journal.recovery import check_ledger, recover, segments
+from freepull.campaigns.journal.segments import Log
+from freepull.campaigns.journal.snapshots import Snapshooter, newest
+from freepull.campaigns.journal.writer import MOST_QUEUED, Job, Writer
+from freepull.campaigns.people import Standing
+from freepull.campaigns.settings import Clock, Settings, agent_names, shown, system_clock
+from freepull.campaigns.state import State
+from freepull.campaigns.status import status_of, verdict_of
+from freepull.campaigns.stores import Lease, Store, Where, connect
+from freepull.campaigns.telling import Known, first_of, tell
+from freepull.campaigns.trials import checked_weights, rehearse
+from freepull.commands import LONGEST_NAME, Command
+from freepull.errors import FreepullError, InvalidInput
+from freepull.messages import CampaignOffer, CampaignVerdict, Status, Told
+from freepull.money import Money
+
+Reply = TypeVar("Reply")
+Given = TypeVar("Given")
+HANDLERS: dict[type[Command[Any]], Callable[[Any, Any], Future[Any]]] = {}
+"""What the writer does for every command that is its own."""
+
+
+def handles(
+    kind: type[Command[Reply]],
+) -> Callable[[Callable[[Core, Given], Future[Reply]]], Callable[[Core, Given], Future[Reply]]]:
+    """Let a method of `Core` be what is done for a command."""
+
+    def note(method: Callable[[Core, Given], Future[Reply]]) -> Callable[[Core, Given], Future[Reply]]:
+        HANDLERS[kind] = method
+        return method
+
+    return note
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What an open campaign allows itself."""
+
+    snapshot_every: int = 1_000_000
+    """Events between two snapshots, about."""
+    queue: int = MOST_QUEUED
+    """Requests that may wait."""
+
+
+class Core:
+    """An open campaign."""
+
+    def __init__(self, store: Store, lease: Lease, state: State, log: Log, clock: Clock, limits: Limits) -> None:
+        self.store, self.name = store, lease.name
+        self.settings = state.settings
+        self.register = Register(self.name, self.settings.arms, self.settings.price.currency)
+        self.register.enrolled = state.people.enrolled
+        for agent, name in store.read(self.name, "names"):
+            self.register.add(agent, name)
+        state.rows = {}
+        self._lease, self._closed = lease, False
+        self._desk = Desk(state, log)
+        state.history = lambda: chain((it.records for it in segments(store, self.name)), [log.records()])
+        self._snapshots = Snapshooter(store, lease, state, log, limits.snapshot_every, self._wake)
+        self.writer = Writer(store, lease, self._desk, clock, limits.queue, self._snapshots.after_group, self._ended)
+
+    @classmethod
+    def create(
+        cls,
+        url: Where,
+        settings: Settings,
+        agents: Any,
+        weights: Any,
+        by: str,
+        clock: Clock | None,
+        limits: Limits,
+    ) -> Core:
+        """Write a campaign's first events and open it."""
+        names = agent_names(agents)
+        count = names if isinstance(names, int) else len(names)
+        given = checked_weights(weights, count)
+        if count and given is not None:
+            rehearse(settings, count, given)
+        clock = clock or system_clock
+        if settings.ends is not None and settings.ends <= clock():
+            raise InvalidInput(f"ends must be a time to come, got {shown(settings.ends).isoformat()}.")
+        log, state = Log(), State(settings, rows={})
+        desk, at = Desk(state, log), clock()
+        desk.write(Kind.CREATED, at, more=settings.encode() | {"by": who(by)})
+        if count:
+            desk.enrol(count, given, at, who(by))
+        rows = state.rows or {}
+        rows["names"] = [] if isinstance(names, int) else list(enumerate(names))
+        rows["segments"] = [log.seal()]
+        store = connect(url, new=True)
+        with Here(store, settings.name) as here:
+            return here.keep(cls(store, store.create(settings.name, owner(), rows), state, log, clock, limits))
+
+    @classmethod
+    def open(cls, url: Where, name: str, clock: Clock | None, wait: float, snapshots: bool, limits: Limits) -> Core:
+        """Read a campaign back and own it; wait so many seconds for another owner to let go."""
+        store = connect(url)
+        with Here(store, name) as here:
+            lease = claim(store, name, wait)
+            try:
+                state, log = recover(store, name, snapshot=newest(store, name) if snapshots else None)
+                check_ledger(store, name, state)
+                return here.keep(cls(store, lease, state, log, clock or system_clock, limits))
+            except BaseException:
+                with suppress(FreepullError):
+                    store.release(lease)
+                raise
+
+    def close(self) -> None:
+        """Do what is queued, give the lease back, and close."""
+        self.writer.close()
+        if self._closed or self.writer.ended is not None:
+            return
+        self._closed = True
+        self._snapshots.close()
+        forget(self.store.url, self.name)
+        self.store.release(self._lease)
+        self.store.close()
+
+    def _wake(self) -> None:
+        with suppress(FreepullError):  # it is closed, or awake
+            self.do(lambda desk, at: None)
+
+    def _ended(self) -> None:
+        """Let go of everything, when the writer has ended on its own."""
+        self._snapshots.give_up()
+        forget(self.store.url, self.name)
+
+    def do(self, run: Callable[[Desk, int], Reply]) -> Future[Reply]:
+        """Let the writer do something."""
+        return self.writer.submit(Job(lambda at, known: run(self._desk, at)))
+
+    def handle(self, command: Command[Reply]) -> Future[Reply]:
+        """Do what a command says; an error that can be seen at once is raised, not returned."""
+        return HANDLERS[type(command)](self, command)
+
+    @handles(commands.Ask)
+    def ask(self, it: commands.Ask) -> Future[CampaignOffer | None]:
+        """Return the offer for an agent, if there is one."""
+        return self.ask_for(it.agent)
+
+    def ask_for(self, agent: Any, simulated: bool = False) -> Future[CampaignOffer | None]:
+        """Return the offer for an agent, a real or a simulated one, if there is one."""
+        number = self.register.agent(agent)
+
+        def run(desk: Desk, at: int) -> CampaignOffer | None:
+            standing = desk.ask(number, at, simulated)
+            return None if standing is None else self.offer(standing)
+
+        return self.do(run)
+
+    def offer(self, standing: Standing) -> CampaignOffer:
+        """Return an open offer as agents see it."""
+        agent, arm = self.register.shown(standing.agent), self.register.arms[standing.arm]
+        return CampaignOffer(standing.offer, agent, arm, self.settings.price, shown(standing.deadline))
+
+    @handles(commands.TellMany)
+    def tell_many(self, it: commands.TellMany) -> Future[list[Told]]:
+        """Tell pulls, all of them or none."""
+        return self.tell_all(it.observations, True, it.by)
+
+    @handles(commands.TellEach)
+    def tell_each(self, it: commands.TellEach) -> Future[list[Told | FreepullError]]:
+        """Tell pulls; an error stands in its place."""
+        return self.tell_all(it.observations, False, it.by)
+
+    def tell_all(
+        self, observations: Iterable[Any], strict: bool, by: str = "", simulated: bool = False
+    ) -> Future[list[Any]]:
+        """Tell pulls of real agents, or of simulated ones."""
+        batch = self.register.batch(observations)
+        batch.simulated = simulated
+        if strict and batch.errors:
+            raise first_of(batch.errors)
+        author = who(by)
+
+        def run(at: int, known: Known) -> list[Any]:
+            state = self._desk.state
+            before = state.observations + state.observed
+            replies = tell(self._desk, batch, at, known, strict)
+            new = state.observations + state.observed - before
+            if author and new:
+                self._desk.note(at, author, {"told": new})
+            return replies
+
+        return self.writer.submit(Job(run, batch))
+
+    @handles(commands.Tell)
+    def tell(self, it: commands.Tell) -> Future[Told]:
+        """Tell one pull."""
+        return self.writer.submit(Job(None, pull=self.register.pull(it.agent, it.arm, it.reward, it.event)))
+
+    def known(self, batch: Batch) -> Known:
+        """Return the event ids of a batch that were used before."""
+        return self.store.find_events(self._lease, batch.known())
+
+    def rehearse(self, what: dict[str, Any]) -> Future[int]:
+        """Let simulated agents play from now on; return how often they have before."""
+        return self.do(lambda desk, at: desk.rehearse(at, what))
+
+    @handles(commands.AddAgents)
+    def enrol(self, it: commands.AddAgents) -> Future[list[int]]:
+        """Add agents; return their numbers."""
+        names = agent_names(it.agents)
+        count = names if isinstance(names, int) else len(names)
+        given = checked_weights(it.weights, count)
+        author = who(it.by)
+
+        def run(desk: Desk, at: int) -> list[int]:
+            taken = [name for name in names if name in self.register.numbers] if isinstance(names, list) else []
+            if taken:
+                raise InvalidInput(f"agents must be new, got {taken[0]!r}, which the campaign has already.")
+            first = desk.enrol(count, given, at, author) if count else desk.state.people.enrolled
+            self.register.enrolled = desk.state.people.enrolled
+            for i, name in enumerate(names if isinstance(names, list) else ()):
+                self.register.add(first + i, name)
+                put(desk.state.rows, "names", first + i, name)
+            return list(range(first, first + count))
+
+        return self.do(run)
+
+    @handles(commands.Start)
+    def start(self, it: commands.Start) -> Future[None]:
+        """Close the panel and begin."""
+        author = who(it.by)
+        return self.do(lambda desk, at: desk.start(at, author))
+
+    @handles(commands.Pause)
+    def pause(self, it: commands.Pause) -> Future[None]:
+        """Make no offers for a while."""
+        author = who(it.by)
+        return self.do(lambda desk, at: desk.pause(at, author))
+
+    @handles(commands.Resume)
+    def resume(self, it: commands.Resume) -> Future[None]:
+        """Make offers again."""
+        author = who(it.by)
+        return self.do(lambda desk, at: desk.resume(at, author))
+
+    @handles(commands.Stop)
+    def stop(self, it: commands.Stop) -> Future[None]:
+        """End the campaign."""
+        author, reason = who(it.by), who(it.why, "why")
+        return self.do(lambda desk, at: desk.stop(at, author, reason))
+
+    @handles(commands.Unban)
+    def unban(self, it: commands.Unban) -> Future[None]:
+        """End an agent's ban."""
+        number, author = self.register.agent(it.agent), who(it.by)
+        return self.do(lambda desk, at: desk.unban(number, at, author))
+
+    @handles(commands.Leave)
+    def leave(self, it: commands.Leave) -> Future[None]:
+        """Note that an agent has left."""
+        number, author = self.register.agent(it.agent), who(it.by)
+        return self.do(lambda desk, at: desk.leave(number, at, author))
+
+    @handles(commands.Withdraw)
+    def withdraw(self, it: commands.Withdraw) -> Future[None]:
+        """Take an arm out."""
+        number, author = self.register.arm(it.arm), who(it.by)
+        return self.do(lambda desk, at: desk.withdraw(number, at, author))
+
+    @handles(commands.SetBudget)
+    def budget(self, it: commands.SetBudget) -> Future[None]:
+        """Change the budget."""
+        amount, author = None if it.budget is None else Money.parse("budget", it.budget), who(it.by)
+        return self.do(lambda desk, at: desk.budget(amount, at, author))
+
+    @handles(commands.EraseNames)
+    def erase(self, it: commands.EraseNames) -> Future[None]:
+        """Erase names; the log and the tables know numbers only."""
+        numbers = None if it.agents is None else [self.register.agent(agent) for agent in it.agents]
+        author = who(it.by)
+
+        def run(desk: Desk, at: int) -> None:
+            known = set(range(desk.state.people.enrolled) if numbers is None else numbers)
+            rows = desk.state.rows or {}
+            rows["names"] = [row for row in rows.get("names", []) if row[0] not in known]
+            self.store.erase_names(self._lease, numbers)
+            self.register.forget(known)
+            desk.note(at, author, {"erased": len(known)})
+
+        return self.do(run)
+
+    def snapshot(self) -> Future[Future[int]]:
+        """Take a snapshot; the inner future is done when it is stored."""
+        return self.do(lambda desk, at: self._snapshots.want())
+
+    @handles(commands.ReadStatus)
+    def status(self, it: commands.ReadStatus) -> Future[Status]:
+        """Say how the campaign stands."""
+        return self.do(lambda desk, at: status_of(desk.state, self.register))
+
+    @handles(commands.ReadVerdict)
+    def verdict(self, it: commands.ReadVerdict) -> Future[CampaignVerdict]:
+        """Say which arm, and what that rests on."""
+        return self.do(lambda desk, at: verdict_of(desk.state, self.register))
+
+
+def who(by: Any, name: str = "by") -> str:
+    """Check a text for the audit: who does something, or why."""
+    if not isinstance(by, str) or len(by) > LONGEST_NAME or not (by == "" or by.isprintable()):
+        raise InvalidInput(
+            f"{name} must be a printable text of at most {LONGEST_NAME} characters, got {validation.shown(by)}."
+        )
+    return by

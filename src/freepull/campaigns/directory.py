@@ -1,0 +1,185 @@
+"""Pulls as they come in: names become numbers, rewards fixed-point integers, event ids short hashes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from freepull import validation
+from freepull.errors import FreepullError, InvalidInput, UnknownAgent, UnknownArm
+from freepull.messages import Observation
+from freepull.principal.record import many_units, units
+
+LONGEST_ID = 200
+NAMED = 20
+"""So many arms are named in a sentence."""
+LONGEST_NUMBER = 11
+"""Characters of an agent's number, with its "#"; there are fewer than 2³² agents."""
+
+
+class Pull(NamedTuple):
+    """One pull, checked as far as that is possible without looking at the campaign."""
+
+    agent: int = 0
+    arm: int = 0
+    value: int = 0
+    """The reward in units of 2⁻³⁰."""
+    id: bytes | None = None
+    """What its event id is remembered by."""
+    number: int | None = None
+    """The agent's own number of it."""
+
+
+@dataclass
+class Batch:
+    """Some pulls, in columns."""
+
+    agents: NDArray[np.int64]
+    arms: NDArray[np.int64]
+    values: NDArray[np.int64]
+    """Rewards in units of 2⁻³⁰."""
+    ids: list[bytes | None]
+    """What event ids are remembered by; empty if no pull has one."""
+    numbers: list[int | None]
+    """The agents' own numbers; empty if no pull has one."""
+    errors: dict[int, FreepullError] = field(default_factory=dict)
+    """What is wrong, by position."""
+    simulated: bool = False
+    """Whether simulated agents made them, in a rehearsal."""
+
+    @classmethod
+    def of(cls, pulls: list[Pull], errors: dict[int, FreepullError] | None = None) -> Batch:
+        """Put pulls into columns; those with errors are only place holders."""
+        agents, arms, values = np.array([pull[:3] for pull in pulls], np.int64).reshape(-1, 3).T
+        ids, numbers = [pull.id for pull in pulls], [pull.number for pull in pulls]
+        return cls(agents, arms, values, ids if any(ids) else [], numbers if any(numbers) else [], errors or {})
+
+    def __len__(self) -> int:
+        return len(self.agents)
+
+    def known(self) -> list[bytes]:
+        """Return the ids that may have been used before."""
+        return [key for key in self.ids if key is not None]
+
+
+class Register:
+    """Who and what can be named: agents by name or number, arms by name or number, and the currency of amounts."""
+
+    def __init__(self, campaign: str, arms: Iterable[str], currency: str) -> None:
+        self.campaign, self.currency = campaign, currency
+        self.arms = list(arms)
+        self._arm_numbers = {name: k for k, name in enumerate(self.arms)}
+        self.enrolled = 0
+        self.numbers: dict[str, int] = {}
+        """Agents by name; agents without one are known by number alone."""
+        self.names: list[str | None] = []
+
+    def add(self, number: int, name: str) -> None:
+        """Take note of a name."""
+        self.names += [None] * (number + 1 - len(self.names))
+        self.names[number] = name
+        self.numbers[name] = number
+
+    def forget(self, numbers: Iterable[int]) -> None:
+        """Erase names."""
+        for number in numbers:
+            if number < len(self.names) and self.names[number] is not None:
+                del self.numbers[self.names[number] or ""]
+                self.names[number] = None
+
+    def shown(self, agent: int) -> str:
+        """Return how an agent is named on screen: its name, or "#" and its number."""
+        return (self.names[agent] if agent < len(self.names) else None) or f"#{agent}"
+
+    def agent(self, given: Any) -> int:
+        """Return the number of an agent."""
+        if type(given) is str:
+            number = self.numbers.get(given)
+            if number is not None:
+                return number
+            digits = given[1:] if given[:1] == "#" and len(given) <= LONGEST_NUMBER else ""
+            if digits.isascii() and digits.isdigit() and int(digits) < self.enrolled:
+                return int(digits)
+        elif validation.is_index(given, self.enrolled):
+            return int(given)
+        raise UnknownAgent(
+            f"campaign {self.campaign!r} has no agent {validation.shown(given)}; agents are known by their names, or "
+            f"by their numbers from #0 to #{self.enrolled - 1}."
+        )
+
+    def arm(self, given: Any) -> int:
+        """Return the number of an arm."""
+        if type(given) is str and given in self._arm_numbers:
+            return self._arm_numbers[given]
+        if not isinstance(given, str) and validation.is_index(given, len(self.arms)):
+            return int(given)
+        return self.arms.index(validation.one_of("arm", given, self.arms[:NAMED], UnknownArm))
+
+    def batch(self, observations: Iterable[Any]) -> Batch:
+        """Turn observations into a batch."""
+        try:
+            observations = list(observations)
+        except TypeError:
+            raise InvalidInput(
+                f"observations must be a list of (agent, arm, reward, event), got {validation.shown(observations)}."
+            ) from None
+        usual = self._usual(observations)
+        if usual is not None:
+            return usual
+        pulls, errors = list[Pull](), dict[int, FreepullError]()
+        for i, given in enumerate(observations):
+            try:
+                pulls.append(self.pull(*Observation.of(given)))
+            except FreepullError as error:
+                errors[i] = error
+                pulls.append(Pull())
+        return Batch.of(pulls, errors)
+
+    def pull(self, agent: Any, arm: Any, reward: Any, event: Any) -> Pull:
+        """Check one observation."""
+        number = self.numbers.get(agent) if type(agent) is str else None
+        if number is None:
+            number = self.agent(agent)
+        arm = self.arm(arm)
+        if not (type(reward) is float and 0.0 <= reward <= 1.0):
+            reward = validation.reward(reward)
+        identity = (None, None) if event is None else _identity(number, event)
+        return Pull(number, arm, units(reward), *identity)
+
+    def _usual(self, observations: list[Any]) -> Batch | None:
+        """Turn observations into a batch column by column, if there is nothing unusual about any of them."""
+        try:
+            names, arm_names, rewards, events = zip(*observations, strict=True)
+            agents = [self.numbers[name] for name in names]
+            arms = [self._arm_numbers[name] for name in arm_names]
+            known = [(None, None) if it is None else _identity(m, it) for m, it in zip(agents, events, strict=True)]
+        except (KeyError, TypeError, ValueError, FreepullError):
+            return None
+        values = np.array(rewards) if all(type(reward) is float for reward in rewards) else np.full(1, np.nan)
+        if not ((values >= 0.0) & (values <= 1.0)).all():
+            return None
+        ids, numbers = [key for key, _ in known], [number for _, number in known]
+        return Batch(
+            np.array(agents, np.int64),
+            np.array(arms, np.int64),
+            many_units(values),
+            ids if any(ids) else [],
+            numbers if any(numbers) else [],
+        )
+
+
+def _identity(agent: int, event: Any) -> tuple[bytes | None, int | None]:
+    """Return what an event id is remembered by, or the agent's own number of it."""
+    if isinstance(event, str) and 0 < len(event) <= LONGEST_ID:
+        text = event.encode(errors="surrogatepass")
+        return blake2b(agent.to_bytes(4, "little") + text, digest_size=16).digest(), None
+    if isinstance(event, int) and not isinstance(event, bool) and 0 < event < 1 << 62:
+        return None, event
+    raise InvalidInput(
+        f"event must be an id of 1 to {LONGEST_ID} characters, or a number from 1 on, got {validation.shown(event)}."
+    )

@@ -1,0 +1,1 @@
+"""The journal of a campaign: events, segments, snapshots, and what reads them back."""

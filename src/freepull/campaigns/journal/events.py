@@ -1,0 +1,153 @@
+"""Events: what happened, in rows that are audited and decoded in one place."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from enum import IntEnum
+from typing import Any, NamedTuple
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+Row = tuple[Any, ...]
+Rows = dict[str, list[Row]]
+"""Rows to be written, by table."""
+ManyRows = Mapping[str, Iterable[Row]]
+"""The same, where they need not all be in memory."""
+
+TABLES: dict[str, tuple[str, ...]] = {
+    "segments": ("number", "first", "count", "data"),
+    "offers": ("offer", "agent", "arm", "step", "at", "deadline", "recalled", "ending", "ended"),
+    "ledger": ("entry", "offer", "agent", "arm", "amount", "currency", "at"),
+    "bans": ("entry", "agent", "offer", "step", "until", "at", "lifted"),
+    "audit": ("event", "at", "who", "action", "detail"),
+    "names": ("agent", "name"),
+    "event_ids": ("id", "event", "record", "at"),
+    "snapshots": ("event", "part", "parts", "data"),
+}
+"""The columns of every table; each also names its campaign."""
+KEYS: dict[str, int] = dict.fromkeys(TABLES, 1) | {"snapshots": 2}
+"""So many first columns are a table's key."""
+CHANGING = ("offers", "bans", "snapshots")
+"""Tables whose rows may be written again: when an offer or a ban ends, or when a snapshot was interrupted."""
+DERIVED = ("offers", "ledger", "bans", "audit")
+"""Tables that follow from the log alone."""
+
+
+def put(rows: Rows | None, table: str, *row: Any) -> None:
+    """Add a row, where rows are wanted."""
+    if rows is not None:
+        rows.setdefault(table, []).append(row)
+
+
+Records = NDArray[np.void]
+RECORD = np.dtype(
+    [
+        ("kind", "u1"),
+        ("flags", "u1"),
+        ("arm", "<u2"),
+        ("agent", "<u4"),
+        ("value", "<u4"),
+        ("offer", "<u4"),
+        ("at", "<i8"),
+    ]
+)
+"""One event. ``value`` is a reward in units of 2⁻³⁰, a number of agents or a step; ``at`` the writer's time."""
+
+
+class Kind(IntEnum):
+    """What happened. The numbers are in every log, and never change."""
+
+    CREATED = 1  # more: the settings
+    ENROLLED = 2  # value agents, the first of them agent; more: their weights, if there are any
+    STARTED = 3  # value: the size of the panel
+    TOLD = 4  # one pull; offer: the one it ended, if any
+    OFFERED = 5
+    EXPIRED = 6  # silence until the deadline
+    RECALLED = 7  # an open offer is taken back; a pull on its way is still paid
+    CANCELLED = 8  # the end of an offer that was recalled, or whose agent left
+    STEP_ENDED = 9  # value: which; more: what it changed, if anything
+    PARKED = 10  # an agent let several offers in a row expire
+    LEFT = 11
+    UNBANNED = 12
+    WITHDRAWN = 13  # an arm
+    BUDGET = 14  # more: the new one
+    PAUSED = 15
+    RESUMED = 16
+    STOPPED = 17  # more: why
+    NOTED = 18  # something for the audit alone
+    JOINED = 19  # the panel is wider than before, and everything is looked at anew; value: its size
+    STEP_CLOSED = 20  # the end of a step that took a while; value and more as for STEP_ENDED
+
+
+OUTCOME = 0b11
+"""The bits of ``flags`` that say what a pull did to an open offer."""
+NOTHING, PAID, REFUSED, DROPPED = range(4)
+ENDINGS = (None, "paid", "refused", "cancelled")
+"""An outcome in words; "cancelled" is a pull of another arm when the offer had been recalled."""
+NUMBERED = 0b100
+"""The agent numbered this event; the number is one more than its last."""
+OBSERVED = 0b1000
+"""A pull of an agent who joined late: it is kept, and does not count."""
+UNFINISHED = 0b1
+"""A step has ended, and is still being worked on; STEP_CLOSED says when that was done, and what came of it."""
+
+
+class Event(NamedTuple):
+    """One event that is not a pull, or a single pull, in plain numbers."""
+
+    kind: int
+    at: int
+    agent: int = 0
+    arm: int = 0
+    value: int = 0
+    offer: int = 0
+    flags: int = 0
+    more: dict[str, Any] | None = None
+
+    def record(self) -> tuple[int, ...]:
+        """Return the fields in the order of `RECORD`."""
+        return self.kind, self.flags, self.arm, self.agent, self.value, self.offer, self.at
+
+
+def pulls(agents: Any, arms: Any, values: Any, at: int) -> Records:
+    """Return pulls as records, their outcomes still open."""
+    records = np.zeros(len(agents), RECORD)
+    records["kind"], records["at"] = Kind.TOLD, at
+    records["agent"], records["arm"], records["value"] = agents, arms, values
+    return records
+
+
+def event_of(record: Any, more: dict[str, Any] | None) -> Event:
+    """Return one record as an event."""
+    kind, flags, arm, agent, value, offer, at = record.item()
+    return Event(kind, at, agent, arm, value, offer, flags, more)
+
+
+OF_AGENTS = (Kind.PARKED, Kind.LEFT, Kind.UNBANNED)
+ALWAYS = (
+    *OF_AGENTS,
+    *(Kind.CREATED, Kind.ENROLLED, Kind.STARTED, Kind.WITHDRAWN, Kind.BUDGET),
+    *(Kind.PAUSED, Kind.RESUMED, Kind.STOPPED, Kind.NOTED, Kind.JOINED),
+)
+"""Audited whatever they say; the end of a step is audited only if it changed something."""
+STEPS = (Kind.STEP_ENDED, Kind.STEP_CLOSED)
+
+
+def audit_row(number: int, event: Event) -> Row | None:
+    """Return the row for an event, None if it is not audited."""
+    kind = Kind(event.kind)
+    if kind not in ALWAYS and not (kind in STEPS and event.more):
+        return None
+    detail = {name: value for name, value in (event.more or {}).items() if name not in ("by", "weights")}
+    if kind in OF_AGENTS:
+        detail["agent"] = event.agent
+    elif kind in (Kind.ENROLLED, Kind.STARTED, Kind.JOINED):
+        detail["agents"] = event.value
+    elif kind == Kind.WITHDRAWN:
+        detail["arm"] = event.arm
+    elif kind in STEPS:
+        detail["step"] = event.value
+    who = str((event.more or {}).get("by", ""))
+    return number, event.at, who, kind.name.lower(), msgspec.json.encode(detail).decode()

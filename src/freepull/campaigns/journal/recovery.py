@@ -1,0 +1,157 @@
+"""Reading a journal back: recovery at opening, and verification of all of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from freepull.campaigns.journal.events import DERIVED, KEYS, RECORD, Kind, Row, Rows
+from freepull.campaigns.journal.ownership import owned
+from freepull.campaigns.journal.segments import ORIGIN, Log, Segment, unpack
+from freepull.campaigns.journal.snapshots import pieces, read
+from freepull.campaigns.settings import Settings
+from freepull.campaigns.state import State
+from freepull.campaigns.stores import Store
+from freepull.errors import Corrupt
+from freepull.money import Money
+
+
+def segments(store: Store, name: str, number: int = 0, first: int = 0, before: int = ORIGIN) -> Iterator[Segment]:
+    """Read the log from a segment on; every segment is checked, and that none is missing."""
+    for has_number, has_first, count, data in store.read(name, "segments", (number - 1,)):
+        if has_number != number:
+            raise Corrupt(f"segment {number} of the log of campaign {name!r} is missing; restore it from a backup.")
+        segment = unpack(data, number, first, before)
+        if (has_first, count) != (first, len(segment.records)):
+            raise Corrupt(
+                f"segment {number} of the log of campaign {name!r} is filed wrongly; restore it from a backup."
+            )
+        yield segment
+        number, first, before = number + 1, first + count, segment.checksum
+
+
+def settings_of(store: Store, name: str) -> Settings:
+    """Read a campaign's settings from its first event."""
+    for segment in segments(store, name):
+        if segment.records["kind"][0] == Kind.CREATED:
+            return Settings.decode({k: v for k, v in segment.more[0].items() if k != "by"})
+        break
+    raise Corrupt(f"the log of campaign {name!r} does not begin with its creation; restore it from a backup.")
+
+
+def recover(store: Store, name: str, *, rows: Rows | None = None, snapshot: int | None = None) -> tuple[State, Log]:
+    """Rebuild a campaign from its whole log, or from a snapshot and the rest of the log."""
+    settings = settings_of(store, name)
+    kept = None if snapshot is None else read(store, name, snapshot, settings)
+    state, log = kept or (State(settings, rows), Log())
+    state.history = lambda: (segment.records for segment in segments(store, name))
+    for segment in segments(store, name, log.number, log.first, log.checksum):
+        state.apply_many(segment.records, segment.more)
+        log = Log(segment.number + 1, segment.first + len(segment.records), segment.checksum)
+    return state, log
+
+
+def check_ledger(store: Store, name: str, state: State) -> None:
+    """Refuse a ledger that does not have what the log says."""
+    entries, amount = store.totals(name)
+    if (entries, amount) != (state.offers.endings["paid"], state.offers.spent):
+        raise Corrupt(
+            f"the ledger of campaign {name!r} has {entries} entries over {amount} minor units, but its log paid "
+            f"{state.offers.endings['paid']} over {state.offers.spent}; restore it from a backup."
+        )
+
+
+@dataclass(frozen=True)
+class Report:
+    """What was found right."""
+
+    name: str
+    segments: int
+    events: int
+    observations: int
+    offers: int
+    entries: int
+    """Of the ledger."""
+    spent: Money
+    event_ids: int
+    snapshots: int
+
+
+def verify(url: str | Store, name: str, wait: float = 0.0) -> Report:
+    """Replay a campaign's log and compare it with its tables; raise `Corrupt` and say what is wrong, if anything is."""
+    with owned(url, name, wait) as (store, _):
+        rows: Rows = {}
+        state, log = recover(store, name, rows=rows)
+        check_ledger(store, name, state)
+        for table in DERIVED:
+            _compare(store, name, table, list(rows.get(table, ())))
+        kept = _check_snapshots(store, name, state, log)
+        return Report(
+            name=name,
+            segments=log.number,
+            events=state.events,
+            observations=state.observations,
+            offers=state.offers.made,
+            entries=state.offers.endings["paid"],
+            spent=Money(state.offers.spent, state.offers.price.currency),
+            event_ids=_check_ids(store, name, state.events),
+            snapshots=kept,
+        )
+
+
+def _compare(store: Store, name: str, table: str, told: list[Row]) -> None:
+    """Compare a table with the rows that the log gives, of which the last one of each key counts."""
+    expected = {row[: KEYS[table]]: row for row in told}
+    found = 0
+    for row in store.read(name, table):
+        if expected.get(row[: KEYS[table]]) != row:
+            raise Corrupt(f"row {row[0]} of {table} of campaign {name!r} is not what the log says; restore a backup.")
+        found += 1
+    if found != len(expected):
+        raise Corrupt(
+            f"table {table} of campaign {name!r} has {found} rows, but the log makes {len(expected)}; restore a backup."
+        )
+
+
+def _check_snapshots(store: Store, name: str, state: State, log: Log) -> int:
+    """See that every snapshot and the log after it lead to where the whole log leads."""
+    whole = [event for event, there, parts in store.snapshots(name) if there == parts]
+    for event in whole:
+        if pieces_of(*recover(store, name, snapshot=event)) != pieces_of(state, log):
+            raise Corrupt(
+                f"the snapshot of campaign {name!r} after event {event} leads elsewhere than its log; open the "
+                "campaign without snapshots to replay its log instead."
+            )
+    return len(whole)
+
+
+def pieces_of(state: State, log: Log) -> bytes:
+    """Return everything that is in memory as bytes, equal only if every bit is; a step must not be being closed."""
+    if state.ending is not None:
+        state.trial.work()
+    return b"".join(pieces(state, log))
+
+
+def _check_ids(store: Store, name: str, total: int) -> int:
+    """See that every event id that is remembered stands for the event that it names."""
+    rows = [(event, record) for _, event, record, _ in store.read(name, "event_ids")]
+    events = np.array([event for event, _ in rows], np.int64)
+    records = np.frombuffer(b"".join(record for _, record in rows), RECORD)
+    order = np.argsort(events, kind="stable")
+    events, records = events[order], records[order]
+    if len(events) and events[-1] >= total:
+        raise Corrupt(
+            f"the event ids of campaign {name!r} name event {events[-1]}, but its log ends before event {total}; its "
+            "end is missing, so restore a backup."
+        )
+    for segment in segments(store, name):
+        first, last = np.searchsorted(events, [segment.first, segment.first + len(segment.records)])
+        if not np.array_equal(segment.records[events[first:last] - segment.first], records[first:last]):
+            last_event = segment.first + len(segment.records) - 1
+            raise Corrupt(
+                f"the event ids of campaign {name!r} do not fit events {segment.first} to {last_event} of its log; "
+                "restore a backup."
+            )
+    return len(events)

@@ -1,0 +1,315 @@
+"""Snapshots: the state of a campaign as kept between openings."""
+
+from __future__ import annotations
+
+import os
+import struct
+import tempfile
+import threading
+import time
+import warnings
+import zlib
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from contextlib import contextmanager
+from mmap import ACCESS_READ, mmap
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from freepull.campaigns.journal.events import RECORD
+from freepull.campaigns.journal.segments import Log
+from freepull.campaigns.people import Standing
+from freepull.campaigns.settings import Settings
+from freepull.campaigns.state import State
+from freepull.campaigns.stores import Lease, Store
+from freepull.campaigns.trials import restore
+from freepull.errors import Corrupt, InvalidInput, StoreError, WriterEnded
+from freepull.principal import saving
+
+PLAIN = (
+    *("status", "events", "at", "panel", "panels", "weights", "observations", "observed", "paid", "in_step"),
+    *("round_closes", "refused", "decision", "stopped_why", "rehearsals", "doubts"),
+)
+PEOPLE = ("enrolled", "silent", "cooling", "banned", "bans")
+"""The fields that are kept as they are."""
+
+
+class Kept(msgspec.Struct):
+    """Plain data, from which a state can be made again."""
+
+    segment: int
+    checksum: int
+    status: str
+    events: int
+    at: int
+    panel: int
+    panels: int
+    weights: list[float] | None
+    observations: int
+    observed: int
+    paid: list[int]
+    in_step: int
+    round_closes: int | None
+    refused: list[tuple[int, int]]
+    decision: dict[str, Any] | None
+    stopped_why: str
+    rehearsals: int
+    doubts: list[str]
+    enrolled: int
+    silent: dict[int, int]
+    cooling: dict[int, int]
+    parked: list[int]
+    left: list[int]
+    banned: dict[int, tuple[int, int, int, int, int, int, None]]
+    bans: int
+    budget: int | None
+    made: int
+    open: list[tuple[int, int, int, int, int, int, bool]]
+    endings: dict[str, int]
+    pulls: list[int]
+    acted: bytes
+    numbers: bytes
+    last: bytes
+    last_event: bytes
+
+
+def keep(state: State, log: Log) -> Kept:
+    """Return what is to be kept of a state, and where in the log it is; the same bytes for the same log."""
+    people, offers = state.people, state.offers
+    standing = [(it.offer, it.agent, it.arm, it.step, it.at, it.deadline, it.recalled) for it in offers.open.values()]
+    return Kept(
+        segment=log.number,
+        checksum=log.checksum,
+        **{name: getattr(state, name) for name in PLAIN},
+        **{name: getattr(people, name) for name in PEOPLE},
+        parked=sorted(people.parked),
+        left=sorted(people.left),
+        budget=offers.budget,
+        made=offers.made,
+        open=standing,
+        endings=dict(offers.endings),
+        pulls=state.pulls.tolist(),
+        acted=state.acted.tobytes(),
+        numbers=people.numbers.tobytes(),
+        last=people.last.tobytes(),
+        last_event=people.last_event.tobytes(),
+    )
+
+
+def restored(settings: Settings, kept: Kept, trial: memoryview) -> tuple[State, Log]:
+    """Make the state again, and the end of its log."""
+    state = State(settings)
+    for name in PLAIN:
+        setattr(state, name, getattr(kept, name))
+    for name in PEOPLE:
+        setattr(state.people, name, getattr(kept, name))
+    people, offers = state.people, state.offers
+    people.parked, people.left = set(kept.parked), set(kept.left)
+    offers.budget, offers.made = kept.budget, kept.made
+    offers.endings.update(kept.endings)
+    offers.open = {row[1]: Standing(*row) for row in kept.open}
+    offers.recalled = {agent for agent, standing in offers.open.items() if standing.recalled}
+    state.pulls = np.array(kept.pulls, np.int64)
+    state.acted = np.frombuffer(kept.acted, bool).copy()
+    state.acted_and_left = sum(bool(state.acted[agent]) for agent in (*kept.parked, *kept.left))
+    people.numbers = np.frombuffer(kept.numbers, np.int64).copy()
+    people.last = np.frombuffer(kept.last, RECORD).copy()
+    people.last_event = np.frombuffer(kept.last_event, np.int64).copy()
+    if len(trial):
+        state.started = restore(settings, kept.panels, trial)
+    return state, Log(kept.segment, kept.events, kept.checksum)
+
+
+MAGIC = b"fpsn"
+VERSION = 2
+HEADER = struct.Struct("<4sHHQ")
+"""magic, version, 0, bytes of what is not the trial."""
+CHECKSUM = struct.Struct("<I")
+PART = 1 << 18
+OLD = 16
+"""Parts of older snapshots that are removed at a time."""
+Piece = bytes | memoryview
+
+
+def pieces(state: State, log: Log) -> list[Piece]:
+    """Return a snapshot in pieces that are not copied; nothing may change until they are written."""
+    kept = msgspec.msgpack.encode(keep(state, log))
+    trial = [] if state.started is None else list(state.started.state_pieces())
+    return [HEADER.pack(MAGIC, VERSION, 0, len(kept)), kept, *trial]
+
+
+def begin(found: list[Piece]) -> Iterator[bytes]:
+    """Freeze the pieces as they are at this moment; return them in parts, to be written at leisure."""
+    if not hasattr(os, "fork"):
+        return _parts(b"".join(found))
+    reading, writing = os.pipe()
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # Python fears forks of processes with threads; the child only writes
+            child = os.fork()
+    except OSError:
+        os.close(reading)
+        os.close(writing)
+        raise
+    if child == 0:
+        _send(found, writing)
+    os.close(writing)
+    return _received(reading, child)
+
+
+def _send(found: list[Piece], writing: int) -> None:
+    """Write the pieces and vanish; this is the child, which must touch nothing else.
+
+    It lets go of all files and sockets but its end of the pipe: held by it, a port would outlive the campaign, and the
+    pipe's other end would keep it waiting for a reader who was killed.
+    """
+    failed = 1
+    try:
+        os.closerange(3, writing)
+        os.closerange(writing + 1, os.sysconf("SC_OPEN_MAX"))
+        for piece in found:
+            rest = memoryview(piece).cast("B")
+            while len(rest):
+                rest = rest[os.write(writing, rest[:PART]) :]
+        failed = 0
+    finally:
+        os._exit(failed)
+
+
+def _received(reading: int, child: int) -> Iterator[bytes]:
+    try:
+        with open(reading, "rb") as pipe:
+            while part := pipe.read(PART):
+                yield part
+    finally:
+        _, status = os.waitpid(child, 0)
+    if status:
+        raise StoreError("a snapshot could not be taken: the process that copied it ended early.")
+
+
+def _parts(whole: bytes) -> Iterator[bytes]:
+    for begin in range(0, len(whole), PART):
+        yield whole[begin : begin + PART]
+
+
+def write(store: Store, lease: Lease, event: int, size: int, parts: Iterator[bytes]) -> None:
+    """Store a snapshot part by part, then remove the older ones."""
+    count = -(-size // PART)
+    for number, part in enumerate(parts):
+        row = (event, number, count, CHECKSUM.pack(zlib.crc32(part)) + part)
+        with _at_leisure():
+            store.write(lease, {"snapshots": [row]})
+    gone = OLD
+    while gone:
+        with _at_leisure():
+            gone = store.remove(lease, "snapshots", "event", event, OLD)
+
+
+@contextmanager
+def _at_leisure() -> Iterator[None]:
+    """Leave the store to others afterwards, for as long as it was taken."""
+    begun = time.perf_counter()
+    yield
+    time.sleep(time.perf_counter() - begun)
+
+
+def newest(store: Store, name: str) -> int | None:
+    """Return the event of the newest snapshot that is complete."""
+    return max((event for event, there, parts in store.snapshots(name) if there == parts), default=None)
+
+
+def read(store: Store, name: str, event: int, settings: Settings) -> tuple[State, Log] | None:
+    """Read a snapshot back; None if it is whole, but of another version, so that the log has to do."""
+    with tempfile.TemporaryFile() as file:
+        for number, (has_event, part, _, data) in enumerate(store.read(name, "snapshots", (event, -1))):
+            if has_event != event:
+                break
+            if part != number or zlib.crc32(data[CHECKSUM.size :]) != CHECKSUM.unpack_from(data)[0]:
+                raise Corrupt(
+                    f"the snapshot of campaign {name!r} after event {event} is damaged in part {number}; open the "
+                    "campaign without snapshots to replay its log instead."
+                )
+            file.write(data[CHECKSUM.size :])
+        file.flush()
+        with mmap(file.fileno(), 0, access=ACCESS_READ) as whole:
+            magic, version, _, length = HEADER.unpack_from(whole)
+            if (magic, version) != (MAGIC, VERSION):
+                return None
+            kept = msgspec.msgpack.decode(whole[HEADER.size : HEADER.size + length], type=Kept)
+            with memoryview(whole) as view, view[HEADER.size + length :] as trial:
+                if bytes(trial[: len(saving.MAGIC)]) not in (b"", saving.MAGIC):
+                    return None
+                try:
+                    return restored(settings, kept, trial)
+                except InvalidInput:  # the principal has other parameters in this version
+                    return None
+
+
+class Snapshooter:
+    """Takes a snapshot now and then, while the campaign goes on."""
+
+    def __init__(
+        self, store: Store, lease: Lease, state: State, log: Log, every: int, wake: Callable[[], None]
+    ) -> None:
+        self._store, self._lease, self._state, self._log = store, lease, state, log
+        self._every, self._wake = every, wake
+        self._last = newest(store, lease.name) or 0
+        self._wanted: list[Future[int]] = []
+        self._thread: threading.Thread | None = None
+        self._writing = False
+
+    def want(self) -> Future[int]:
+        """Ask for one as soon as possible; its future is the event after which it was taken, once it is stored."""
+        future: Future[int] = Future()
+        self._wanted.append(future)
+        return future
+
+    def after_group(self) -> None:
+        """Begin one, if it is time and nothing hinders; called by the writer, when all that has happened is stored."""
+        event = self._state.events
+        due = event - self._last >= self._every or self._wanted
+        if not due or self._state.ending is not None or self._writing:
+            return
+        found = pieces(self._state, self._log)
+        size = sum(len(memoryview(piece).cast("B")) for piece in found)
+        waiting, self._wanted = self._wanted, []
+        self._last = event
+        try:
+            parts = begin(found)
+        except OSError as error:  # the campaign goes on; the next one is due after as many events again
+            _fail(waiting, StoreError(f"a snapshot could not be taken ({error}); try again later."))
+            return
+        self._writing = True
+        self._thread = threading.Thread(
+            target=self._write, args=(event, size, parts, waiting), name="freepull snapshot"
+        )
+        self._thread.start()
+
+    def _write(self, event: int, size: int, parts: Iterator[bytes], waiting: list[Future[int]]) -> None:
+        try:
+            write(self._store, self._lease, event, size, parts)
+        except Exception as error:  # the next commit says what is wrong with the store; a snapshot is not needed
+            _fail(waiting, error)
+        else:
+            for future in waiting:
+                future.set_result(event)
+        self._writing = False
+        self._wake()  # or whoever has wanted the next one meanwhile would wait until something else happens
+
+    def close(self) -> None:
+        """Wait for the one that is being written, and take no other."""
+        if self._thread is not None:
+            self._thread.join()
+        self.give_up()
+
+    def give_up(self) -> None:
+        """Take no other."""
+        waiting, self._wanted = self._wanted, []
+        _fail(waiting, WriterEnded("the campaign was closed before a snapshot was taken; open it again."))
+
+
+def _fail(waiting: list[Future[int]], error: Exception) -> None:
+    for future in waiting:
+        future.set_exception(error)

@@ -1,0 +1,157 @@
+"""The people of a campaign, and the offers they were made."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from freepull.campaigns.journal.events import NUMBERED, RECORD, Records, Row, Rows, put
+from freepull.errors import Corrupt
+from freepull.money import Money
+
+
+class People:
+    """Agents by number; almost nothing is kept of one who simply acts."""
+
+    def __init__(self) -> None:
+        self.enrolled = 0
+        """Everybody, late joiners included."""
+        self.silent: dict[int, int] = {}
+        """How many offers in a row have expired."""
+        self.cooling: dict[int, int] = {}
+        """Until when an agent gets no offer."""
+        self.parked: set[int] = set()
+        """Who gets no offers until it acts again, because it let several lapse; it has not left."""
+        self.left: set[int] = set()
+        self.banned: dict[int, Row] = {}
+        """The agent's last ban, as a row of the table of bans."""
+        self.bans = 0
+        self.numbers: NDArray[np.int64] = np.zeros(0, np.int64)
+        """The last number that each agent used; grows when agents number their events."""
+        self.last: Records = np.zeros(0, RECORD)
+        """The last numbered event of each agent."""
+        self.last_event: NDArray[np.int64] = np.zeros(0, np.int64)
+        """And its place in the log."""
+
+    @property
+    def absent(self) -> int:
+        """How many are parked or have left."""
+        return len(self.parked) + len(self.left)
+
+    def back(self, agents: NDArray[np.int64]) -> set[int]:
+        """Note that agents have acted, who are no longer absent then; return who of them was parked."""
+        here = set(agents.tolist()) if self.parked or self.left else set()
+        woken = self.parked & here
+        self.parked -= here
+        self.left -= here
+        return woken
+
+    def expire(self, agent: int, until: int) -> None:
+        """Note that an offer met with silence, and that a cool-down has begun."""
+        self.silent[agent] = self.silent.get(agent, 0) + 1
+        self.cooling[agent] = until
+
+    def ban(self, agent: int, offer: int, step: int, until: int, at: int) -> Row:
+        """Note a ban; return its row."""
+        self.bans += 1
+        self.banned[agent] = (self.bans, agent, offer, step, until, at, None)
+        return self.banned[agent]
+
+    def rested(self, at: int) -> set[int]:
+        """Forget the cool-downs that are over; return who is still in one, or parked."""
+        for agent in [agent for agent, until in self.cooling.items() if until <= at]:
+            del self.cooling[agent]
+        return self.parked | self.cooling.keys()
+
+    def number(self, records: Records, first: int) -> None:
+        """Note the numbered events among some records, the first of which is event ``first``."""
+        places = np.flatnonzero(records["flags"] & NUMBERED)
+        if not len(places):
+            return
+        if len(self.numbers) < self.enrolled:
+            grown = self.enrolled - len(self.numbers)
+            self.numbers = np.concatenate([self.numbers, np.zeros(grown, np.int64)])
+            self.last = np.concatenate([self.last, np.zeros(grown, RECORD)])
+            self.last_event = np.concatenate([self.last_event, np.zeros(grown, np.int64)])
+        agents = records["agent"][places]
+        np.add.at(self.numbers, agents, 1)
+        self.last[agents] = records[places]
+        self.last_event[agents] = first + places
+
+    def last_number(self, agent: int) -> int:
+        """Return the last number that an agent used, 0 if none."""
+        return int(self.numbers[agent]) if agent < len(self.numbers) else 0
+
+
+@dataclass(slots=True)
+class Standing:
+    """An offer that has not ended."""
+
+    offer: int
+    agent: int
+    arm: int
+    step: int
+    at: int
+    deadline: int
+    recalled: bool = False
+    """Taken back: a pull of the arm until the deadline is still paid, a pull of another arm is no refusal."""
+
+    def row(self, ending: str | None = None, ended: int | None = None) -> Row:
+        """Return it as a row of the table of offers."""
+        offer = self.offer, self.agent, self.arm, self.step, self.at, self.deadline
+        return *offer, int(self.recalled), ending, ended
+
+
+class Offers:
+    """All offers of a campaign: the open ones by agent, the ended ones by number, and what they cost."""
+
+    def __init__(self, price: Money, budget: int | None) -> None:
+        self.price, self.budget = price, budget
+        self.made = 0
+        self.open: dict[int, Standing] = {}
+        """By agent, in the order of their numbers."""
+        self.recalled: set[int] = set()
+        """Agents whose open offer was taken back."""
+        self.endings: Counter[str] = Counter()
+
+    @property
+    def spent(self) -> int:
+        """What was paid, in minor units."""
+        return self.endings["paid"] * self.price.minor
+
+    @property
+    def reserved(self) -> int:
+        """What the open offers may still cost, in minor units."""
+        return len(self.open) * self.price.minor
+
+    def issue(self, standing: Standing, rows: Rows | None) -> None:
+        """Open an offer."""
+        self.made += 1
+        if standing.offer != self.made or standing.agent in self.open:
+            raise Corrupt(f"offer {standing.offer} to agent {standing.agent} does not follow offer {self.made - 1}.")
+        self.open[standing.agent] = standing
+        if self.budget is not None and self.spent + self.reserved > self.budget:
+            raise Corrupt(
+                f"offer {standing.offer} would exceed the budget of {Money(self.budget, self.price.currency)}."
+            )
+        put(rows, "offers", *standing.row())
+
+    def recall(self, agent: int, rows: Rows | None) -> None:
+        """Take an offer back, while the agent may be acting on it."""
+        self.open[agent].recalled = True
+        self.recalled.add(agent)
+        put(rows, "offers", *self.open[agent].row())
+
+    def end(self, agent: int, ending: str, at: int, rows: Rows | None) -> Standing:
+        """End an agent's open offer; a paid one is posted to the ledger."""
+        standing = self.open.pop(agent)
+        self.recalled.discard(agent)
+        self.endings[ending] += 1
+        put(rows, "offers", *standing.row(ending, at))
+        if ending == "paid":
+            entry, price = self.endings["paid"], self.price
+            put(rows, "ledger", entry, standing.offer, agent, standing.arm, price.minor, price.currency, at)
+        return standing

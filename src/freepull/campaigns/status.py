@@ -1,0 +1,199 @@
+"""What people read of a campaign: status, verdict, and tables with names, dates and money."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import islice
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from freepull.campaigns.directory import Register
+from freepull.campaigns.journal.events import Row
+from freepull.campaigns.settings import shown
+from freepull.campaigns.state import State
+from freepull.campaigns.stores import Store
+from freepull.campaigns.trials import grounds_of
+from freepull.messages import Arm, AuditEntry, BanRow, CampaignVerdict, Grounds, LedgerEntry, OfferRow, Status
+from freepull.money import Money
+from freepull.principal import Trial
+from freepull.principal.protocols import FOREVER
+from freepull.principal.record import finish
+
+NAMED = 10
+"""So many agents are named."""
+LOOKED_AT = 1000
+"""So many absent agents are looked at to find them."""
+
+
+def status_of(state: State, register: Register) -> Status:
+    """Return how a campaign stands."""
+    trial, settings, offers = state.started, state.settings, state.offers
+    decision = state.decision
+    endings, currency = offers.endings, offers.price.currency
+    leader = None if trial is None else trial.rule.leader() if decision else _leader(trial)
+    return Status(
+        name=settings.name,
+        status=state.status,
+        why=state.stopped_why,
+        phase=None if trial is None else trial.phase,
+        mode=settings.mode,
+        step=0 if trial is None else trial.steps,
+        in_step=state.in_step,
+        horizon=settings.horizon,
+        kappa=None if trial is None else trial.kappa,
+        agents=state.panel,
+        late_joiners=state.people.enrolled - state.panel,
+        observations=state.observations,
+        observed_only=state.observed,
+        arms=_arms(state, register),
+        threshold=None if trial is None else trial.rule.goes_at,
+        leader=None if leader is None else register.arms[leader],
+        decided=decision is not None,
+        certified=decision is not None and bool(decision["certified"]),
+        rehearsal=state.rehearsals > 0,
+        offered=offers.made,
+        open_offers=len(offers.open),
+        paid=endings["paid"],
+        refused=endings["refused"],
+        expired=endings["expired"],
+        cancelled=endings["cancelled"],
+        banned=0 if trial is None else sum(bool(trial.bans.until[m] > trial.steps) for m in state.people.banned),
+        absent=state.people.absent,
+        awaited=[register.shown(agent) for agent in awaited(state)],
+        price=offers.price,
+        spent=Money(offers.spent, currency),
+        reserved=Money(offers.reserved, currency),
+        budget=None if offers.budget is None else Money(offers.budget, currency),
+        events=state.events,
+        at=shown(state.at),
+        survives=None if decision is None else decision.get("survives"),
+    )
+
+
+def verdict_of(state: State, register: Register) -> CampaignVerdict:
+    """Return the verdict: as it was logged once it is decided, as it stands until then."""
+    spent = Money(state.offers.spent, state.offers.price.currency)
+    decision = state.decision
+    if decision is not None:
+        grounds = Grounds(**decision["rests_on"] | {"assumptions": tuple(decision["rests_on"]["assumptions"])})
+        arm, step = register.arms[decision["arm"]], state.trial.decided_at
+        certified, survives = bool(decision["certified"]), decision.get("survives")
+        return CampaignVerdict(arm, True, certified, decision["why"], step, spent, grounds, survives)
+    trial = state.trial
+    leader = _leader(trial)
+    reason = "nobody has pulled any yet" if leader is None else "this one has the largest mean"
+    if sum(trial.rule.active) == 1:
+        reason = "it is decided when the step ends"
+    why = f"{trial.rule.standing()}; {reason}"
+    missing = awaited(state)
+    if missing:
+        why += f"; awaited: {', '.join(register.shown(agent) for agent in missing)}"
+    grounds = grounds_of(trial, state.settings, state.panels)
+    why = "; ".join([why, *([trial.doubt] if trial.doubt else []), *state.doubts])
+    return CampaignVerdict(None if leader is None else register.arms[leader], False, False, why, None, spent, grounds)
+
+
+def awaited(state: State) -> list[int]:
+    """Return whom the rule or the round waits for, at most ten of them."""
+    trial = state.started
+    if trial is None or state.decision is not None or state.status == "stopped":
+        return []
+    people = state.people
+    absent = sorted(people.parked | people.left | {m for m in people.banned if trial.bans.until[m] > trial.steps})
+    found = trial.rule.awaited(np.array(absent[:LOOKED_AT], np.int64))[:NAMED]
+    if state.settings.mode == "rounds" and state.in_step > 0:
+        gone = people.parked | people.left
+        silent = (int(m) for m in np.flatnonzero(~state.acted) if int(m) not in gone and int(m) not in found)
+        found += list(islice(silent, NAMED - len(found)))
+    return found
+
+
+def _arms(state: State, register: Register) -> list[Arm]:
+    trial = state.started
+    if trial is None:
+        return [Arm(name, True, None, None, 0, 0) for name in register.arms]
+    bounds, means, out = trial.rule.bounds(), _means(trial), trial.panel.withdrawn
+    return [
+        Arm(name, trial.rule.active[k], means[k], float(bounds[k]), int(state.pulls[k]), state.paid[k], k in out)
+        for k, name in enumerate(register.arms)
+    ]
+
+
+def _leader(trial: Trial) -> int | None:
+    """Return the active arm with the largest mean, as means are shown; None if nobody has pulled any."""
+    known = [(mean, -k) for k, mean in enumerate(_means(trial)) if mean is not None and trial.rule.active[k]]
+    return -max(known)[1] if known else None
+
+
+def _means(trial: Trial) -> list[float | None]:
+    """Return every arm's mean over the agents who have pulled it; with weights, the rule's own (others count as 0)."""
+    record, agents = trial.rule.record, trial.setting.agents
+    there = [agents - unpulled for unpulled in record.unpulled]
+    if trial.setting.weighted:
+        return [float(mean) if count else None for mean, count in zip(finish(trial.rule.means()), there, strict=True)]
+    return [record.global_mean(k) * agents / count if count else None for k, count in enumerate(there)]
+
+
+def ledger(store: Store, register: Register, after: int = 0) -> Iterator[LedgerEntry]:
+    """Return what was paid, from behind an entry on."""
+    for entry, offer, agent, arm, amount, currency, at in store.read(register.campaign, "ledger", (after,)):
+        yield LedgerEntry(entry, offer, register.shown(agent), register.arms[arm], Money(amount, currency), shown(at))
+
+
+def offers(store: Store, register: Register, after: int = 0) -> Iterator[OfferRow]:
+    """Return all offers, from behind an offer on."""
+    for row in store.read(register.campaign, "offers", (after,)):
+        yield offer_row(register, row)
+
+
+def offer_row(register: Register, row: Row) -> OfferRow:
+    """Return one offer as people read it."""
+    offer, agent, arm, step, at, deadline, recalled, ending, ended = row
+    return OfferRow(
+        offer=offer,
+        agent=register.shown(agent),
+        arm=register.arms[arm],
+        step=step,
+        at=shown(at),
+        expires=shown(deadline),
+        recalled=bool(recalled),
+        ending=ending,
+        ended=None if ended is None else shown(ended),
+    )
+
+
+def bans(store: Store, register: Register, after: int = -1) -> Iterator[BanRow]:
+    """Return all bans, from behind one on."""
+    for _, agent, offer, step, until, at, lifted in store.read(register.campaign, "bans", (after,)):
+        end = None if lifted is None else shown(lifted)
+        yield BanRow(register.shown(agent), offer, step, _until(until), shown(at), end)
+
+
+def audit(store: Store, register: Register, after: int = -1) -> Iterator[AuditEntry]:
+    """Return who did what, from behind an event on."""
+    for event, at, author, action, detail in store.read(register.campaign, "audit", (after,)):
+        yield AuditEntry(event, shown(at), author, action, _named(register, msgspec.json.decode(detail)))
+
+
+def _named(register: Register, detail: dict[str, Any]) -> dict[str, Any]:
+    """Return a detail of the audit, which the log has in numbers, as people read it."""
+    arms = register.arms
+    read: dict[str, Callable[[Any], Any]] = {
+        "agent": register.shown,
+        "arm": lambda arm: arms[arm],
+        "eliminated": lambda out: [arms[arm] for arm in out],
+        "returned": lambda back: [arms[arm] for arm in back],
+        "bans": lambda rows: [
+            {"agent": register.shown(agent), "offer": offer, "until": _until(until)} for agent, offer, until in rows
+        ],
+        "decided": lambda told: told | {"arm": arms[told["arm"]]},
+        "budget": lambda minor: None if minor is None else str(Money(minor, register.currency)),
+    }
+    return {name: read[name](value) if name in read else value for name, value in detail.items()}
+
+
+def _until(step: int) -> int | None:
+    """Return the step that a ban ends with, None if it is for ever."""
+    return None if step >= FOREVER else step

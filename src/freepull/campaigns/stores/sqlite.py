@@ -1,0 +1,230 @@
+"""Campaigns in a SQLite file, through apsw: write-ahead log, every commit synced, one process at a time.
+
+Never open the same file with the standard library's sqlite3 in the same process: closing that connection would drop
+this one's lock.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any, ClassVar
+
+from freepull.campaigns.journal.events import Row
+from freepull.campaigns.stores.base import Lease
+from freepull.campaigns.stores.sql import INSERT, SqlStore, Statements
+from freepull.errors import CampaignBusy, Corrupt, Fenced, InvalidInput, MissingExtra, StoreError, UnknownCampaign
+
+try:
+    import apsw
+except ImportError as error:  # pragma: no cover - a test runs this in a process of its own
+    raise MissingExtra("campaigns need apsw for SQLite; install freepull with pip install 'freepull[live]'.") from error
+
+MARK = 0x66707531
+"""SQLite's application id of our files."""
+CHECKPOINT = 2000
+"""Pages of the write-ahead log after which they are moved into the file."""
+COPIED = 1000
+"""Pages that a backup copies at a time; what is written in between, it takes along."""
+
+
+class SqliteStore(SqlStore):
+    """One file, opened with an exclusive lock and shared by all campaigns of the process."""
+
+    words: ClassVar[dict[str, str]] = {
+        "blob": "BLOB",
+        "serial": "INTEGER PRIMARY KEY",
+        "clustered": "WITHOUT ROWID",
+        "uncompressed": "",
+        "now": "0",
+    }
+    lease_seconds = float("inf")
+    reopens = False
+    _open: ClassVar[dict[Path, SqliteStore]] = {}
+    _opening: ClassVar[threading.Lock] = threading.Lock()
+
+    def __init__(self, path: str | Path, *, synchronous: str = "FULL", vfs: str | None = None) -> None:
+        self.path = Path(path)
+        self.url = f"sqlite:///{path}"
+        self._lock = threading.RLock()
+        self._users = 1
+        self._broken = False
+        self._pages = 0
+        """Of the write-ahead log."""
+        if vfs is None and (self.path.is_dir() or not self.path.parent.is_dir()):
+            raise InvalidInput(f"url must name a file in a folder that exists, got {self.url!r}.")
+        with self._failing():
+            self._connection = apsw.Connection(str(path), vfs=vfs)
+            try:
+                self._prepare(synchronous)
+                self.migrate()
+            except BaseException:
+                self._connection.close(True)
+                raise
+
+    @classmethod
+    def shared(cls, path: str, new: bool) -> SqliteStore:
+        """Return the store of a file, the same one for everybody in this process."""
+        where = Path(path).resolve()
+        if not new and not where.exists():
+            raise UnknownCampaign(f"there is no file {path}; make a campaign first, or look for the file elsewhere.")
+        with cls._opening:
+            if where in cls._open:
+                cls._open[where]._users += 1
+            else:
+                cls._open[where] = cls(path)
+            return cls._open[where]
+
+    def _prepare(self, synchronous: str) -> None:
+        """Take the lock, and make every commit durable; finish what a crash has left first."""
+        run = self._connection.execute
+        self._connection.set_busy_timeout(0)
+        run("PRAGMA locking_mode = EXCLUSIVE")
+        run("BEGIN EXCLUSIVE")
+        mark, tables = self._connection.pragma("application_id"), run("SELECT count(*) FROM sqlite_schema").get
+        run("COMMIT")
+        if mark != MARK and (mark or tables):
+            raise InvalidInput(f"{self.url} is a SQLite file of another program; choose another name.")
+        if self._connection.pragma("journal_mode", "wal") != "wal":
+            raise StoreError(f"{self.url} is on a file system without write-ahead logs; choose another place.")
+        run(f"PRAGMA application_id = {MARK}")
+        run(f"PRAGMA synchronous = {synchronous}")
+        run("PRAGMA foreign_keys = ON")
+        run("PRAGMA cache_size = -65536")
+        run("PRAGMA wal_autocheckpoint = 0")
+        run("PRAGMA wal_checkpoint(TRUNCATE)")
+        self._connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+        self._connection.set_wal_hook(self._note_pages)
+
+    def _note_pages(self, connection: apsw.Connection, database: str, pages: int) -> int:
+        self._pages = pages
+        return apsw.SQLITE_OK
+
+    @contextmanager
+    def transaction(self) -> Iterator[Statements]:
+        """Run what follows all at once and durably, or not at all; a failed commit is never tried again."""
+        with self._lock, self._failing():
+            self._connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield _Statements(self._connection)
+                self._connection.execute("COMMIT")
+                if self._pages >= CHECKPOINT:  # our own, because SQLite's would keep its errors to itself
+                    self._connection.wal_checkpoint()
+            except BaseException:
+                if self._connection.in_transaction:
+                    self._connection.execute("ROLLBACK")
+                raise
+
+    def query(self, sql: str, values: Row = ()) -> list[Row]:
+        """Read."""
+        with self._lock, self._failing():
+            return self._connection.execute(sql, values).fetchall()
+
+    def find_events(self, lease: Lease, ids: Iterable[bytes]) -> dict[bytes, tuple[int, bytes]]:
+        """Return the event ids that are known."""
+        sql = "SELECT id, event, record FROM event_ids WHERE campaign = ? AND id = ?"
+        with self._lock, self._failing():
+            found: list[Any] = self._connection.executemany(sql, [(lease.campaign, key) for key in ids]).fetchall()
+        return {bytes(key): (int(event), bytes(record)) for key, event, record in found}
+
+    def erase_names(self, lease: Lease, agents: Iterable[int] | None) -> None:
+        """Erase names, from free pages and the write-ahead log as well."""
+        with self._lock, self._failing():
+            self._connection.execute("PRAGMA secure_delete = ON")
+            super().erase_names(lease, agents)
+            self._connection.execute("PRAGMA secure_delete = OFF")
+            self._connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+
+    def version(self, do: Statements) -> int:
+        """Return the number of the last migration."""
+        return int(do.run("PRAGMA user_version")[0][0])
+
+    def set_version(self, do: Statements, number: int) -> None:
+        """Note the number of the last migration."""
+        do.run(f"PRAGMA user_version = {number}")
+
+    def backup(self, path: str | Path) -> None:
+        """Copy the whole file to a new one, as it is when that is done; campaigns go on meanwhile."""
+        target = Path(path)
+        if target.exists():
+            raise InvalidInput(f"path must be a file that does not exist yet, got {str(path)!r}.")
+        try:
+            with closing(apsw.Connection(str(target))) as copy:
+                self._copy(copy)
+        except apsw.Error as error:  # the campaigns go on
+            target.unlink(missing_ok=True)
+            raise StoreError(f"{self.url} could not be copied to {path}: {error}; choose another place.") from error
+
+    def _copy(self, copy: apsw.Connection) -> None:
+        """Copy some pages at a time, so that nobody waits long."""
+        with self._lock:
+            backup = copy.backup("main", self._connection, "main")
+        try:
+            while not backup.done:
+                with self._lock:
+                    backup.step(COPIED)
+        finally:
+            with self._lock:
+                backup.close()
+
+    def close(self) -> None:
+        """Close the file, once nobody in this process uses it any more."""
+        with self._opening, self._lock:
+            self._users -= 1
+            if self._users > 0:
+                return
+            self._forget()
+            broken, self._broken = self._broken, False
+            with self._failing():
+                self._connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, int(broken))
+                self._connection.close(True)
+
+    def _forget(self) -> None:
+        """Let nobody else share this connection."""
+        if self._open.get(self.path.resolve()) is self:
+            del self._open[self.path.resolve()]
+
+    @contextmanager
+    def _failing(self) -> Iterator[None]:
+        """Turn SQLite's errors into ours; after one that may concern the disk, this connection is not used again."""
+        if self._broken:
+            raise StoreError(f"{self.url} failed before, so nothing more is written; close it and open it again.")
+        try:
+            yield
+        except (apsw.BusyError, apsw.LockedError) as error:
+            raise CampaignBusy(
+                f"{self.url} is open in another process; close it there, or ask the service that runs it."
+            ) from error
+        except apsw.ConnectionClosedError as error:
+            raise StoreError(f"{self.url} is closed; open the campaign again.") from error
+        except apsw.ConstraintError as error:
+            raise Fenced(f"{self.url} has these rows already ({error}), so somebody else wrote them.") from error
+        except apsw.Error as error:
+            self._broken = True
+            self._forget()
+            if isinstance(error, (apsw.CorruptError, apsw.NotADBError)):
+                raise Corrupt(
+                    f"{self.url} is damaged or no SQLite file ({error}); restore it from a backup."
+                ) from error
+            raise StoreError(f"{self.url} could not be read or written: {type(error).__name__}, {error}.") from error
+
+
+class _Statements:
+    """Statements on a connection that is in a transaction."""
+
+    def __init__(self, connection: apsw.Connection) -> None:
+        self._connection = connection
+
+    def run(self, sql: str, values: Row = ()) -> list[Row]:
+        """Run a statement and return its rows."""
+        return self._connection.execute(sql, values).fetchall()
+
+    def many(self, sql: str, rows: Iterable[Row]) -> None:
+        """Run a statement once for each row."""
+        self._connection.executemany(sql, rows)
+
+    def add(self, table: str, rows: Iterable[Row]) -> None:
+        """Add rows to a table."""
+        self.many(INSERT[table], rows)

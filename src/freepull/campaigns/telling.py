@@ -1,0 +1,216 @@
+"""Telling: which pulls are new, which are repetitions, which must be refused; then all new ones at once.
+
+A batch is looked at in full before anything of it is told, so an error in it leaves nothing half done.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+
+import numpy as np
+
+from freepull.campaigns.commands import GOING, Desk
+from freepull.campaigns.directory import Batch
+from freepull.campaigns.journal.events import ENDINGS, NUMBERED, OBSERVED, OUTCOME, PAID, Rows, pulls, put
+from freepull.errors import AgentHasLeft, EventConflict, EventGap, FreepullError, OutOfTurn, WrongMoment
+from freepull.messages import Told
+
+RECORD = struct.Struct("<BBHIIIq")
+Known = dict[bytes, tuple[int, bytes]]
+"""Event ids that were used before: the number of the event, and its record."""
+
+
+def tell(desk: Desk, batch: Batch, at: int, known: Known, strict: bool) -> list[Told | FreepullError]:
+    """Tell a batch; return a reply or an error for each pull. If ``strict``, the first error is raised instead."""
+    looked = _Look(desk, batch, known)
+    if strict and looked.errors:
+        raise first_of(looked.errors)
+    told = _write(desk, batch, looked.fresh, at, known)
+    if len(looked.fresh) == len(batch):
+        return [told[i] for i in range(len(batch))]
+    replies: list[Told | FreepullError] = []
+    for i in range(len(batch)):
+        replies.append(looked.errors.get(i) or looked.repeated.get(i) or told[looked.same.get(i, i)])
+    return replies
+
+
+def first_of(errors: dict[int, FreepullError]) -> FreepullError:
+    """Return the first error of many pulls, which then knows its place."""
+    place = min(errors)
+    errors[place].place = place
+    return errors[place]
+
+
+class _Look:
+    """What each pull of a batch is, decided before any of them is told."""
+
+    def __init__(self, desk: Desk, batch: Batch, known: Known) -> None:
+        self.desk, self.batch, self.known = desk, batch, known
+        self.errors = dict(batch.errors)
+        self.repeated: dict[int, Told] = {}
+        """Replies that were given before."""
+        self.same: dict[int, int] = {}
+        """Repetitions within the batch: of which pull."""
+        self.fresh: Sequence[int] = range(len(batch))
+        state = desk.state
+        gone = state.settings.leavers != "wait" and state.people.left
+        closed = state.rehearsals > 0 and not batch.simulated
+        plain = state.status in GOING and state.settings.mode == "free" and not gone and not closed
+        new = len(set(batch.ids)) == len(batch.ids) and known.keys().isdisjoint(batch.ids)
+        if not plain or self.errors or batch.numbers or not new:
+            self.moment = _Moment(desk, plain)
+            self.places: dict[bytes, int] = {}
+            self.counted: dict[int, tuple[int, int]] = {}
+            self.fresh = [i for i in range(len(batch)) if i not in self.errors and self._is_fresh(i)]
+
+    def _is_fresh(self, i: int) -> bool:
+        """Say whether a pull is a new one; otherwise note its reply or what is wrong."""
+        try:
+            key = self.batch.ids[i] if self.batch.ids else None
+            number = self.batch.numbers[i] if self.batch.numbers else None
+            if (key is not None and self._seen_id(i, key)) or (number is not None and self._seen_number(i, number)):
+                return False
+            agent, arm = int(self.batch.agents[i]), int(self.batch.arms[i])
+            if not self.batch.simulated:
+                self.desk.check_real()
+            self.moment.check(agent, arm)
+        except FreepullError as error:
+            self.errors[i] = error
+            return False
+        if key is not None:
+            self.places[key] = i
+        if number is not None:
+            self.counted[agent] = number, i
+        return True
+
+    def _seen_id(self, i: int, key: bytes) -> bool:
+        if key in self.known:
+            event, record = self.known[key]
+            self._compare(i, record, "this event id")
+            self.repeated[i] = reply(self.desk, event, record)
+        elif key in self.places:
+            self._compare_within(i, self.places[key], "this event id")
+        else:
+            return False
+        return True
+
+    def _seen_number(self, i: int, number: int) -> bool:
+        agent, people = int(self.batch.agents[i]), self.desk.state.people
+        last, place = self.counted.get(agent, (people.last_number(agent), -1))
+        if number == last + 1:
+            return False
+        if number > last:
+            said = f"the next event of agent #{agent} must have number {last + 1}, got {number}; send what lies between"
+            raise EventGap(f"{said} first.", last + 1)
+        if number < last:
+            self.repeated[i] = Told(None)
+        elif place >= 0:
+            self._compare_within(i, place, f"number {number}")
+        else:
+            record = people.last[agent].tobytes()
+            self._compare(i, record, f"number {number}")
+            self.repeated[i] = reply(self.desk, int(people.last_event[agent]), record)
+        return True
+
+    def _content(self, i: int) -> tuple[int, int, int]:
+        return int(self.batch.arms[i]), int(self.batch.agents[i]), int(self.batch.values[i])
+
+    def _compare(self, i: int, record: bytes, what: str) -> None:
+        self._same(i, RECORD.unpack(record)[2:5], what)
+
+    def _compare_within(self, i: int, place: int, what: str) -> None:
+        self._same(i, self._content(place), what)
+        self.same[i] = place
+
+    def _same(self, i: int, content: tuple[int, ...], what: str) -> None:
+        if self._content(i) != content:
+            agent = int(self.batch.agents[i])
+            raise EventConflict(
+                f"agent #{agent} has used {what} for another arm or reward; repeat an event as it was, or give a new "
+                "one a new id."
+            )
+
+
+class _Moment:
+    """Whether pulls fit the campaign's status, and in rounds the turn of their agents."""
+
+    def __init__(self, desk: Desk, plain: bool) -> None:
+        self.state, self.plain = desk.state, plain
+        self.rounds = self.state.settings.mode == "rounds" and self.state.status in GOING
+        self.room = desk.room() if self.rounds else 0
+        self.acted: set[int] = set()
+        self.absent, self.returned = self.state.people.absent, set[int]()
+        """How many are absent, and who of them has come back in this batch."""
+        self.new_round = False
+        self.name = desk.name
+
+    def check(self, agent: int, arm: int) -> None:
+        """Refuse a pull that does not fit; otherwise count it."""
+        if self.plain:
+            return
+        state = self.state
+        if state.status == "enrolling":
+            raise WrongMoment(f"campaign {self.name} has not started, so nothing can be told yet; start it first.")
+        if state.status == "stopped":
+            standing = state.offers.open.get(agent)
+            if standing is None or standing.arm != arm or agent in self.acted:
+                raise WrongMoment(f"campaign {self.name} has stopped, so nothing can be told any more.")
+            self.acted.add(agent)
+        if state.settings.leavers != "wait" and agent in state.people.left:
+            raise AgentHasLeft(f"agent #{agent} has left, so its pulls no longer count; do not tell them.")
+        if self.rounds and agent < state.panel:
+            self._take_turn(agent)
+
+    def _take_turn(self, agent: int) -> None:
+        if agent in self.acted or (not self.new_round and bool(self.state.acted[agent])):
+            raise OutOfTurn(f"agent #{agent} has acted in this round already; it can act again when the round closes.")
+        self.acted.add(agent)
+        people = self.state.people
+        if agent not in self.returned and (agent in people.parked or agent in people.left):
+            self.returned.add(agent)
+            self.absent -= 1
+        else:
+            self.room -= 1
+        if self.room <= 0:
+            self.acted.clear()
+            self.new_round, self.room = True, self.state.panel - self.absent
+
+
+def _write(desk: Desk, batch: Batch, fresh: Sequence[int], at: int, known: Known) -> dict[int, Told]:
+    """Tell new pulls, step by step; return their replies."""
+    state, told = desk.state, dict[int, Told]()
+    places = np.array(fresh, np.int64)
+    records = pulls(batch.agents[places], batch.arms[places], batch.values[places], at)
+    records["flags"][batch.agents[places] >= state.panel] |= OBSERVED
+    if batch.numbers:
+        records["flags"][[batch.numbers[i] is not None for i in fresh]] |= NUMBERED
+    begin = 0
+    while begin < len(fresh):
+        end = min(len(fresh), begin + max(1, desk.room()) if state.status in GOING else len(fresh))
+        part, first = records[begin:end], state.events
+        desk.write_pulls(part)
+        told.update(zip(fresh[begin:end], map(Told, range(first, state.events)), strict=True))
+        for j in np.flatnonzero(part["offer"]).tolist():
+            told[fresh[begin + j]] = reply(desk, first + j, part[j].tobytes())
+        if batch.ids:
+            _remember(state.rows, [batch.ids[i] for i in fresh[begin:end]], first, part.tobytes(), at, known)
+        desk.end_step_if_due(at)
+        begin = end
+    return told
+
+
+def _remember(rows: Rows | None, ids: list[bytes | None], first: int, written: bytes, at: int, known: Known) -> None:
+    """Remember event ids, with what they stand for."""
+    size = RECORD.size
+    for j, key in enumerate(ids):
+        if key is not None:
+            known[key] = first + j, written[j * size : (j + 1) * size]
+            put(rows, "event_ids", key, *known[key], at)
+
+
+def reply(desk: Desk, event: int, record: bytes) -> Told:
+    """Return the reply to a pull, from its record alone."""
+    _, flags, _, _, _, offer, _ = RECORD.unpack(record)
+    outcome = flags & OUTCOME
+    return Told(event, ENDINGS[outcome], offer or None, desk.state.settings.price if outcome == PAID else None)

@@ -1,0 +1,231 @@
+"""The trial inside a campaign: how it is created, restored and succeeded."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from freepull import registry, validation
+from freepull.campaigns.journal.events import PAID, REFUSED, Kind, Records
+from freepull.campaigns.settings import LATE_JOINERS, MODES, Settings, arm_names, lasting, moment
+from freepull.commands import LONGEST_NAME
+from freepull.errors import InvalidInput
+from freepull.game import normalised
+from freepull.money import Money
+from freepull.principal import Grounds, Principal, Trial
+from freepull.principal.principal import MOST_ARMS
+from freepull.principal.record import UNITS
+from freepull.principal.verdict import tipping_point
+
+Facts = dict[str, Any]
+OUTCOMES = {"paid": PAID, "refused": REFUSED}
+JOINING = "who joins, in which batch and with which weight, has nothing to do with rewards; when a batch joins may"
+"""What is assumed where late joiners count."""
+
+
+def principal_of(settings: Settings, panels: int) -> Principal:
+    """Return the principal of the ``panels``-th panel.
+
+    Where late joiners count, every panel is a chance to err: the i-th is tested at δ/(i(i+1)), which adds up to δ.
+    """
+    principal, delta = settings.principal, settings.principal.rule.delta
+    if settings.late_joiners == "observe" or delta is None:
+        return principal
+    rule = replace(principal.rule, delta=delta / (panels * (panels + 1)))  # type: ignore[type-var]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # what there is to warn of was said when the principal was made
+        return replace(principal, rule=rule)
+
+
+def start(settings: Settings, agents: int, weights: list[float] | None, panels: int = 1) -> Trial:
+    """Begin the trial of a panel."""
+    trial = principal_of(settings, panels).start(
+        arms=len(settings.arms),
+        agents=agents,
+        horizon=settings.horizon,
+        weights=weights,
+        leavers=settings.leavers,
+        withdrawal=settings.withdrawal,
+        rules=settings.rules,
+    )
+    if settings.mode == "free":
+        trial.regular = False  # the paper's clock does not exist here, nor what is proven with it
+    trial.panel.by_steps = settings.early
+    return trial
+
+
+def restore(settings: Settings, panels: int, state: memoryview) -> Trial:
+    """Go on with the saved trial of a panel."""
+    trial = principal_of(settings, panels).restore(state)
+    trial.panel.by_steps = settings.early
+    return trial
+
+
+def widened(
+    old: Trial, settings: Settings, agents: int, weights: list[float] | None, panels: int, history: Iterable[Records]
+) -> Trial:
+    """Begin again with more agents, from the first pull on; whatever else there was stays as it is."""
+    new = start(settings, agents, weights, panels)
+    for records in history:
+        told = records[(records["kind"] == Kind.TOLD) & (records["agent"] < old.setting.agents)]
+        new.tell_many(told["agent"], told["arm"], told["value"] / UNITS)
+    new.succeed(old)
+    return new
+
+
+def first_events(history: Iterable[Records], count: int) -> Iterator[Records]:
+    """Return the first so many events of a log."""
+    for records in history:
+        yield records[:count]
+        count -= len(records)
+        if count <= 0:
+            return
+
+
+def grounds_of(trial: Trial, settings: Settings, panels: int) -> Grounds:
+    """Say what a verdict rests on, with the share of δ that late joiners leave."""
+    grounds = trial.panel.grounds("agent #{}".format, settings.arms.__getitem__)
+    if settings.late_joiners == "observe":
+        return grounds
+    return replace(
+        grounds,
+        delta=settings.principal.rule.delta,
+        leavers=f"{grounds.leavers}; late joiners count, panel {panels}, tested at δ/{panels * (panels + 1)}",
+        assumptions=(*grounds.assumptions, JOINING),
+    )
+
+
+def tell_many(trial: Trial, agents: NDArray[Any], arms: NDArray[Any], values: NDArray[Any]) -> NDArray[np.uint8]:
+    """Tell pulls in their order, rewards in units of 2⁻³⁰; return the outcomes as in `events`."""
+    outcomes = np.zeros(len(agents), np.uint8)
+    for i, end in enumerate(trial.tell_many(agents, arms, values / UNITS)):
+        if end is not None:
+            outcomes[i] = OUTCOMES[end]
+    return outcomes
+
+
+def changes(trial: Trial, active: list[int], refused: list[tuple[int, int]]) -> Facts:
+    """Return what the end of a step has changed: arms out or in again, and bans."""
+    facts: Facts = {}
+    out, back = set(active) - set(trial.active), set(trial.active) - set(active)
+    if out:
+        facts["eliminated"] = sorted(out)
+    if back:
+        facts["returned"] = sorted(back)
+    until = trial.bans.until
+    bans = [[agent, offer, int(until[agent])] for agent, offer in refused if until[agent] > trial.steps]
+    if bans:
+        facts["bans"] = bans
+    return facts
+
+
+def decision_of(trial: Trial, settings: Settings, panels: int, doubts: list[str]) -> Facts:
+    """Return the verdict of a trial that is decided, as plain data; it is not certified if there are doubts."""
+    verdict = trial.verdict()
+    grounds = asdict(grounds_of(trial, settings, panels))
+    certified, survives, why = verdict.certified, verdict.survives, verdict.why
+    if doubts:
+        stands = "" if survives is None else f"; {tipping_point(survives)}"
+        certified, survives, why = False, None, "; ".join([why.removesuffix(stands), *doubts])
+    told = {"arm": verdict.arm, "certified": certified, "why": why, "survives": survives}
+    return told | {"rests_on": grounds | {"assumptions": list(grounds["assumptions"])}}
+
+
+def essence(facts: Facts | None, early: bool) -> Facts:
+    """Return what replay must find again: all but the words; what was once certified may no longer be."""
+    kept = {name: value for name, value in (facts or {}).items() if name in ("eliminated", "returned", "bans")}
+    decided = (facts or {}).get("decided")
+    return kept | ({"decided": (decided["arm"], early or decided["certified"])} if decided else {})
+
+
+FEW = 1_000_000
+"""Streams up to which a trial is started on trial, to see that it can be."""
+
+
+def agree(
+    *,
+    name: Any,
+    arms: Any,
+    principal: Any,
+    price: Any,
+    mode: Any,
+    horizon: Any,
+    ends: Any,
+    leavers: Any,
+    withdrawal: Any,
+    late_joiners: Any,
+    offer_lasts: Any,
+    cool_down: Any,
+    round_lasts: Any,
+    remembers: Any,
+) -> Settings:
+    """Check the settings of a campaign and return them, or raise a sentence that names the wrong one."""
+    if not isinstance(name, str) or not name.strip() or len(name) > LONGEST_NAME or not name.isprintable():
+        raise InvalidInput(
+            f"name must be a printable text of at most {LONGEST_NAME} characters, got {validation.shown(name)}."
+        )
+    principal = Principal() if principal is None else principal
+    validation.instance("principal", principal, Principal, "a freepull.Principal(...)")
+    registry.encode(principal, own=False)
+    cost = Money.price(price)
+    validation.one_of("mode", mode, MODES)
+    validation.one_of("late_joiners", late_joiners, LATE_JOINERS)
+    if round_lasts is not None and mode != "rounds":
+        raise InvalidInput("round_lasts must be left out in free mode, which has no rounds.")
+    settings = Settings(
+        name=name,
+        arms=arm_names(arms),
+        principal=principal,
+        mode=mode,
+        price=cost,
+        budget=None,
+        horizon=None if horizon is None else validation.whole("horizon", horizon, 1),
+        ends=None if ends is None else moment("ends", ends),
+        leavers=leavers,
+        withdrawal=bool(withdrawal),
+        late_joiners=late_joiners,
+        offer_lasts=lasting("offer_lasts", offer_lasts),
+        cool_down=lasting("cool_down", cool_down),
+        round_lasts=None if round_lasts is None else lasting("round_lasts", round_lasts),
+        remembers=lasting("remembers", remembers),
+    )
+    rule = registry.declared(type(principal.rule))
+    assert rule is not None
+    if late_joiners == "count" and (leavers != "wait" or not rule.late_joiners):
+        able = " or ".join(it.name for it in registry.parts("rule") if it.late_joiners)
+        raise InvalidInput(f"late_joiners must be 'observe', unless leavers is 'wait' and the rule is {able}.")
+    most = rule.most_arms or MOST_ARMS
+    if len(settings.arms) > most:
+        raise InvalidInput(
+            f"arms must be at most {most:,} with rules.{rule.name}, which compares every two of them, "
+            f"got {len(settings.arms):,}; leave some out."
+        )
+    settings = replace(settings, budget=settings.first_budget())
+    rehearse(settings, 1, None)
+    if mode == "free" and principal.offers == "one":
+        warnings.warn(
+            "in free mode, offers = 'one' waits for the one agent whose pull is needed most; take offers = 'each', "
+            "unless all agents come often.",
+            stacklevel=4,
+        )
+    return settings
+
+
+def rehearse(settings: Settings, agents: int, weights: list[float] | None) -> None:
+    """Start the trial and throw it away: what cannot be started is refused now, not later."""
+    if agents * len(settings.arms) <= FEW:
+        start(settings, agents, weights)
+
+
+def checked_weights(weights: Any, agents: int) -> list[float] | None:
+    """Check the weights of some agents; they are normalised when the panel closes."""
+    if weights is None:
+        return None
+    given = validation.numbers("weights", weights)
+    normalised(given, agents)
+    return [float(weight) for weight in given]

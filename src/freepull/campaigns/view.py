@@ -1,0 +1,380 @@
+"""What may be seen of an open campaign, for services and screens: nothing here changes it, nothing blocks the loop."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+from itertools import islice
+from typing import Any, Protocol, TypeVar
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from freepull.campaigns import status as tables
+from freepull.campaigns.bridge import awaited
+from freepull.campaigns.commands import Desk
+from freepull.campaigns.core import Core
+from freepull.campaigns.directory import Register
+from freepull.campaigns.journal.recovery import segments, settings_of
+from freepull.campaigns.state import State
+from freepull.campaigns.status import status_of, verdict_of
+from freepull.campaigns.stores import Store
+from freepull.commands import ReadStatus, ReadVerdict
+from freepull.errors import FreepullError, StoreError
+from freepull.messages import AgentRow, AuditEntry, BanRow, CampaignVerdict, LedgerEntry, Me, OfferRow, Status
+from freepull.principal.rules.pairwise.state import PairwiseState
+
+Row = TypeVar("Row", covariant=True)
+Found = TypeVar("Found")
+MOST_POINTS = 400
+"""So many points of a history are kept; every other one is dropped when there are more."""
+GAP = 20
+"""So many points, or a twentieth of the log, may be missing while nobody watches."""
+LARGE = 1_000_000
+"""With more streams than this the log is not read a second time for the sake of a chart."""
+SAMPLED, NAMED = 10_000, 500
+"""So many agents are counted for quantiles of pulls, and so many of them are named."""
+QUANTILES = (0.0, 0.1, 0.25, 0.5, 0.75, 0.9, 1.0)
+ROWS = 200
+"""So many rows of every table are on a screen."""
+Sample = tuple[int, NDArray[np.int64], NDArray[Any]]
+
+
+class Pulls(msgspec.Struct):
+    """Who pulls what: quantiles of pulls over agents, and a sample of agents."""
+
+    agents: int
+    """How many agents count."""
+    quantiles: list[list[float]]
+    """For all arms together, then arm by arm: minimum, 10 %, 25 %, median, 75 %, 90 %, maximum."""
+    sampled: bool
+    """Whether only a sample was looked at."""
+    names: list[str]
+    """Some agents: all of them up to 500."""
+    pulls: list[list[int]]
+    """For each of the agents named, its pulls by arm."""
+
+
+class Margins(msgspec.Struct):
+    """By how much the leader is better than each arm, at least."""
+
+    leader: str | None
+    """The arm that is ahead; null before the start."""
+    lower: list[float] | None
+    """Lower confidence bounds, by arm; an arm goes above 0. Null where the rule has no such bounds."""
+
+
+class Point(msgspec.Struct):
+    """How things stood at one time."""
+
+    events: int
+    """How many events the log had."""
+    at: str
+    """When the last of them happened."""
+    step: int
+    """Steps that had ended."""
+    observations: int
+    """Pulls that count."""
+    paid: int
+    """Pulls that were paid for."""
+    spent: int
+    """In minor units."""
+    means: list[float | None]
+    """The global mean of every arm."""
+    bounds: list[float | None]
+    """What stops the trial, for every arm; null: none, or without limit."""
+    active: list[bool]
+    """Whether an arm was still in."""
+
+
+class Screen(msgspec.Struct):
+    """All that a screen shows of a campaign, as of one moment; tables have their newest rows, the oldest first."""
+
+    status: Status
+    """How it stands."""
+    verdict: CampaignVerdict | None
+    """What the verdict rests on; null before the start."""
+    awaited: list[AgentRow]
+    """Whom it waits for, as they stand; at most ten."""
+    margins: Margins
+    """By how much the leader is better."""
+    history: list[Point]
+    """How it came about; the last point is this moment."""
+    pulls: Pulls
+    """Who pulls what."""
+    offers: list[OfferRow]
+    """Open offers, the first 200."""
+    ledger: list[LedgerEntry]
+    """What was paid, the last 200."""
+    bans: list[BanRow]
+    """Who was banned, the last 200."""
+    audit: list[AuditEntry]
+    """What was done, the last 200."""
+
+
+class Reader(Protocol[Row]):
+    """Reads a table of `live.tables`."""
+
+    def __call__(self, store: Store, register: Register, after: int = ...) -> Iterator[Row]:
+        """Return the rows from behind one on."""
+        ...
+
+
+class CampaignView:
+    """An open campaign, to be looked at from asyncio."""
+
+    def __init__(self, core: Core) -> None:
+        self._core, self._register = core, core.register
+        self.history = History(core)
+
+    @property
+    def name(self) -> str:
+        """The campaign's name."""
+        return self._core.name
+
+    @property
+    def ended(self) -> StoreError | None:
+        """Why its writer has ended, if it has."""
+        return self._core.writer.ended
+
+    def agent(self, given: str | int) -> int:
+        """Return the number of an agent, or raise `UnknownAgent`."""
+        return self._register.agent(given)
+
+    def arm(self, given: str | int) -> int:
+        """Return the number of an arm, or raise `UnknownArm`."""
+        return self._register.arm(given)
+
+    def agent_name(self, number: int) -> str:
+        """Return an agent's name, or "#" and its number."""
+        return self._register.shown(number)
+
+    async def status(self) -> Status:
+        """Say how it stands; the history takes note."""
+        status = await awaited(self._core.handle(ReadStatus()))
+        self.history.add(status)
+        return status
+
+    async def verdict(self) -> CampaignVerdict:
+        """Say which arm, and what that rests on."""
+        return await awaited(self._core.handle(ReadVerdict()))
+
+    async def me(self, number: int) -> Me:
+        """Return what an agent may know."""
+        return await self._look(lambda desk: self._me(desk, number))
+
+    async def agents(self, after: int, limit: int) -> list[AgentRow]:
+        """Return agents in the order of their numbers."""
+
+        def look(desk: Desk) -> list[AgentRow]:
+            return [self._row(desk, m) for m in range(after + 1, min(after + 1 + limit, desk.state.people.enrolled))]
+
+        return await self._look(look)
+
+    async def open_offers(self, after: int, limit: int) -> list[OfferRow]:
+        """Return the offers that are open, in their order."""
+        return await self._look(lambda desk: self._open(desk, after, limit))
+
+    async def offers(self, after: int, limit: int) -> list[OfferRow]:
+        """Return offers in their order."""
+        return await self._table(tables.offers, "offers", after, limit)
+
+    async def ledger(self, after: int = 0, limit: int | None = None, last: int | None = None) -> list[LedgerEntry]:
+        """Return what was paid, or the last of it."""
+        return await self._table(tables.ledger, "ledger", after, limit, last)
+
+    async def bans(self, after: int = 0, limit: int | None = None, last: int | None = None) -> list[BanRow]:
+        """Return bans, or the last ones."""
+        return await self._table(tables.bans, "bans", after, limit, last)
+
+    async def audit(self, after: int = -1, limit: int | None = None, last: int | None = None) -> list[AuditEntry]:
+        """Return who did what, or the last of it."""
+        return await self._table(tables.audit, "audit", after, limit, last)
+
+    async def pulls(self) -> Pulls:
+        """Return who pulls what."""
+        return await asyncio.to_thread(self._pulls, await self._look(_sample))
+
+    async def margins(self) -> Margins:
+        """Return by how much the leader is better, where the rule compares pairs."""
+        return await self._look(self._margins)
+
+    async def screen(self) -> Screen:
+        """Return all that a screen shows, as of one moment."""
+
+        def look(desk: Desk) -> tuple[Status, CampaignVerdict | None, list[AgentRow], Margins, list[OfferRow], Sample]:
+            status = status_of(desk.state, self._register)
+            verdict = None if desk.state.started is None else verdict_of(desk.state, self._register)
+            waiting = [self._row(desk, self._register.agent(name)) for name in status.awaited]
+            return status, verdict, waiting, self._margins(desk), self._open(desk, 0, ROWS), _sample(desk)
+
+        status, verdict, waiting, margins, offers, sample = await self._look(look)
+        self.history.add(status)
+        before = [it for it in await self.history.points() if it.observations < status.observations]
+        ledger, bans, audit = await asyncio.gather(self.ledger(last=ROWS), self.bans(last=ROWS), self.audit(last=ROWS))
+        return Screen(
+            status=status,
+            verdict=verdict,
+            awaited=waiting,
+            margins=margins,
+            history=[*before, point(status)],
+            pulls=await asyncio.to_thread(self._pulls, sample),
+            offers=offers,
+            ledger=[it for it in ledger if it.entry <= status.paid],  # the tables have gone on since
+            bans=[it for it in bans if it.at <= status.at],
+            audit=[it for it in audit if it.event < status.events],
+        )
+
+    async def _look(self, look: Callable[[Desk], Found]) -> Found:
+        """Let the writer look, between two events."""
+        return await awaited(self._core.do(lambda desk, at: look(desk)))
+
+    async def _table(
+        self, read: Reader[Found], table: str, after: int, limit: int | None, last: int | None = None
+    ) -> list[Found]:
+        store, register = self._core.store, self._register
+
+        def rows() -> list[Found]:
+            behind = () if last is None else store.before_last(register.campaign, table, last)
+            return list(islice(read(store, register, max(after, *behind) if behind else after), limit))
+
+        return await asyncio.to_thread(rows)
+
+    def _me(self, desk: Desk, number: int) -> Me:
+        state, row, standing = desk.state, self._row(desk, number), desk.state.offers.open.get(number)
+        return Me(
+            agent=row.name,
+            campaign=self.name,
+            status=state.status,
+            phase=None if state.started is None else state.started.phase,
+            arms=self._register.arms,
+            pulls=row.pulls,
+            offer=None if standing is None or standing.recalled or state.rehearsals else self._core.offer(standing),
+            banned=_banned(desk, number),
+            next_number=state.people.last_number(number) + 1,
+        )
+
+    def _row(self, desk: Desk, m: int) -> AgentRow:
+        state, trial, people = desk.state, desk.state.started, desk.state.people
+        kinds = ((m in people.left, "left"), (m in people.parked, "parked"), (_banned(desk, m), "banned"))
+        kind = next((word for holds, word in kinds if holds), "active" if m < state.panel else "late")
+        pulls = trial.record.pulls[m].tolist() if trial is not None and m < state.panel else []
+        standing = state.offers.open.get(m)
+        return AgentRow(m, self._register.shown(m), pulls, kind, None if standing is None else standing.offer)
+
+    def _open(self, desk: Desk, after: int, limit: int) -> list[OfferRow]:
+        behind = (it for it in desk.state.offers.open.values() if it.offer > after)
+        return [tables.offer_row(self._register, it.row()) for it in islice(behind, limit)]
+
+    def _margins(self, desk: Desk) -> Margins:
+        rule = None if desk.state.started is None else desk.state.started.rule
+        if rule is None:
+            return Margins(None, None)
+        leader, arms = rule.leader(), self._register.arms
+        lower = [rule.lower(leader, k) for k in range(len(arms))] if isinstance(rule, PairwiseState) else None
+        return Margins(arms[leader], lower)
+
+    def _pulls(self, sample: Sample) -> Pulls:
+        panel, chosen, table = sample
+        sums = [table.sum(axis=1), *table.T] if len(chosen) else []
+        shares = [np.quantile(column, QUANTILES).tolist() for column in sums]
+        few = _evenly(len(chosen), NAMED)
+        names = [self._register.shown(int(m)) for m in chosen[few]]
+        return Pulls(panel, shares, len(chosen) < panel, names, table[few].tolist())
+
+
+def _banned(desk: Desk, number: int) -> bool:
+    trial = desk.state.started
+    return trial is not None and number < desk.state.panel and bool(trial.bans.until[number] > trial.steps)
+
+
+def _evenly(count: int, most: int) -> NDArray[np.int64]:
+    """Return places, from the first to the last, of at most so many out of a number of things."""
+    return np.unique(np.linspace(0, count - 1, min(count, most)).astype(np.int64))
+
+
+def _sample(desk: Desk) -> Sample:
+    """Copy the pulls of some agents: how many there are, which these are, and their pulls by arm."""
+    state, trial = desk.state, desk.state.started
+    if trial is None:
+        return state.panel, np.zeros(0, np.int64), np.zeros((0, len(state.settings.arms)), np.uint32)
+    chosen = _evenly(state.panel, SAMPLED)
+    return state.panel, chosen, trial.record.pulls[chosen]
+
+
+def point(status: Status) -> Point:
+    """Return how things stand, as a point of the history."""
+    return Point(
+        status.events,
+        status.at.isoformat(),
+        status.step,
+        status.observations,
+        status.paid,
+        status.spent.minor,
+        [arm.mean for arm in status.arms],
+        [None if arm.bound is None or abs(arm.bound) == float("inf") else arm.bound for arm in status.arms],
+        [arm.active for arm in status.arms],
+    )
+
+
+class History:
+    """How a campaign came to where it is: a point every so often, read from the log first, then added as it goes on."""
+
+    def __init__(self, core: Core) -> None:
+        self._core = core
+        self._points: list[Point] = []
+        self._apart = 1
+        """At least so many events lie between two points."""
+        self._loading = asyncio.Lock()
+        self._loaded = False
+
+    def add(self, status: Status) -> None:
+        """Add a point, if enough has happened since the last one; if too much has, the log must be read again."""
+        last = self._points[-1].events if self._points else 0
+        if status.events > last + max(GAP * self._apart, status.events // 20):
+            self._loaded = False
+        if not self._points or status.events >= last + self._apart:
+            self._points.append(point(status))
+            self._thin()
+
+    def _thin(self) -> None:
+        while len(self._points) > MOST_POINTS:
+            self._points = self._points[::2]
+            self._apart = max(1, 2 * self._points[-1].events // MOST_POINTS)  # as far apart as those that are left
+
+    async def points(self) -> list[Point]:
+        """Return all points, the log's own included; the log is read once."""
+        async with self._loading:
+            if not self._loaded:
+                read = await self._load()
+                last = read[-1].events if read else -1
+                self._points = [*read, *(it for it in self._points if it.events > last)]
+                self._loaded = True
+                self._thin()
+        return self._points
+
+    async def _load(self) -> list[Point]:
+        status = await awaited(self._core.handle(ReadStatus()))
+        if status.agents * len(status.arms) > LARGE:
+            return []
+        store, register, apart = self._core.store, self._core.register, max(1, status.events // MOST_POINTS)
+        try:
+            return await asyncio.to_thread(lambda: list(replay(store, register, status.events, apart)))
+        except FreepullError:
+            return []
+
+
+def replay(store: Store, register: Register, events: int, apart: int) -> Iterator[Point]:
+    """Read a log up to an event, and yield a point every so often."""
+    state, last = State(settings_of(store, register.campaign)), -apart
+    for segment in segments(store, register.campaign):
+        if segment.first >= events:
+            break
+        for begin in range(0, len(segment.records), apart):
+            end = min(begin + apart, len(segment.records))
+            more = {i - begin: it for i, it in segment.more.items() if begin <= i < end}
+            state.apply_many(segment.records[begin:end], more)
+            if state.started is not None and state.events >= last + apart:
+                last = state.events
+                yield point(status_of(state, register))

@@ -1,0 +1,262 @@
+"""Past pulls: logs of pulls read from files and frames, and what is believed of the means after them."""
+
+from __future__ import annotations
+
+import csv
+import warnings
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from freepull import validation
+from freepull.errors import InvalidInput, UnusableRows
+from freepull.rewards import Bernoulli, Beta, Law
+
+if TYPE_CHECKING:
+    import polars as pl
+
+
+COLUMNS = ("agent", "arm", "reward")
+NAMED = 5
+"""Unusable rows that a warning names."""
+
+
+@dataclass(frozen=True)
+class Past:
+    """What a log holds of every agent and arm, both in the order of their names (numbers by size)."""
+
+    agents: tuple[str, ...]
+    arms: tuple[str, ...]
+    pulls: NDArray[np.int64]
+    """N_km, M×K."""
+    sums: NDArray[np.float64]
+    squares: NDArray[np.float64]
+    """Sums of squared rewards, M×K."""
+    coins: bool
+    """Whether every reward is 0 or 1."""
+    rows: int
+    unusable: tuple[tuple[int, str], ...]
+    """Where and why: the line of a CSV file (its header is line 1), the row of a frame or Parquet file (from 0)."""
+
+    def describe(self) -> dict[str, Any]:
+        """Return what a plan records of it."""
+        return {
+            "rows": self.rows,
+            "agents": len(self.agents),
+            "arms": list(self.arms),
+            "pulls": int(self.pulls.sum()),
+            "unusable": [{"where": where, "why": why} for where, why in self.unusable],
+        }
+
+
+def read(log: Any) -> Past:
+    """Read a log: a CSV or Parquet file, or a polars frame, with the columns agent, arm and reward.
+
+    Rows without an agent, an arm, or a reward in [0, 1] are left out, and a warning says where they are.
+    """
+    if isinstance(log, Past):
+        return log
+    import polars as pl
+
+    frame, place = (log, "row") if isinstance(log, pl.DataFrame) else _file(log)
+    missing = [name for name in COLUMNS if name not in frame.columns]
+    if missing:
+        remedy = f"name {' and '.join(missing)} in its header"
+        if len(frame.columns) == 1 and any(mark in frame.columns[0] for mark in ";\t|"):
+            remedy = "separate its cells by commas"
+        raise InvalidInput(
+            f"the log must have the columns agent, arm and reward, got {', '.join(frame.columns) or 'none'}; {remedy}."
+        )
+    twice = [name for name in COLUMNS if f"{name}_duplicated_0" in frame.columns]
+    if twice:
+        raise InvalidInput(f"the log must have one column {twice[0]}, got two; rename one of them.")
+    rows = _checked(frame, place)
+    bad = rows.filter(pl.col("why").is_not_null())
+    unusable = tuple(zip(bad["where"].to_list(), bad["why"].to_list(), strict=True))
+    if unusable:
+        _warn(unusable, rows.height, place)
+    good = rows.filter(pl.col("why").is_null())
+    return _gathered(good, rows.height, unusable)
+
+
+def _file(log: Any) -> tuple[pl.DataFrame, str]:
+    import polars as pl
+
+    if not isinstance(log, str | Path):
+        raise InvalidInput(f"the log must be a CSV or Parquet file or a polars frame, got {validation.shown(log)}.")
+    path = Path(log)
+    if not path.is_file():
+        raise InvalidInput(f"the log must be a file that exists, got {str(log)!r}.")
+    try:
+        if path.suffix.lower() in (".parquet", ".pq"):
+            return pl.read_parquet(path), "row"
+        return pl.read_csv(path, infer_schema=False), "line"
+    except (OSError, pl.exceptions.PolarsError) as error:
+        if path.suffix.lower() == ".csv" and (line := _longer(path)) is not None:
+            raise InvalidInput(
+                f"line {line} of the log {log} has more cells than the header; quote cells that contain commas."
+            ) from None
+        told = " ".join(str(error).split())[:200]
+        raise InvalidInput(f"the log {log} cannot be read as CSV or Parquet: {told}.") from None
+
+
+def _longer(path: Path) -> int | None:
+    """Return the first line of a CSV file that has more cells than its header."""
+    with path.open(newline="", encoding="utf-8", errors="replace") as file:
+        lines = csv.reader(file)
+        width = len(next(lines, []))
+        return next((lines.line_num for cells in lines if len(cells) > width), None)
+
+
+def _checked(frame: pl.DataFrame, place: str) -> pl.DataFrame:
+    """Return where, agent, arm, reward, and why a row cannot be used (null if it can); blank lines are no rows."""
+    import polars as pl
+
+    where = pl.int_range(pl.len(), dtype=pl.Int64)
+    if place == "line":  # a quoted cell may run over several lines
+        text = [pl.col(name).str.count_matches("\n", literal=True).fill_null(0) for name in frame.columns]
+        where = where + 2 + (pl.sum_horizontal(text).cum_sum().shift(1).fill_null(0)).cast(pl.Int64)
+    name = {
+        column: pl.col(column).cast(pl.String, strict=False).str.strip_chars().replace("", None) for column in COLUMNS
+    }
+    if frame.schema["reward"] == pl.Boolean:
+        name["reward"] = pl.col("reward").cast(pl.Int8).cast(pl.String)
+    number = name["reward"].cast(pl.Float64, strict=False)
+    why = (
+        pl.when(name["agent"].is_null())
+        .then(pl.lit("no agent"))
+        .when(name["arm"].is_null())
+        .then(pl.lit("no arm"))
+        .when(name["reward"].is_null())
+        .then(pl.lit("no reward"))
+        .when(number.is_null() | number.is_nan())
+        .then(pl.format("reward {} is not a number", name["reward"]))
+        .when(~number.is_between(0.0, 1.0))
+        .then(pl.format("reward {} is outside [0, 1]", name["reward"]))
+    )
+    rows = frame.with_columns(where=where).filter(~pl.all_horizontal(pl.col(frame.columns).is_null()))
+    return rows.select("where", agent=name["agent"], arm=name["arm"], reward=number, why=why)
+
+
+def _warn(unusable: tuple[tuple[int, str], ...], rows: int, place: str) -> None:
+    named = ", ".join(f"{place} {where} ({why})" for where, why in unusable[:NAMED])
+    more = f" and {len(unusable) - NAMED:,} more" if len(unusable) > NAMED else ""
+    left_out = f"{len(unusable):,} of {rows:,} rows of the log are left out"
+    warnings.warn(f"{left_out}: {named}{more}.", UnusableRows, stacklevel=4)
+
+
+def _gathered(rows: pl.DataFrame, total: int, unusable: tuple[tuple[int, str], ...]) -> Past:
+    import polars as pl
+
+    agents, arms = (_in_order(rows[name].unique().to_list()) for name in ("agent", "arm"))
+    if not agents or len(arms) < 2:
+        raise InvalidInput(
+            f"the log must have usable rows of at least 2 arms, got {len(arms)} in {rows.height} of {total} rows."
+        )
+    x = pl.col("reward")
+    cells = rows.group_by("agent", "arm").agg(pulls=pl.len(), sums=x.sum(), squares=(x * x).sum())
+    m = cells["agent"].replace_strict(agents, range(len(agents)), return_dtype=pl.Int64).to_numpy()
+    k = cells["arm"].replace_strict(arms, range(len(arms)), return_dtype=pl.Int64).to_numpy()
+    pulls = np.zeros((len(agents), len(arms)), np.int64)
+    sums, squares = np.zeros(pulls.shape), np.zeros(pulls.shape)
+    for table, name in ((pulls, "pulls"), (sums, "sums"), (squares, "squares")):
+        table[m, k] = cells[name].to_numpy()
+    coins = bool(rows["reward"].is_in([0.0, 1.0]).all())
+    return Past(tuple(agents), tuple(arms), pulls, sums, squares, coins, total, unusable)
+
+
+def _in_order(names: list[str]) -> list[str]:
+    try:
+        return sorted(names, key=lambda name: (float(name), name))
+    except ValueError:
+        return sorted(names)
+
+
+Array = NDArray[np.float64]
+_EDGES = 0.5 * (np.arange(61) / 60) ** 2
+GRID, SPACING = 0.5 * (_EDGES[1:] + _EDGES[:-1]), np.diff(_EDGES)
+"""Candidates of τ and ω, closer together near 0, and the width that each stands for."""
+PRIOR_PULLS = 3.0
+"""Pulls that the pooled variance counts for in the variance of one arm, as in the rules."""
+
+
+class Posterior:
+    """What a log says of everybody's means."""
+
+    def __init__(self, past: Past) -> None:
+        self.past = past
+        self.noise = _noise(past)
+        fits = [self._arms(tau) for tau in GRID]
+        self._centre, self._error = np.array([fit[0] for fit in fits]), np.array([fit[1] for fit in fits])
+        centre, among = self._centre[:, :, None], self._error[:, :, None] + GRID**2
+        weight = 1.0 / among
+        middle = (weight * centre).sum(axis=1, keepdims=True) / weight.sum(axis=1, keepdims=True)
+        away = (weight * (centre - middle) ** 2).sum(axis=1)
+        fit = np.array([fit[2] for fit in fits])[:, None]
+        fit = fit - 0.5 * (np.log(among).sum(axis=1) + np.log(weight.sum(axis=1)) + away)
+        joint = np.exp(fit - fit.max()) * SPACING[:, None] * SPACING
+        self._joint = joint / joint.sum()
+
+    def _arms(self, tau: float) -> tuple[Array, Array, float]:
+        """Given τ: â_k, its variance, and the log-likelihood with a_k integrated out (a flat prior)."""
+        n = np.maximum(self.past.pulls, 1)
+        seen, own, variance = self.past.pulls > 0, self.past.sums / n, self.noise / n + tau**2
+        weight = seen / variance
+        total = weight.sum(axis=0)
+        centre = (weight * own).sum(axis=0) / total
+        away = (weight * (own - centre) ** 2).sum()
+        fit = -0.5 * ((np.log(variance) * seen).sum() + np.log(total).sum() + away)
+        return centre, 1.0 / total, float(fit)
+
+    @cached_property
+    def spread(self) -> float:
+        """τ̂: how much agents differ, the posterior mean."""
+        return float(GRID @ self._joint.sum(axis=1))
+
+    @cached_property
+    def arms_spread(self) -> float:
+        """ω̂: how much arms differ, the posterior mean."""
+        return float(GRID @ self._joint.sum(axis=0))
+
+    def means(self) -> Array:
+        """μ̃_km of docs/planning.md, past: the fewer pulls, the closer to the arm's a_k."""
+        centre, strength = self._arms(self.spread)[0], self.noise / self.spread**2
+        return np.clip((self.past.sums + strength * centre) / (self.past.pulls + strength), 0.0, 1.0)
+
+    @cached_property
+    def law(self) -> Law:
+        """Coins if every reward is 0 or 1, otherwise Beta rewards of the variance that was seen within streams."""
+        if self.past.coins:
+            return Bernoulli()
+        mu, n = self.means(), self.past.pulls
+        ratio = float((n * mu * (1 - mu)).sum() / (n * self.noise).sum())
+        return Beta(float(np.clip(ratio - 1.0, 0.1, 1e4)))
+
+    def draw(self, rng: np.random.Generator, agents: int | None = None) -> Array:
+        """Draw everybody's means: the logged agents', or those of ``agents`` others like them."""
+        at = int(np.searchsorted(np.cumsum(self._joint.ravel()), rng.random()))
+        i, j = np.unravel_index(min(at, self._joint.size - 1), self._joint.shape)
+        tau, omega, s = GRID[i], GRID[j], self._error[i]
+        weight = 1.0 / (s + omega**2)
+        overall = rng.normal((weight * self._centre[i]).sum() / weight.sum(), weight.sum() ** -0.5)
+        precision = 1.0 / s + 1.0 / omega**2
+        arms = rng.normal((self._centre[i] / s + overall / omega**2) / precision, precision**-0.5)
+        if agents is not None:
+            return np.clip(rng.normal(arms, tau, (agents, len(arms))), 0.0, 1.0)
+        precision = self.past.pulls / self.noise + 1.0 / tau**2
+        own = (self.past.sums / self.noise + arms / tau**2) / precision
+        return np.asarray(np.clip(rng.normal(own, precision**-0.5), 0.0, 1.0))
+
+
+def _noise(past: Past) -> Array:
+    """W_k: squared deviations from own means, pooled over agents, and a little over arms; [0, 1] allows m(1−m)."""
+    n = np.maximum(past.pulls, 1)
+    squares = np.maximum(past.squares - past.sums**2 / n, 0.0).sum(axis=0)
+    freedom = (n - 1).sum(axis=0)
+    mean = past.sums.sum() / past.pulls.sum()
+    pooled = (squares.sum() + PRIOR_PULLS * mean * (1 - mean)) / (freedom.sum() + PRIOR_PULLS)
+    return np.asarray(np.clip((squares + PRIOR_PULLS * pooled) / (freedom + PRIOR_PULLS), 1e-4, 0.25))

@@ -1,6 +1,0 @@
-"""Where campaigns are kept: SQLite, PostgreSQL, or a store of your own."""
-
-from freepull.live.stores.base import Lease, Store, Where, connect
-from freepull.live.stores.serving import ServedStore
-
-__all__ = ["Lease", "ServedStore", "Store", "Where", "connect"]

@@ -1,0 +1,150 @@
+"""Pages in one HTML file that needs nothing else."""
+
+from __future__ import annotations
+
+import base64
+import io
+from collections.abc import Callable, Iterable
+from html import escape
+
+from matplotlib import rc_context
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from freepull.charts import chance_by_budget, spend_by_agents, spend_by_horizon, spend_by_observing
+from freepull.planning import Plan
+from freepull.planning.facade import COLUMNS, cells
+from freepull.planning.formulas import POWER
+from freepull.planning.search import CHANCE, Curve, Point
+
+
+def inline(figure: Figure) -> str:
+    """Return a figure as the source of an image: letters as shapes, and the same text for the same figure."""
+    file = io.BytesIO()
+    with rc_context({"svg.fonttype": "path", "svg.hashsalt": "freepull"}):
+        figure.savefig(file, format="svg", metadata={"Date": None})
+    return "data:image/svg+xml;base64," + base64.b64encode(file.getvalue()).decode()
+
+
+STYLE = """
+body{font:16px/1.5 system-ui,sans-serif;color:#111;background:#fff;max-width:46rem;margin:2rem auto;padding:0 1rem}
+h1{font-size:1.5rem;margin-bottom:.2rem} h2{font-size:1.15rem;margin:2rem 0 .5rem}
+.first{background:#eef4f9;border-left:4px solid #0072B2;padding:.6rem 1rem}
+.scroll{overflow-x:auto} table{border-collapse:collapse;width:100%;font-size:.92rem}
+th,td{text-align:left;padding:.3rem .6rem .3rem 0;border-bottom:1px solid #ddd;vertical-align:top}
+.n{text-align:right} .from{color:#555;font-size:.85rem} .plan td{font-weight:600}
+.charts{display:grid;grid-template-columns:repeat(auto-fit,minmax(19rem,1fr));gap:1rem}
+figure{margin:0;break-inside:avoid} img{width:100%;height:auto} figcaption,footer{font-size:.85rem;color:#555}
+@media print{body{max-width:none;margin:0;font-size:11pt} h2{break-after:avoid} tr{break-inside:avoid}}
+@media (max-width:30rem){body{margin:1rem auto} table{font-size:.85rem}}
+"""
+CHARTS: tuple[tuple[str, Callable[[Plan, Axes], Axes], str], ...] = (
+    ("agents", spend_by_agents, "What trials pay with fewer and with more people"),
+    ("budget", chance_by_budget, "The chance of a certified answer within a budget"),
+    ("horizon", spend_by_horizon, "What trials pay if everybody acts less or more often"),
+    ("observing", spend_by_observing, "What trials pay if paying starts earlier or later"),
+)
+TABLES = {
+    "agents": ("How many people", "people"),
+    "horizon": ("How long", "steps"),
+    "observing": ("How long to watch before paying", "share of the horizon"),
+    "delta": ("How much risk", "δ"),
+    "epsilon": ("If an arm nearly as good will do", "best up to ε"),
+}
+OFFERS = {"one": "one offer a step", "each": "up to one offer to everybody in each step"}
+EPSILON = (
+    "These trials use the rule Pairwise, the one that can stop at ε; its own cost for the best arm stands at ε = 0."
+)
+
+
+def plan_page(plan: Plan, title: str = "What the trial will cost") -> str:
+    """Return the page as HTML."""
+    asked = plan.question
+    what = f"{asked['agents']:,} people, {asked['arms']} options, {asked['horizon']:,} steps each"
+    parts = [
+        "<!doctype html>",
+        f'<html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>',
+        '<meta name="viewport" content="width=device-width, initial-scale=1">',
+        f"<style>{STYLE}</style></head><body>",
+        f"<h1>{escape(title)}</h1><p>{what}. Believed: {escape(asked['beliefs'])}.</p>",
+        '<div class="first">' + "".join(f"<p>{escape(sentence)}</p>" for sentence in plan.sentences) + "</div>",
+        "<h2>The figures</h2>",
+        _table(("", "", "from"), ((row.what, row.value, row.source) for row in plan.rows())),
+        *_charts(plan),
+        *(part for name, curve in plan.curves.items() for part in _curve(plan, name, curve)),
+        *_reading(plan),
+        f"<footer><p>{escape(_made(plan))}</p></footer></body></html>",
+    ]
+    return "\n".join(parts) + "\n"
+
+
+def _charts(plan: Plan) -> list[str]:
+    if plan.forecast is None:
+        return []
+    drawn = [
+        f'<figure><img alt="{escape(caption)}" src="{_picture(draw, plan)}"><figcaption>{caption}</figcaption></figure>'
+        for name, draw, caption in CHARTS
+        if name == "budget" or len(plan.curves[name].points if name in plan.curves else ()) > 1
+    ]
+    note = "<p>Shaded: half, and nine of ten, of single trials. Percentages: how many end with a certified answer.</p>"
+    return ["<h2>In pictures</h2>", note, f'<div class="charts">{"".join(drawn)}</div>']
+
+
+def _picture(draw: Callable[[Plan, Axes], Axes], plan: Plan) -> str:
+    figure = Figure(figsize=(4.5, 3.2), layout="constrained")
+    draw(plan, figure.subplots())
+    return inline(figure)
+
+
+def _curve(plan: Plan, name: str, curve: Curve) -> list[str]:
+    title, head = TABLES[name]
+    heads = "".join(f'<th class="n">{text}</th>' for text in (head, *COLUMNS))
+    rows = "".join(_point(plan, point) for point in curve.points)
+    told = [] if curve.complete else ["<p>There was no time for all of these; give the plan more seconds.</p>"]
+    note = [f"<p>{EPSILON}</p>"] if name == "epsilon" else []
+    return [f"<h2>{title}</h2>", *note, f'<div class="scroll"><table><tr>{heads}</tr>{rows}</table></div>', *told]
+
+
+def _point(plan: Plan, point: Point) -> str:
+    shown = "".join(f'<td class="n">{escape(cell)}</td>' for cell in cells(plan, point))
+    return f"<tr{' class=plan' if point.planned else ''}>{shown}</tr>"
+
+
+def _table(heads: Iterable[str], rows: Iterable[tuple[str, str, str]]) -> str:
+    top = "".join(f"<th>{escape(head)}</th>" for head in heads)
+    body = "".join(
+        f'<tr><td>{escape(what)}</td><td>{escape(value)}</td><td class="from">{escape(source)}</td></tr>'
+        for what, value, source in rows
+    )
+    return f'<div class="scroll"><table><tr>{top}</tr>{body}</table></div>'
+
+
+def _reading(plan: Plan) -> list[str]:
+    asked = plan.question
+    lines = [
+        "A bonus is one paid pull. Every simulated trial draws a new truth from what is believed, so ranges are for "
+        "one trial, and contain that the guesses may be wrong.",
+        "Certified means: named by a rule for which it is proven that the probability that such a trial ends with a "
+        "wrong certified answer is at most δ, for the average over the people who take part.",
+        f"The budget counts trials that are decided before it is spent. {100 * CHANCE:g} % stands for sure enough.",
+        "The fixed A/B test gives everybody every option equally often, looks once at the end and pays for every pull; "
+        "it has the same δ, shared out among the rivals of the best option, and a power of "
+        f"{100 * POWER:g} %, the guesses taken as exact.",
+        "Other settings are compared with the plan on runs with the same luck; ± is a 95 % interval of the mean.",
+        "Formulas are rules of thumb. The lower bound is a yardstick: what somebody would have to pay who knew the game"
+        " and had the free pulls of the whole horizon, to name the best option with the same δ.",
+        f"The principal only watches until step {plan.first.kappa:,}; after that she makes {OFFERS[asked['offers']]}.",
+        f"Settings: {asked['rule']}, {asked['observe']}, {asked['protocol']}; people pick by "
+        f"{', '.join(asked['strategy'])} and answer offers by {', '.join(asked['answers'])}.",
+    ]
+    return ["<h2>How to read it</h2>", "<ul>" + "".join(f"<li>{escape(line)}</li>" for line in lines) + "</ul>"]
+
+
+def _made(plan: Plan) -> str:
+    made = plan.provenance
+    return (
+        f"freepull {made['freepull']}, seed {made['seed']}, {made['finished']}, {made['seconds']:.1f} s of computing."
+    )
+
+
+__all__ = ["plan_page"]

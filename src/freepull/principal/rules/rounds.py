@@ -1,0 +1,189 @@
+"""What rules that go by rounds share: windows of gaps, and who still owes pulls."""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from freepull.compiling import jit
+from freepull.principal.record import STREAMS, Work, finish, pieces
+from freepull.principal.rules.base import Floats, Plan, RuleState, Want
+from freepull.principal.setting import Setting
+
+
+def gap_window(arms: int, agents: float, horizon: int, kappa: int, delta: float, offers: str) -> tuple[float, float]:
+    """Return (lo, hi) for K arms, M agents and horizon T (docs/statistics.md, window)."""
+    beta = math.log(1 / delta) + 2.5
+    free = max(1.0, min(2 * math.log(max(kappa, 2)) / 0.16, kappa / (2 * arms)))
+    most = free + (horizon - kappa) / (arms * (agents if offers == "one" else 1))
+    hi = min(1.5 * math.sqrt(beta / (free * agents)), 0.4)
+    return min(math.sqrt(beta / (most * agents)), hi / 2), hi
+
+
+def smallest_gap(setting: Setting, delta: float) -> float:
+    """Return the window's lo for κ = T/2: no estimated gap counts as smaller."""
+    T = setting.horizon_for("an estimate of what is missing")
+    agents = 1 / float((setting.weights**2).sum())
+    return gap_window(setting.arms, agents, T, T // 2, delta, setting.offers)[0]
+
+
+MARGIN = 1.05
+
+
+class NeedingState(RuleState):
+    """A rule that can tell how many pulls of an arm it needs of every agent."""
+
+    @abstractmethod
+    def needed(self) -> Work[Floats]:
+        """Find n_k in slices, 0 for arms that are not active."""
+
+    @property
+    def counted(self) -> NDArray[np.bool_]:
+        """The agents whose pulls are needed."""
+        return np.asarray(self.setting.weights > 0)
+
+    def missing(self) -> list[list[float]]:
+        """(n_k − N_km)⁺."""
+        lacks = np.maximum(finish(self.needed()) - self.record.pulls, 0.0)
+        lacks[~self.counted] = 0.0
+        rows: list[list[float]] = lacks.tolist()
+        return rows
+
+    def lacking(self) -> Work[tuple[float, float]]:
+        """Σ (n_k − N_km)⁺ over all, and the most of one agent."""
+        needed, counted, found = (yield from self.needed()), self.counted, np.zeros(2)
+        for first, last in pieces(self.setting.agents, STREAMS // self.setting.arms):
+            add_lacks(found, needed, self.record.pulls, counted, first, last)
+            yield
+        return float(found[0]), float(found[1])
+
+
+@jit
+def add_lacks(found: Any, needed: Any, pulls: Any, counted: Any, first: int, last: int) -> None:
+    """Add what some agents miss to the total, and to the most of one agent."""
+    for m in range(first, last):
+        own = 0.0
+        if counted[m]:
+            for k in range(needed.shape[0]):
+                own += max(needed[k] - float(pulls[m, k]), 0.0)
+        found[0] += own
+        found[1] = max(found[1], own)
+
+
+@jit
+def fill_needed(
+    needed: Any, means: Any, active: Any, spreads: Any, beta: float, smallest: float, margin: float = 0.0
+) -> None:
+    """Fill in n_k (docs/statistics.md, need), gaps less the margin that has to be shown, and at least ``smallest``.
+
+    0 for arms that are not active.
+    """
+    leader, most = -1, 0.0
+    for k in range(means.shape[0]):
+        if active[k] and (leader < 0 or means[k] > means[leader]):
+            leader = k
+    for j in range(means.shape[0]):
+        needed[j] = 0.0
+        if active[j] and j != leader:
+            gap = max(means[leader] - means[j] - margin, smallest)
+            needed[j] = MARGIN * 2.0 * beta * (spreads[leader] + spreads[j]) / (gap * gap)
+            most = max(most, needed[j])
+    needed[leader] = most
+
+
+Ints = NDArray[np.int64]
+
+
+class OwingState(NeedingState):
+    """A rule to which streams owe samples."""
+
+    @abstractmethod
+    def owed_by(self, agents: Any) -> Ints:
+        """Return how many samples every stream of some agents (a slice or an array of them) still owes, by agent."""
+
+    def owed(self, agent: int, arm: int) -> int:
+        """Return how many samples a stream still owes."""
+        return int(self.owed_by(slice(agent, agent + 1))[0, arm])
+
+    def awaits(self, agent: int) -> bool:
+        """Say whether a sample of this agent is owed."""
+        return bool(self.owed_by(slice(agent, agent + 1)).any())
+
+    def awaited(self, agents: Ints) -> list[int]:
+        """Return those of some agents who owe a sample."""
+        found: list[int] = []
+        for first, last in pieces(len(agents), STREAMS // self.setting.arms):
+            some = agents[first:last]
+            found += some[self.owed_by(some).any(axis=1)].tolist()
+        return found
+
+    def wants(self, payable: Sequence[bool]) -> list[Want]:
+        """One: the payable stream that owes most. Each: of every payable agent the arm it owes most of."""
+        most, arms = finish(self._most(np.asarray(payable, bool)))
+        order = np.lexsort((arms, -most))
+        found = np.count_nonzero(most) if self.setting.offers == "each" else int(most.any())
+        return [Want(m, int(arms[m]), int(most[m])) for m in order[:found].tolist()]
+
+    def planning(self, payable: NDArray[np.bool_], room: int) -> Work[Plan]:
+        """Find the wants in slices, at most ``room`` of them."""
+        most, arms = yield from self._most(payable)
+        if self.setting.offers == "each":
+            return (yield from neediest(-most, arms, room))
+        leave_one(most, arms)
+        return arms
+
+    def _most(self, payable: NDArray[np.bool_]) -> Work[tuple[Ints, Plan]]:
+        """Find of every payable agent how much it owes of the arm it owes most of, and that arm (the lowest), or −1."""
+        M, K = self.setting.agents, self.setting.arms
+        most, arms = np.zeros(M, np.int64), np.zeros(M, np.int32)
+        for first, last in pieces(M, STREAMS // K):
+            fill_most(most, arms, self.owed_by(slice(first, last)), payable, first)
+            yield
+        return most, arms
+
+
+@jit
+def fill_most(most: Any, arms: Any, owed: Any, payable: Any, first: int) -> None:
+    """Write down how much payable agents owe of the arm they owe most of, and that arm (the lowest), or −1."""
+    for m in range(first, first + owed.shape[0]):
+        most[m], arms[m] = 0, -1
+        if payable[m]:
+            for k in range(owed.shape[1]):
+                if owed[m - first, k] > most[m]:
+                    most[m], arms[m] = owed[m - first, k], k
+
+
+@jit
+def leave_one(most: Any, arms: Any) -> None:
+    """Leave the arm of the agent who owes most: the lowest arm, then the lowest agent; −1 for the others."""
+    best = -1
+    for m in range(arms.shape[0]):
+        if arms[m] >= 0 and (best < 0 or most[m] > most[best] or (most[m] == most[best] and arms[m] < arms[best])):
+            best = m
+    for m in range(arms.shape[0]):
+        if m != best:
+            arms[m] = -1
+
+
+def neediest(rank: Ints, arms: Plan, room: int) -> Work[Plan]:
+    """Leave the arms of at most ``room`` agents, those with the lowest ranks; −1 for the others, as for who has none.
+
+    Of equal ranks the lowest arm comes first, then the lowest agent.
+    """
+    yield
+    wanted = np.flatnonzero(arms >= 0)
+    if len(wanted) > room:
+        yield
+        key = (rank[wanted] << 30) + arms[wanted]
+        yield
+        last = np.partition(key, room - 1)[room - 1]
+        yield
+        spare = room - np.count_nonzero(key < last)
+        arms[wanted[key > last]] = -1
+        arms[wanted[key == last][spare:]] = -1
+    return arms

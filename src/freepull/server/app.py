@@ -1,0 +1,181 @@
+"""The application: the middleware, routes under /v1, health, the dashboard, and one way to say what went wrong."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from litestar import Litestar, Request, Response, Router, get, route
+from litestar.datastructures import State
+from litestar.enums import MediaType
+from litestar.exceptions import HTTPException
+from litestar.openapi.config import OpenAPIConfig
+from litestar.openapi.plugins import JsonRenderPlugin
+from litestar.openapi.spec import Components, SecurityScheme
+from litestar.params import FromPath
+
+from freepull.campaigns.stores import Where
+from freepull.errors import FreepullError
+from freepull.server import openapi, problems
+from freepull.server.dashboard import PAGES
+from freepull.server.hosting import Hosting
+from freepull.server.hot import HotRoutes
+from freepull.server.idempotency import Idempotency
+from freepull.server.limits import Limits, RateLimit
+from freepull.server.middleware import (
+    Auth,
+    Bodies,
+    Log,
+    Metrics,
+    Overload,
+    Parse,
+    Problems,
+    RequestLog,
+    TimeLimits,
+    chain,
+)
+from freepull.server.problems import Refused, described
+from freepull.server.routes import agents, campaigns, files, reading, tokens
+from freepull.version import __version__
+
+Asked = Request[Any, Any, Any]
+HEALTH: dict[str, Any] = {"http_method": ["GET", "HEAD"], "tags": ["health"], "responses": described(500, 503)}
+ABOUT = """Live campaigns of incentivized exploration, see docs/service.md.
+
+Errors are application/problem+json, as the schema Problem has it; on a path or with a method that is not here, 404 or
+405. Amounts are whole minor units of a currency; times are RFC 3339."""
+
+
+class Application:
+    """The ASGI application for a store."""
+
+    def __init__(self, where: Where, limits: Limits | None = None, log: Log = lambda *_, **__: None) -> None:
+        limits, metrics = limits or Limits(), Metrics()
+        rate_limit = RateLimit(limits.agent_rate)
+        self.hosting = Hosting(where, log)
+        self._litestar = _routes(self.hosting, metrics, rate_limit, log)
+        self._http = chain(
+            [
+                Parse(),
+                Overload(limits.waiting, metrics, log),
+                RequestLog(metrics, log),
+                Problems(log),
+                TimeLimits(limits),
+                Auth(self.hosting.tokens),
+                Bodies(limits),
+                Idempotency(lambda: self.hosting.tokens.store),
+                HotRoutes(agents.HOT, self.hosting, metrics, rate_limit),
+            ],
+            self._litestar,
+        )
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        """Serve one request, or begin and end."""
+        await (self._http if scope["type"] == "http" else self._litestar)(scope, receive, send)
+
+
+def _routes(hosting: Hosting, metrics: Metrics, rate_limit: RateLimit, log: Log) -> Litestar:
+    """Return the routes, and what they answer when something is wrong."""
+    written: dict[str, Any] = {}
+
+    @asynccontextmanager
+    async def open_campaigns(_: Litestar) -> AsyncIterator[None]:
+        async with hosting:
+            yield
+
+    @route("/healthz", media_type=MediaType.TEXT, **HEALTH)
+    async def healthz() -> str:
+        """Say that this process runs."""
+        return "ok\n"
+
+    @route("/readyz", media_type=MediaType.TEXT, **HEALTH)
+    async def readyz() -> str:
+        """Say whether this process can serve."""
+        await hosting.ready()
+        return "ready\n"
+
+    @get("/metrics", media_type=MediaType.TEXT, tags=["health"], responses=described(500, 503))
+    async def counters() -> str:
+        """Return counters for Prometheus."""
+        here = hosting.here().values()
+        return metrics.text(len(here), sum(found.streams.count for found in here))
+
+    @get("/problems/{kind:str}", media_type=MediaType.TEXT, tags=["health"], responses=described(404, 500, 503))
+    async def explanation(kind: FromPath[str]) -> str:
+        """Say what a kind of problem is."""
+        found = problems.explained(kind)
+        if found is None:
+            raise Refused(404, "there is no problem of this kind.", "Take the type of a problem as it is.")
+        return found + "\n"
+
+    @get("/v1/openapi.json", include_in_schema=False)
+    async def document(request: Asked) -> dict[str, Any]:
+        """Return the OpenAPI document."""
+        nonlocal written
+        written = written or openapi.completed(request.app.openapi_schema.to_schema())
+        return written
+
+    def unexpected(request: Asked, error: Exception) -> Response[bytes]:
+        """Say nothing of the inside, but log it."""
+        where = [f"{it.filename.rpartition('/')[2]}:{it.lineno}" for it in traceback.extract_tb(error.__traceback__)]
+        log("error", error=f"{type(error).__name__}: {error}"[:500], where=where[-8:])
+        return _problem(problems.make(500, "something went wrong inside.", "Tell whoever runs the service."), error)
+
+    def known(request: Asked, error: FreepullError) -> Response[bytes]:
+        """Say what is wrong; what is wrong with the store is said in full only in the log."""
+        found = problems.problem(error)
+        if found.status >= 500 and not isinstance(error, problems.Refused):
+            log("error", error=str(error))
+        return _problem(found, error)
+
+    handlers = [module.HANDLERS for module in (campaigns, agents, reading, files, tokens)]
+    return Litestar(
+        route_handlers=[
+            Router("/v1", route_handlers=[it for group in handlers for it in group]),
+            *(healthz, readyz, counters, explanation, document, *PAGES),
+        ],
+        state=State({"hosting": hosting, "metrics": metrics, "rate_limit": rate_limit}),
+        lifespan=[open_campaigns],
+        exception_handlers={FreepullError: known, HTTPException: _http, Exception: unexpected},
+        openapi_config=OpenAPIConfig(
+            title="freepull",
+            version=__version__,
+            description=ABOUT,
+            use_handler_docstrings=True,
+            path="/v1/schema",
+            render_plugins=[JsonRenderPlugin(path="/openapi.json")],
+            components=Components(
+                security_schemes={"bearer": SecurityScheme(type="http", scheme="bearer", description="A token.")}
+            ),
+        ),
+        logging_config=None,
+        request_max_body_size=None,
+    )
+
+
+def _http(request: Asked, error: HTTPException) -> Response[bytes]:
+    """Say what Litestar found wrong."""
+    extra = error.extra
+    first = extra[0] if isinstance(extra, list) and extra else None
+    detail = f"{' '.join(str(error.detail).split())[:300].rstrip('.').lower()}."
+    remedy = "See /v1/openapi.json for what there is."
+    if isinstance(first, dict):
+        name, words = first.get("key"), str(first.get("message")).rstrip(".")
+        detail, remedy = f"the parameter {name} is not as it must be: {words}.", f"Change {name}, or leave it out."
+        if name == "data":  # how the framework calls the body
+            detail, remedy = "the request has no body.", "Send what /v1/openapi.json describes."
+    response = _problem(problems.make(error.status_code, detail, remedy), error)
+    for name, value in (error.headers or {}).items():
+        response.headers[name] = value
+    return response
+
+
+def _problem(found: problems.Problem, error: Exception) -> Response[bytes]:
+    return Response(
+        problems.encode(found),
+        status_code=found.status,
+        media_type=problems.MEDIA_TYPE,
+        headers=problems.headers(found, error),
+    )

@@ -1,0 +1,135 @@
+"""One process, many campaigns: opened when they are free, given back at the end, taken over when their owner dies."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+from freepull.campaigns import AsyncCampaign
+from freepull.campaigns.journal.ownership import check_free
+from freepull.campaigns.stores import Where
+from freepull.errors import CampaignBusy, CampaignExists, Corrupt, Fenced, FreepullError, NewerVersion, StoreError
+from freepull.server.auth import Tokens
+from freepull.server.problems import Refused
+from freepull.server.streams import Streams
+
+LOOKING = 1.0
+"""Seconds between two looks for campaigns without an owner, and for tokens that were revoked elsewhere."""
+
+
+class Open:
+    """A campaign that this process owns, what may be seen of it, and who watches it."""
+
+    def __init__(self, campaign: AsyncCampaign) -> None:
+        self.campaign, self.view = campaign, campaign.view
+        self.streams = Streams(self.view)
+
+
+class Hosting:
+    """All campaigns of a store, as far as this process owns them."""
+
+    def __init__(self, where: Where, log: Callable[..., None] = lambda *_, **__: None) -> None:
+        self.where, self.log = where, log
+        self.tokens = Tokens(where)
+        self.closing = asyncio.Event()
+        self.failed = asyncio.Event()
+        """Set when the disk cannot be trusted any more: then the process must end."""
+        self._open: dict[str, Open] = {}
+        self._opening = asyncio.Lock()
+        self._broken: dict[str, FreepullError] = {}
+        """Campaigns that cannot be read: looking at them again would not help."""
+        self._task: asyncio.Task[None] | None = None
+
+    async def __aenter__(self) -> Hosting:
+        await self._look()
+        self._task = asyncio.create_task(self._watch())
+        return self
+
+    async def __aexit__(self, *_: Any) -> None:
+        self.closing.set()
+        if self._task is not None:
+            self._task.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._task
+        for name in list(self._open):
+            with suppress(FreepullError):
+                await self._open.pop(name).campaign.close()
+        with suppress(FreepullError):
+            await asyncio.to_thread(self.tokens.close)
+
+    async def _watch(self) -> None:
+        while True:
+            await asyncio.sleep(LOOKING)
+            try:
+                await asyncio.to_thread(self.tokens.refresh)
+                await self._look()
+            except Exception as error:  # whatever it is, looking must go on
+                self.log("store", error=f"{type(error).__name__}: {error}"[:500])
+
+    async def _look(self) -> None:
+        """Open every campaign that nobody has."""
+        for name, _, held in await asyncio.to_thread(self.tokens.store.holders):
+            if not held and name not in self._broken and (name not in self._open or self._open[name].view.ended):
+                with suppress(FreepullError):
+                    await self.find(name)
+
+    async def find(self, name: str) -> Open:
+        """Return a campaign that is open here; open it if nobody has it."""
+        found = self._open.get(name)
+        if found is not None and found.view.ended is None:
+            return found
+        if name in self._broken:
+            raise self._broken[name]
+        async with self._opening:
+            found = self._open.get(name)
+            if found is not None and found.view.ended is not None:
+                self._give_up(name, found.view.ended)
+            elif found is not None:
+                return found
+            if self.closing.is_set():
+                raise Refused(503, "this process is ending.", "Try again; another one takes over.")
+            await asyncio.to_thread(check_free, self.tokens.store, name)
+            try:
+                opened = await AsyncCampaign.open(self.where, name)
+            except (Corrupt, NewerVersion) as error:
+                self._broken[name] = error
+                self.log("broken", error=str(error))
+                raise
+            self.log("opened", campaign=name)
+            return self._keep(opened)
+
+    async def create(self, **settings: Any) -> Open:
+        """Make a campaign."""
+        name = settings["name"]
+        if name in self.here():
+            raise CampaignExists(f"there is a campaign {name!r} already; choose another name.")
+        return self._keep(await AsyncCampaign.create(self.where, **settings))
+
+    def _keep(self, campaign: AsyncCampaign) -> Open:
+        self._open[campaign.name] = Open(campaign)
+        return self._open[campaign.name]
+
+    def _give_up(self, name: str, error: StoreError) -> None:
+        """Forget a campaign whose writer has ended: taken over, cut off, or on a disk that failed."""
+        self.log("ended", campaign=name, error=str(error))
+        del self._open[name]
+        if not isinstance(error, (Fenced, CampaignBusy)) and not self.tokens.store.reopens:
+            self.failed.set()
+            raise error
+
+    def here(self) -> dict[str, Open]:
+        """Return the campaigns that are open here."""
+        return {name: found for name, found in self._open.items() if found.view.ended is None}
+
+    async def names(self) -> list[tuple[str, str]]:
+        """Return every campaign, and the address of its owner if it has one."""
+        holders = await asyncio.to_thread(self.tokens.store.holders)
+        return [(it.campaign, it.owner.partition(" ")[0]) for it in holders]
+
+    async def ready(self) -> None:
+        """Raise if this process cannot serve."""
+        if self.failed.is_set() or self.closing.is_set():
+            raise Refused(503, "this process is ending.", "Try again; another one takes over.")
+        await asyncio.to_thread(self.tokens.store.holders, "")

@@ -1,0 +1,358 @@
+"""What every request passes before and after the application: one class for each thing that is done with it.
+
+`app` has the list. What one finds out, later ones read in ``scope["state"]``: headers, whether it streams,
+visitor, clock, body, status.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import re
+import time
+import uuid
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from itertools import accumulate
+from typing import Any
+from urllib.parse import unquote
+
+from freepull.errors import FreepullError
+from freepull.server import problems
+from freepull.server.auth import Tokens
+from freepull.server.limits import Limits
+from freepull.server.problems import Refused
+
+App = Callable[[Any, Any, Any], Awaitable[None]]
+Log = Callable[..., None]
+Headers = list[tuple[bytes, bytes]]
+WITH_BODY = ("POST", "PATCH", "DELETE", "PUT")
+ALWAYS = ("/healthz", "/metrics")
+"""Answered however much is waiting: who is overloaded lives, and is looked at just then."""
+OPEN = "/v1/openapi.json"
+"""The only path under /v1 that needs no token."""
+LARGE = ("/imports", "/agents", "/campaigns")
+"""How paths end where admins may send much."""
+CLOSE = {"connection": "close"}
+SLASHES = re.compile("/{2,}")
+ENCODED = re.compile("%2f", re.IGNORECASE)
+WITHIN = "\0"
+"""Stands for a slash within a name; names are printable, so none has it of its own."""
+BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
+CONTENT_SECURITY = (
+    b"default-src 'none'; script-src 'self'; style-src 'self'; style-src-attr 'unsafe-inline'; "
+    b"style-src-elem 'self' 'sha256-47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU='; img-src 'self' data:; "
+    b"connect-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
+)
+"""No script but ours, nothing from elsewhere; plotly sets styles on its own elements, and adds an empty sheet."""
+HEADERS = [
+    (b"content-security-policy", CONTENT_SECURITY),
+    (b"x-content-type-options", b"nosniff"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"x-frame-options", b"DENY"),
+    (b"cross-origin-opener-policy", b"same-origin"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+]
+NO_STORE = (b"cache-control", b"no-store")
+
+
+class Middleware:
+    """Does one thing with a request, and hands it on."""
+
+    next: App
+    """Where it is handed on to."""
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        """Handle one request."""
+        raise NotImplementedError
+
+
+def chain(middleware: list[Middleware], app: App) -> App:
+    """Return an application that requests reach through middleware, the first of the list first."""
+    for it in reversed(middleware):
+        it.next = app
+        app = it
+    return app
+
+
+class Parse(Middleware):
+    """Reads path and headers, for all that follow."""
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        """Handle one request."""
+        path = scope["path"] = plain_path(scope)
+        state = scope.setdefault("state", {})
+        state["headers"], state["visitor"] = dict(scope["headers"]), None
+        state["streams"] = scope["method"] == "GET" and path.endswith("/stream")
+        await self.next(scope, receive, send)
+
+
+class Overload(Middleware):
+    """Refuses at once what comes while too much is waiting; streams do not count, because they wait for nothing.
+
+    There may be much of that: its answer is made once, and it is logged once a second at most.
+    """
+
+    def __init__(self, most: int, metrics: Metrics, log: Log) -> None:
+        self._most, self._metrics, self._log = most, metrics, log
+        self._start, self._body = whole(
+            Refused(503, "too many requests are waiting.", "Try again after the time in Retry-After.")
+        )
+        self._start["headers"] += [*HEADERS, NO_STORE]
+        self._told = 0.0
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        """Handle one request."""
+        metrics = self._metrics
+        if metrics.waiting >= self._most and scope["path"] not in ALWAYS:
+            await self._refuse(scope["method"], send)
+            return
+        waits = not scope["state"]["streams"]
+        metrics.waiting += waits
+        try:
+            await self.next(scope, receive, send)
+        finally:
+            metrics.waiting -= waits
+
+    async def _refuse(self, method: str, send: Any) -> None:
+        await send(self._start)
+        await send(self._body)
+        self._metrics.request("none", method, self._start["status"], 0.0)
+        now = time.monotonic()
+        if now >= self._told + 1.0:
+            self._told = now
+            self._log("overloaded", waiting=self._metrics.waiting)
+
+
+class RequestLog(Middleware):
+    """Gives every request an id and every answer the headers that all have; logs it and counts it."""
+
+    def __init__(self, metrics: Metrics, log: Log) -> None:
+        self._metrics, self._log = metrics, log
+        self._prefix, self._numbers = uuid.uuid4().hex[:8], itertools.count()
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        """Handle one request."""
+        state, id = scope["state"], f"{self._prefix}{next(self._numbers):x}"
+
+        async def headed(message: Any) -> None:
+            if message["type"] == "http.response.start":
+                state["status"] = message["status"]
+                headers = message["headers"]
+                more = [*headers, *HEADERS, (b"x-request-id", id.encode())]
+                if b"cache-control" not in {name for name, _ in headers}:
+                    more.append(NO_STORE)
+                message = message | {"headers": more}
+            await send(message)
+
+        begun = time.perf_counter()
+        try:
+            await self.next(scope, receive, headed)
+        finally:
+            self._note(scope, id, time.perf_counter() - begun)
+
+    def _note(self, scope: Any, id: str, seconds: float) -> None:
+        state, method, route = scope["state"], scope["method"], scope.get("path_template") or "none"
+        status, who = state.get("status", 499), state["visitor"]
+        if not state["streams"]:
+            self._metrics.request(route, method, status, seconds)
+        if status < 400 and (method == "GET" or (who is not None and who.scope in ("agent", "gateway"))):
+            return  # there are very many of these, and a campaign's own log has what they changed
+        self._log(
+            "request",
+            id=id,
+            method=method,
+            route=route,
+            status=status,
+            ms=round(seconds * 1000, 1),
+            who="" if who is None or who.scope == "agent" else who.id,
+        )
+
+
+class Problems(Middleware):
+    """Answers what was refused or went wrong on the way with a problem, unless an answer has begun."""
+
+    def __init__(self, log: Log) -> None:
+        self._log = log
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        """Handle one request."""
+        found: FreepullError
+        try:
+            await self.next(scope, receive, send)
+            return
+        except FreepullError as error:
+            found = error
+        except Exception as error:
+            self._log("error", error=f"{type(error).__name__}: {error}"[:500])
+            found = Refused(500, "something went wrong inside.", "Tell whoever runs the service.")
+        if "status" not in scope["state"]:
+            for message in whole(found):
+                await send(message)
+
+
+class TimeLimits(Middleware):
+    """Gives up on a body that comes too slowly, and on an answer that takes too long, streams and exports excepted."""
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        """Handle one request."""
+        state, method = scope["state"], scope["method"]
+        seconds: float | None = self._limits.seconds if method in WITH_BODY else self._limits.answer
+        if state["streams"] or (method == "GET" and "/exports/" in scope["path"]):
+            seconds = None
+        try:
+            async with asyncio.timeout(seconds) as state["clock"]:
+                await self.next(scope, receive, send)
+        except TimeoutError:
+            if method in WITH_BODY and "body" not in state:
+                raise Refused(408, "the body took too long to arrive.", "Send it again, faster.", CLOSE) from None
+            raise Refused(503, "the answer took too long.", "Try again with the same event id.", CLOSE) from None
+
+
+class Auth(Middleware):
+    """Finds out who asks, before anything of a body is read."""
+
+    def __init__(self, tokens: Tokens) -> None:
+        self._tokens = tokens
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        """Handle one request."""
+        if scope["path"].startswith("/v1/") and scope["path"] != OPEN:
+            state = scope["state"]
+            state["visitor"] = self._tokens.visitor(state["headers"].get(b"authorization", b"").decode("latin-1"))
+        await self.next(scope, receive, send)
+
+
+class Bodies(Middleware):
+    """Reads a body whole, if it is not too large; from then on it is the answer that takes time."""
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        """Handle one request."""
+        if scope["method"] not in WITH_BODY:
+            await self.next(scope, receive, send)
+            return
+        state, limits = scope["state"], self._limits
+        visitor = state["visitor"]
+        large = visitor is not None and visitor.scope == "admin" and scope["path"].endswith(LARGE)
+        body = state["body"] = await self._read(state["headers"], receive, limits.upload if large else limits.body)
+        state["clock"].reschedule(asyncio.get_running_loop().time() + limits.answer)
+        await self.next(scope, again(body, receive), send)
+
+    async def _read(self, headers: dict[bytes, bytes], receive: Any, most: int) -> bytes:
+        if headers.get(b"content-encoding", b"identity").lower() != b"identity":
+            raise Refused(415, "the body must not be compressed.", "Leave Content-Encoding out.")
+        length = headers.get(b"content-length", b"0")
+        if not length.isdigit() or int(length[:20]) > most:
+            raise _too_large(most)
+        parts, size = [], 0
+        while True:
+            message = await receive()
+            if message["type"] == "http.disconnect":
+                raise Refused(400, "the connection ended before the body.", "Send it again.")
+            parts.append(message.get("body", b""))
+            size += len(parts[-1])
+            if size > most:
+                raise _too_large(most)
+            if not message.get("more_body", False):
+                return b"".join(parts)
+
+
+def _too_large(most: int) -> Refused:
+    return Refused(413, f"the body must have at most {most:,} bytes.", "Send less at a time.", CLOSE)
+
+
+def plain_path(scope: Any) -> str:
+    """Return the path of a request: decoded, without empty parts, slashes within names marked."""
+    path: str = scope["path"]
+    if b"%" in scope["raw_path"]:
+        path = unquote(ENCODED.sub(WITHIN, scope["raw_path"].decode("latin-1")))
+    return SLASHES.sub("/", path).rstrip("/") or "/"
+
+
+def name_in(part: str) -> str:
+    """Return the name that a part of a path stands for.
+
+    >>> name_in(plain_path({"path": "", "raw_path": b"/v1/a%2Fb"}).rpartition("/")[2])
+    'a/b'
+    """
+    return part.replace(WITHIN, "/")
+
+
+def messages(status: int, kind: str, body: bytes, more: Headers | None = None) -> tuple[Any, Any]:
+    """Return the messages of an answer."""
+    headers = [(b"content-type", kind.encode()), (b"content-length", str(len(body)).encode()), *(more or [])]
+    start = {"type": "http.response.start", "status": status, "headers": headers}
+    return start, {"type": "http.response.body", "body": body}
+
+
+def whole(error: FreepullError) -> tuple[Any, Any]:
+    """Return the messages of an error."""
+    found = problems.problem(error)
+    more = [(name.encode(), value.encode()) for name, value in problems.headers(found, error).items()]
+    return messages(found.status, problems.MEDIA_TYPE, problems.encode(found), more)
+
+
+def again(body: bytes, receive: Any) -> Any:
+    """Return a `receive` that has the body already; without another one behind it, nothing more ever comes."""
+    given = False
+
+    async def received() -> Any:
+        nonlocal given
+        if not given:
+            given = True
+            return {"type": "http.request", "body": body, "more_body": False}
+        if receive is None:
+            await asyncio.Event().wait()
+        return await receive()
+
+    return received
+
+
+class Metrics:
+    """What this process has done since it began, for Prometheus: numbers only, no names, so anybody may read them."""
+
+    def __init__(self) -> None:
+        self.waiting = 0
+        """Requests at this moment, streams excepted."""
+        self._requests: Counter[tuple[str, str, int]] = Counter()
+        self._buckets = [0] * (len(BUCKETS) + 1)
+        self._seconds = 0.0
+        self._observations = 0
+
+    def request(self, route: str, method: str, status: int, seconds: float) -> None:
+        """Count a request."""
+        self._requests[route, method, status] += 1
+        self._seconds += seconds
+        self._buckets[bisect_left(BUCKETS, seconds)] += 1
+
+    def observations(self, count: int) -> None:
+        """Count pulls that were told."""
+        self._observations += count
+
+    def text(self, campaigns: int, viewers: int) -> str:
+        """Return everything as Prometheus reads it, with how many campaigns are open here and how many watch them."""
+        lines = ["# TYPE freepull_requests_total counter"]
+        for (route, method, status), count in sorted(self._requests.items()):
+            labels = f'route="{route}",method="{method}",status="{status}"'
+            lines.append(f"freepull_requests_total{{{labels}}} {count}")
+        total = sum(self._requests.values())
+        lines.append("# TYPE freepull_request_seconds histogram")
+        upto = accumulate(self._buckets)
+        lines += [f'freepull_request_seconds_bucket{{le="{it}"}} {next(upto)}' for it in BUCKETS]
+        lines.append(f'freepull_request_seconds_bucket{{le="+Inf"}} {total}')
+        lines += [f"freepull_request_seconds_sum {self._seconds:.6f}", f"freepull_request_seconds_count {total}"]
+        for name, kind, value in (
+            ("observations_total", "counter", self._observations),
+            ("requests_waiting", "gauge", self.waiting),
+            ("campaigns_owned", "gauge", campaigns),
+            ("viewers", "gauge", viewers),
+        ):
+            lines += [f"# TYPE freepull_{name} {kind}", f"freepull_{name} {value}"]
+        return "\n".join(lines) + "\n"

@@ -1,0 +1,122 @@
+"""What admins change: campaigns, their status, budget, agents and arms; all but the first as commands declare it."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from contextlib import suppress
+from inspect import Parameter, Signature
+from typing import Annotated, Any
+
+import msgspec
+from litestar import get, post
+from litestar.enums import HttpMethod
+from litestar.handlers import HTTPRouteHandler
+from litestar.params import Body as In
+
+from freepull.commands import COMMANDS, Command
+from freepull.errors import FreepullError
+from freepull.messages import CampaignRow, Status
+from freepull.server.decoding import Strict
+from freepull.server.openapi import Keyed
+from freepull.server.routes.common import (
+    ADMIN,
+    BEARER,
+    READ,
+    READER,
+    WRITE,
+    Asked,
+    InPath,
+    agent_number,
+    arm_number,
+    by,
+    find,
+    hosting_of,
+    needs,
+    visitor_of,
+)
+from freepull.server.schemas import BODIES, NewCampaign, read_principal
+
+CHANGE: dict[str, Any] = {"before_request": needs(*ADMIN), "responses": WRITE, "security": BEARER, "return_dto": None}
+POST = CHANGE | {"operation_class": Keyed}
+
+
+@get("/campaigns", before_request=needs(*READER, lists=True), responses=READ, security=BEARER, tags=["campaigns"])
+async def campaigns(request: Asked) -> list[CampaignRow]:
+    """List the campaigns that the token is for."""
+    hosting, only = hosting_of(request), visitor_of(request).campaign
+    here = hosting.here()
+    rows = []
+    for name, owner in await hosting.names():
+        if only in ("", name):
+            status = None
+            with suppress(FreepullError):  # its writer may end at this moment; the others are listed all the same
+                status = await here[name].campaign.status() if name in here else None
+            told = (None, None) if status is None else (status.status, status.decided)
+            rows.append(CampaignRow(name, owner, status is not None, *told))
+    return rows
+
+
+@post("/campaigns", dto=Strict[NewCampaign], tags=["campaigns"], **POST)
+async def create(request: Asked, data: Annotated[NewCampaign, In()]) -> Status:
+    """Make a campaign; agents can enrol until it starts."""
+    settings = msgspec.structs.asdict(data)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        settings["principal"] = read_principal(data.principal)
+        found = await hosting_of(request).create(**settings, by=by(request))
+    return await found.campaign.status()
+
+
+@get("/campaigns/{campaign:str}", before_request=needs(*READER), responses=READ, security=BEARER, tags=["campaigns"])
+async def status(request: Asked, campaign: InPath) -> Status:
+    """Say how a campaign stands."""
+    return await (await find(request, campaign)).campaign.status()
+
+
+NAMED = {"agent": agent_number, "arm": arm_number}
+"""How what a path names is looked up."""
+
+
+def change(command: type[Command[Any]]) -> HTTPRouteHandler:
+    """Make the route of a command, as it says where it is and what it answers."""
+    route, body = command.route, BODIES.get(command)
+    assert route is not None
+    fields = command.__struct_fields__
+
+    async def handler(request: Asked, campaign: str, data: Any = None, **named: str) -> Any:
+        found = await find(request, campaign)
+        given = {} if data is None else msgspec.structs.asdict(data)
+        for name, text in named.items():
+            number = NAMED[name](found, text)
+            given |= {name: number} if name in fields else {f"{name}s": [number]}
+        if "by" in fields:
+            given["by"] = by(request)
+        reply = await found.campaign.do(command(**given))
+        if route.reply is None:
+            return None
+        return route.reply(reply) if route.field else await found.campaign.status()
+
+    hints: dict[str, Any] = {"request": Asked, "campaign": InPath, **dict.fromkeys(route.names, InPath)}
+    if body is not None:
+        hints["data"] = Annotated[body, In()]
+    parameters = [Parameter(name, Parameter.KEYWORD_ONLY, annotation=hint) for name, hint in hints.items()]
+    own: Any = handler
+    own.__name__, own.__doc__ = route.name or command.verb, command.__doc__
+    own.__annotations__ = hints | {"return": route.reply}
+    own.__signature__ = Signature(parameters, return_annotation=route.reply)
+    path = re.sub("{(.*?)}", r"{\1:str}", f"/campaigns/{{campaign}}/{route.path}")
+    return HTTPRouteHandler(
+        path,
+        http_method=HttpMethod(route.method),
+        status_code=route.status,
+        dto=None if body is None else Strict[body],  # type: ignore[valid-type]
+        tags=["agents" if route.path.startswith("agents") else "campaigns"],
+        **(POST if route.method == "POST" else CHANGE),
+    )(own)
+
+
+HANDLERS = [
+    *(campaigns, create, status),
+    *(change(command) for command in COMMANDS if command.route is not None and command.route.method != "GET"),
+]

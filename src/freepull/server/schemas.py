@@ -1,0 +1,206 @@
+"""Bodies and answers of the service, as OpenAPI describes them."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta
+
+from freepull import commands, registry
+from freepull.campaigns.settings import LATE_JOINERS
+from freepull.commands import LONGEST_NAME, MOST_AGENTS, Command
+from freepull.errors import FreepullError
+from freepull.messages import CampaignOffer, Mode, Outcome, Scope, Told, one_of
+from freepull.money import Money
+from freepull.principal import Principal
+from freepull.principal.principal import LEAVERS
+from freepull.server.problems import Problem, problem
+
+EXAMPLE = {
+    "rule": {"part": "Certified", "delta": 0.05},
+    "observe": {"part": "Steps", "n": 10},
+    "protocol": {"part": "TakeOrBan"},
+    "offers": "each",
+    "bonus": 1.0,
+    "budget": 500,
+}
+
+
+def read_principal(plain: dict[str, Any] | None) -> Principal:
+    """Make the principal that JSON describes; offers go to each agent unless it says otherwise."""
+    found: Principal = registry.build("principal", {"offers": "each"} | (plain or {}), "principal")
+    return found
+
+
+MOST_OBSERVATIONS = 1000
+Name = Annotated[str, Meta(min_length=1, max_length=LONGEST_NAME)]
+Reward = Annotated[float, Meta(extra_json_schema={"minimum": 0, "maximum": 1})]
+Id = Annotated[str, Meta(extra_json_schema={"minLength": 1, "maxLength": 200})]
+Number = Annotated[int, Meta(extra_json_schema={"minimum": 1, "exclusiveMaximum": 1 << 62})]
+"""These limits are the campaign's, which says in its own words what is wrong; here they are described only."""
+Count = Annotated[int, Meta(ge=1, le=MOST_AGENTS)]
+Lasting = Annotated[str, Meta(examples=["30 days", "90 seconds"])]
+ArmNames = Annotated[list[Name], Meta(extra_json_schema={"minItems": 2, "maxItems": 1 << 16, "uniqueItems": True})]
+AgentNames = Annotated[list[Name], Meta(extra_json_schema={"uniqueItems": True})]
+
+
+class Body(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
+    """What all bodies have in common: no field that is not known."""
+
+
+class NewCampaign(Body, kw_only=True):
+    """A campaign to be made; the fields are those of `freepull.Campaign.create`."""
+
+    name: Name
+    """By which it is known; printable."""
+    arms: ArmNames | Annotated[int, Meta(ge=2, le=1 << 16)]
+    """What can be pulled: names, or how many."""
+    price: Annotated[str, Meta(examples=["0.50 EUR"])]
+    """What one bonus costs."""
+    agents: AgentNames | Count = []
+    """Who takes part: names, or how many; more can be enrolled until the start."""
+    principal: Annotated[dict[str, Any], Meta(examples=[EXAMPLE])] | None = None
+    """By which rule, after how much observing, and whom to pay: parts with their parameters, see docs/service.md.
+
+    What is left out is as by default. bonus and budget are in units of reward here: a budget of 30 with a bonus of 1
+    pays for 30 bonuses, whatever the price; as money, it can be changed later.
+    """
+    horizon: Annotated[int, Meta(ge=1, lt=1 << 53)] | None = None
+    """The last step; a step is a pull of everybody on average. Some parts can do without it."""
+    ends: Annotated[str, Meta(examples=["2030-01-31T12:00:00+00:00"])] | None = None
+    """When it stops by itself."""
+    mode: Mode = "free"
+    """free: everybody at their own pace; rounds: everybody once a round."""
+    weights: list[float] | None = None
+    """How much each agent counts; null: all the same."""
+    leavers: Annotated[str, one_of(*LEAVERS)] = "wait"
+    """What becomes of agents who leave; worst_case with the rule Pairwise only."""
+    offer_lasts: Lasting = "1 day"
+    """How long an offer stands."""
+    cool_down: Lasting = "1 hour"
+    """How long an agent gets no offer after it let one expire."""
+    round_lasts: Lasting | None = None
+    """After how long a round closes; only in the mode rounds."""
+    late_joiners: Annotated[str, one_of(*LATE_JOINERS)] = "observe"
+    """Whether those who join after the start count, or are only observed."""
+    withdrawal: bool = False
+    """Whether arms may be withdrawn later; with the rule Pairwise only."""
+    remembers: Lasting = "30 days"
+    """How long the ids of events are remembered."""
+
+
+class NewAgentTokens(Body, kw_only=True):
+    """Agents who need a token."""
+
+    agents: Annotated[list[Name | int], Meta(min_length=1, max_length=10_000)]
+    """Their names, or their numbers."""
+    lasts: Lasting = "30 days"
+    """For how long."""
+
+
+class NewToken(Body, kw_only=True):
+    """A token to be made."""
+
+    scope: Scope
+    """admin: everything; read: looks only; gateway: tells pulls for agents."""
+    campaign: str = ""
+    """The only campaign it is for; empty: all."""
+    label: Annotated[str, Meta(max_length=200)] = ""
+    """What it is for."""
+    lasts: Lasting | None = None
+    """For how long; null: until it is revoked."""
+
+
+class Pull(Body, kw_only=True):
+    """One pull by the agent who sends it."""
+
+    arm: str
+    """What was pulled."""
+    reward: Reward
+    """What came of it, from 0 to 1."""
+    event: Id | Number | None = None
+    """An id, or the agent's own number of the event: telling again with it is safe."""
+
+
+class AgentPull(Pull, kw_only=True):
+    """One pull, sent by a gateway for an agent; what is wrong with its values is in its own result."""
+
+    agent: str
+    """Who pulled."""
+    reward: float
+    """What came of it, from 0 to 1."""
+    event: str | int | None = None
+    """An id of 1 to 200 characters, or the agent's own number of the event: telling again with it is safe."""
+
+
+class Batch(Body, kw_only=True):
+    """Pulls, sent by a gateway."""
+
+    observations: Annotated[list[AgentPull], Meta(min_length=1, max_length=MOST_OBSERVATIONS)]
+    """In the order in which they happened."""
+
+
+def _body(name: str, command: type[Command[Any]]) -> type[msgspec.Struct]:
+    """Make the body of a request from the fields of a command."""
+    fields = [
+        (field.name, field.type) if field.required else (field.name, field.type, field.default)
+        for field in command.body()
+    ]
+    return msgspec.defstruct(
+        name, fields, bases=(Body,), module=__name__, namespace={"__doc__": command.__doc__}, kw_only=True
+    )
+
+
+Stop, Budget, NewAgents = (
+    _body("Stop", commands.Stop),
+    _body("Budget", commands.SetBudget),
+    _body("NewAgents", commands.AddAgents),
+)
+BODIES = {commands.Stop: Stop, commands.SetBudget: Budget, commands.AddAgents: NewAgents}
+"""The bodies of commands that have one."""
+
+
+class ToldReply(msgspec.Struct):
+    """The reply to a pull; the same again if it is told again."""
+
+    event: int | None = None
+    """The pull's place in the log; null if the number is an old one, whose reply is not kept."""
+    outcome: Outcome | None = None
+    """What became of the open offer: paid, refused, cancelled (it had been taken back), or null if there was none."""
+    offer: int | None = None
+    """The offer that this pull ended."""
+    paid: Money | None = None
+    """What was paid for this pull."""
+    error: Problem | None = None
+    """Why this one of a batch was not told."""
+
+
+def told_reply(told: Told | FreepullError) -> ToldReply:
+    """Return a reply to one pull."""
+    return ToldReply(error=problem(told)) if isinstance(told, FreepullError) else ToldReply(*told)
+
+
+class BatchReply(msgspec.Struct):
+    """A reply for every pull, in their order."""
+
+    results: list[ToldReply]
+    """One for each, also for those that were refused."""
+
+
+class OfferReply(msgspec.Struct):
+    """The offer, or null if there is none now."""
+
+    offer: CampaignOffer | None
+    """A bonus on one arm, until a time."""
+
+
+class Mine(msgspec.Struct):
+    """What a token is good for."""
+
+    id: str
+    """By which it is listed and revoked."""
+    scope: Scope
+    """admin, read or gateway."""
+    campaign: str
+    """The only campaign it is for; empty: all."""

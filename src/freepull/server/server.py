@@ -1,0 +1,217 @@
+"""The server: uvicorn, with connections that cannot stay half open, streams that end at shutdown, and a log in JSON."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import socket
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from datetime import UTC, datetime
+from typing import Any
+from urllib.parse import urlsplit
+
+import msgspec
+
+from freepull.campaigns.journal import ownership
+from freepull.campaigns.stores import Where
+from freepull.errors import InvalidInput, MissingExtra
+from freepull.server.limits import Limits
+
+try:
+    import uvicorn
+    from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+    from freepull.server.app import Application
+    from freepull.server.auth import Tokens
+except ImportError as error:  # pragma: no cover - a test runs this in a process of its own
+    if isinstance(error, MissingExtra):
+        raise
+    raise MissingExtra("the service needs Litestar; install freepull with pip install 'freepull[live]'.") from error
+
+HEADER_SECONDS = 10.0
+IDLE_SECONDS = 10
+SWITCH = 0.0005
+"""Seconds after which the writers' threads get their turn; with Python's 5 ms every reply would wait for several."""
+ENDING_SECONDS = 10
+ACCEPTING = 16
+"""Copies of the listening socket. Each yields one new connection a turn of the loop, and turns are long under load."""
+EVERYWHERE = ("0.0.0.0", "::", "")
+
+
+class Connection(HttpToolsProtocol):
+    """A connection whose headers must arrive in time, the first ones and all later ones."""
+
+    _slow: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: Any) -> None:
+        """Begin to wait for a request."""
+        super().connection_made(transport)
+        self._wait()
+
+    def data_received(self, data: bytes) -> None:
+        """Wait for the rest of a request that has begun."""
+        if self._slow is None and (self.cycle is None or self.cycle.response_complete):
+            self._wait()
+        super().data_received(data)
+
+    def on_headers_complete(self) -> None:
+        """Stop waiting."""
+        self._stop_waiting()
+        super().on_headers_complete()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Forget the connection."""
+        self._stop_waiting()
+        super().connection_lost(exc)
+
+    def _wait(self) -> None:
+        self._slow = self.loop.call_later(HEADER_SECONDS, self.transport.abort)
+
+    def _stop_waiting(self) -> None:
+        if self._slow is not None:
+            self._slow.cancel()
+            self._slow = None
+
+
+class Server(uvicorn.Server):
+    """A server that ends streams first when it is told to end, and ends by itself when the disk has failed."""
+
+    def __init__(
+        self,
+        where: Where,
+        host: str,
+        port: int,
+        limits: Limits | None = None,
+        log: Callable[..., None] | None = None,
+        **more: Any,
+    ) -> None:
+        self.log = log or write_log
+        self.application = Application(where, limits, self.log)
+        config = uvicorn.Config(
+            self.application,
+            host=host,
+            port=port,
+            http=Connection,
+            ws="none",
+            lifespan="on",
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            proxy_headers=False,
+            backlog=2048,
+            timeout_keep_alive=IDLE_SECONDS,
+            timeout_graceful_shutdown=ENDING_SECONDS,
+            h11_max_incomplete_event_size=16 << 10,
+            **more,
+        )
+        super().__init__(config)
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Listen."""
+        await super().startup([it.dup() for it in sockets or [] for _ in range(ACCEPTING)])
+
+    async def main_loop(self) -> None:
+        """Serve until a signal comes, or the store has failed."""
+        watching = asyncio.create_task(self._watch())
+        try:
+            await super().main_loop()
+        finally:
+            watching.cancel()
+
+    async def _watch(self) -> None:
+        await self.application.hosting.failed.wait()
+        self.log("failed", error="the store failed, so this process ends; start it again")
+        self.should_exit = True
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Let the streams end, then everything else."""
+        self.application.hosting.closing.set()
+        await super().shutdown(sockets)
+
+
+def write_log(what: str, **more: Any) -> None:
+    """Write one line of JSON; whoever calls sees to it that it has no secret and no name of an agent."""
+    line = {"at": datetime.now(UTC).isoformat(timespec="milliseconds"), "what": what} | more
+    with suppress(ValueError, OSError):
+        sys.stderr.write(msgspec.json.encode(line).decode() + "\n")
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """Take a port, or say in a sentence why not."""
+    try:
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        found = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)  # else Nagle stays on
+        found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        found.bind((host, port))
+    except (OSError, OverflowError) as error:
+        raise InvalidInput(f"cannot listen on {host}:{port} ({error}); choose another --port or --host.") from None
+    found.listen(2048)
+    return found
+
+
+def address_of(host: str, port: int, tls: bool) -> str:
+    """Return how a process that listens here is reached; one that listens everywhere, by the machine's name.
+
+    >>> address_of("::1", 8000, tls=True)
+    'https://[::1]:8000'
+    """
+    host = socket.gethostname() if host in EVERYWHERE else host
+    return f"http{'s' if tls else ''}://{f'[{host}]' if ':' in host else host}:{port}"
+
+
+def check_address(address: str) -> None:
+    """Refuse an address that no client could use."""
+    try:
+        parts = urlsplit(address)
+        good = parts.scheme in ("http", "https") and bool(parts.hostname) and address.isprintable()
+        good = good and " " not in address and (parts.port or 1) > 0
+    except ValueError:
+        good = False
+    if not good:
+        raise InvalidInput(f"--address must begin with http:// or https:// and name a host, got {address!r}.")
+
+
+def welcome(tokens: Tokens, first_token: bool) -> None:
+    """See to it that somebody can come in: print the first token if that is wanted, or say how to make one."""
+    if tokens.rows():
+        if first_token:
+            write_log("no first token", remedy="the store has tokens already; make another with freepull token new")
+        return
+    if first_token:
+        token, _ = tokens.new("admin", label="first token")
+        print(f"The first token, of scope admin; it is not shown again: {token}", flush=True)
+    else:
+        write_log(
+            "no token",
+            remedy="nobody can log in yet: stop, and make a token with freepull token new --scope admin --store … "
+            "or start with --first-token",
+        )
+
+
+def run(
+    where: Where,
+    host: str = "127.0.0.1",
+    port: int = 8000,
+    address: str | None = None,
+    limits: Limits | None = None,
+    first_token: bool = False,
+    **more: Any,
+) -> int:
+    """Serve the campaigns of a store, its URL or what opens it, until a signal comes; return the exit code."""
+    if address is not None:
+        check_address(address)
+    listening = listen(host, port)
+    port = listening.getsockname()[1]
+    here = address_of(host, port, tls=more.get("ssl_certfile") is not None)
+    ownership.known_as((address or here).rstrip("/"))
+    server = Server(where, host, port, limits, **more)
+    sys.setswitchinterval(SWITCH)
+    write_log("serving", address=here)
+    welcome(server.application.hosting.tokens, first_token)
+    for number in (signal.SIGINT, signal.SIGTERM):  # uvicorn raises them again once it has ended well
+        signal.signal(number, lambda *_: None)
+    server.run(sockets=[listening])
+    write_log("ended")
+    return 1 if server.application.hosting.failed.is_set() or not server.started else 0

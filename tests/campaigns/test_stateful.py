@@ -1,0 +1,236 @@
+"""Hypothesis drives a campaign and a model written on paper, on both stores; they must agree after every act."""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
+
+import freepull as fp
+from chaos.postgres_server import PostgresServer
+from freepull import errors
+from freepull.campaigns.journal.recovery import verify
+from support.model import HOUR, Model
+from support.staging import Clock, picture
+
+AGENTS, ARMS = 3, 3
+AGENT, ARM = st.integers(0, AGENTS - 1), st.integers(0, ARMS - 1)
+REWARD = st.sampled_from([0.0, 0.25, 0.5, 1.0])
+PRINCIPALS = [
+    fp.Principal(fp.rules.Certified(0.4), observe=fp.observe.Steps(0), offers="each", budget=12),
+    fp.Principal(fp.rules.Pairwise(0.4), observe=fp.observe.Steps(1), offers="each", protocol=fp.protocols.BanFor(2)),
+    fp.Principal(fp.rules.Paper(0.5, "simplified", scale=0.02), observe=fp.observe.Steps(1), offers="each"),
+]
+
+
+class Machine(RuleBasedStateMachine):
+    """One campaign, one model."""
+
+    url: str
+
+    @initialize(which=st.integers(0, len(PRINCIPALS) - 1), lasts=st.integers(1, 3), cools=st.integers(1, 3))
+    def begin(self, which: int, lasts: int, cools: int) -> None:
+        self.clock, self.numbers, self.told = Clock(), [0] * AGENTS, list[tuple[Any, ...]]()
+        principal = PRINCIPALS[which]
+        self.model = Model(principal, ARMS, AGENTS, 1000, lasts * HOUR, cools * HOUR, 50)
+        self.model.budget = None if principal.budget is None else round(principal.budget) * 50
+        self.name = f"c{self.clock.now}"
+        self.fresh()
+        self.campaign = fp.Campaign.create(
+            self.url,
+            name="x",
+            arms=ARMS,
+            agents=AGENTS,
+            principal=principal,
+            price="0.50 EUR",
+            horizon=1000,
+            offer_lasts=f"{lasts} hours",
+            cool_down=f"{cools} hours",
+            clock=self.clock,
+        )
+        self.campaign.start()
+
+    def fresh(self) -> None:
+        """Make the store empty."""
+
+    @rule(agent=AGENT)
+    def ask(self, agent: int) -> None:
+        offer = self.campaign.ask(agent)
+        assert (None if offer is None else offer.arm) == _arm(self.model.ask(agent, self.clock.now))
+
+    @rule(agent=AGENT, arm=ARM, reward=REWARD, how=st.sampled_from(["plain", "id", "number"]))
+    def tell(self, agent: int, arm: int, reward: float, how: str) -> None:
+        event: str | int | None = {"plain": None, "id": f"e{len(self.told)}", "number": self.numbers[agent] + 1}[how]
+        reply = self.campaign.tell(agent, arm, reward, event)
+        self.numbers[agent] += how == "number"
+        assert reply.outcome == self.model.tell(agent, arm, reward, self.clock.now)
+        if event is not None:
+            self.told.append((agent, arm, reward, event, reply))
+
+    @rule(replies=st.lists(st.sampled_from(["takes", "refuses", "is silent"]), min_size=AGENTS, max_size=AGENTS))
+    def step(self, replies: list[str]) -> None:
+        """Everybody asks, and then most act."""
+        for agent in range(AGENTS):
+            self.ask(agent)
+        for agent, reply in enumerate(replies):
+            standing = self.model.of(agent)
+            arm = agent if standing is None else (standing.arm + (reply == "refuses")) % ARMS
+            if reply != "is silent":
+                self.tell(agent, arm, 0.25 * arm, "plain")
+
+    @precondition(lambda self: self.told)
+    @rule(data=st.data())
+    def tell_again(self, data: st.DataObject) -> None:
+        agent, arm, reward, event, reply = data.draw(st.sampled_from(self.told))
+        self.model.tick(self.clock.now)
+        again = self.campaign.tell(agent, arm, reward, event)
+        old = isinstance(event, int) and event < self.numbers[agent]
+        assert again == (reply if not old else fp.live.Told(None))
+        if not old:
+            with pytest.raises(errors.EventConflict):
+                self.campaign.tell(agent, (arm + 1) % ARMS, reward, event)
+
+    @rule(pulls=st.lists(st.tuples(AGENT, ARM, REWARD), min_size=2, max_size=12))
+    def tell_many(self, pulls: list[tuple[int, int, float]]) -> None:
+        replies = self.campaign.tell_many(pulls)
+        assert [reply.outcome for reply in replies] == [self.model.tell(*pull, self.clock.now) for pull in pulls]
+
+    @rule(agent=AGENT)
+    def gap(self, agent: int) -> None:
+        with pytest.raises(errors.EventGap) as problem:
+            self.campaign.tell(agent, 0, 0.5, self.numbers[agent] + 2)
+        assert problem.value.expected == self.numbers[agent] + 1
+        self.model.tick(self.clock.now)
+
+    @rule(halves=st.integers(1, 8))
+    def wait(self, halves: int) -> None:
+        self.clock.pass_hours(halves / 2)
+
+    @rule()
+    def pause_or_resume(self) -> None:
+        self.model.tick(self.clock.now)
+        if self.model.status == "running":
+            self.campaign.pause()
+            self.model.status = "paused"
+            self.model.recall(lambda it: True)
+        else:
+            self.campaign.resume()
+            self.model.status = "running"
+
+    @rule(more=st.sampled_from([-1, 0, 1, 2, 20]))
+    def budget(self, more: int) -> None:
+        """So many bonuses more than are paid or reserved."""
+        self.model.tick(self.clock.now)
+        bonuses = max(0, len(self.model.paid) + self.model.reserved // 50 + more)
+        amount = 50 * bonuses
+        if amount < 50 * len(self.model.paid) + self.model.reserved:
+            with pytest.raises(errors.BudgetTooSmall):
+                self.campaign.budget(f"{amount / 100:.2f} EUR")
+            return
+        self.campaign.budget(f"{amount / 100:.2f} EUR")
+        self.model.budget = amount
+        self.model.trial.afford(bonuses)
+
+    @rule(agent=AGENT)
+    def unban(self, agent: int) -> None:
+        self.model.tick(self.clock.now)
+        if self.model.trial.until[agent] > self.model.trial.steps:
+            self.campaign.unban(agent)
+            self.model.trial.unban(agent)
+        else:
+            with pytest.raises(errors.WrongMoment):
+                self.campaign.unban(agent)
+
+    @rule(agent=AGENT)
+    def leave(self, agent: int) -> None:
+        self.model.tick(self.clock.now)
+        self.campaign.leave(agent)
+        standing = self.model.of(agent)
+        if standing is not None:
+            standing.ending = "cancelled"
+        self.model.trial.leave(agent)
+        self.model.absent.add(agent)
+
+    @rule(how=st.sampled_from(["log", "snapshot", "kept"]))
+    def reopen(self, how: str) -> None:
+        if how == "kept":
+            self.campaign.snapshot()
+            self.model.tick(self.clock.now)
+        before = picture(self.campaign)
+        self.campaign.close()
+        self.campaign = fp.Campaign.open(self.url, "x", clock=self.clock, snapshots=how != "log")
+        assert picture(self.campaign) == before
+
+    @invariant()
+    def agree(self) -> None:
+        if not hasattr(self, "campaign"):
+            return
+        status = self.campaign.status()
+        self.model.tick(self.clock.now)
+        model, trial = self.model, self.campaign.core.writer.desk.state.trial
+        offers = [(row.agent, row.arm, row.ending, row.recalled) for row in self.campaign.offers()]
+        assert offers == [(f"#{it.agent}", _arm(it.arm), it.ending, it.recalled) for it in model.offers]
+        ledger = [(entry.offer, entry.agent, entry.arm, entry.amount.minor) for entry in self.campaign.ledger()]
+        assert ledger == [(offer, f"#{agent}", _arm(arm), 50) for offer, agent, arm in model.paid]
+        assert (status.spent.minor, status.reserved.minor) == (50 * len(model.paid), model.reserved)
+        if model.budget is not None:
+            assert status.spent.minor + status.reserved.minor <= model.budget
+        assert status.observations == len(model.pulls)
+        assert status.absent == len(model.absent)
+        assert (status.step, status.in_step) == (model.trial.steps, model.in_step)
+        assert trial.active == model.trial.active
+        assert trial.record.pulls.tolist() == model.trial.pulls()
+        assert trial.rule.bounds() == model.trial.rule.numbers()
+        assert trial.banned_until == model.trial.until
+        assert [trial.wanted(m) for m in range(AGENTS)] == [model.trial.wanted(m) for m in range(AGENTS)]
+        assert status.decided == (model.trial.decided_at is not None)
+        endings = Counter(it.ending for it in model.offers)
+        assert (status.paid, status.refused, status.expired, status.cancelled, status.open_offers) == (
+            *(endings["paid"], endings["refused"], endings["expired"], endings["cancelled"]),
+            endings[None],
+        )
+
+    def teardown(self) -> None:
+        if hasattr(self, "campaign"):
+            self.campaign.close()
+            verify(self.url, "x")
+
+
+def _arm(arm: int | None) -> str | None:
+    return None if arm is None else f"arm {arm}"
+
+
+@pytest.mark.slow
+def test_a_campaign_on_sqlite_agrees_with_the_model(tmp_path: Path) -> None:
+    numbers = count()
+
+    class OnSqlite(Machine):
+        def fresh(self) -> None:
+            self.url = f"sqlite:///{tmp_path}/{next(numbers)}.db"
+
+    run_state_machine_as_test(OnSqlite, settings=settings(max_examples=120, stateful_step_count=40))
+
+
+def test_a_campaign_on_postgres_agrees_with_the_model(server: PostgresServer) -> None:
+    class OnPostgres(Machine):
+        url = server.url
+
+        def fresh(self) -> None:
+            with psycopg.connect(self.url, autocommit=True) as connection:
+                connection.execute("DROP SCHEMA IF EXISTS freepull CASCADE")
+
+    run_state_machine_as_test(OnPostgres, settings=settings(max_examples=15, stateful_step_count=30))

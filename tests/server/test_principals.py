@@ -1,0 +1,80 @@
+"""A principal as JSON: every part can be named, and what is wrong is said in JSON."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from freepull import registry
+from freepull.errors import InvalidInput
+from freepull.server.schemas import EXAMPLE, read_principal
+from support.running import NEW, Service
+
+NEEDED: dict[str, dict[str, Any]] = {
+    "Steps": {"n": 3},
+    "KnownGap": {"gap": 0.2},
+    "Paper": {"delta": 0.1},
+    "BanFor": {"rounds": 2},
+}
+NEEDED |= {"BanAfter": {"refusals": 2}}
+
+
+def test_every_part_has_its_place() -> None:
+    places: dict[str, Any] = {
+        "rule": lambda plain: {"rule": plain},
+        "observe": lambda plain: {"observe": plain},
+        "protocol": lambda plain: {"protocol": plain},
+        "design": lambda plain: {"rule": {"part": "Certified", "design": plain}},
+        "forecast": lambda plain: {"rule": {"part": "Certified", "design": {"part": "Design", "forecast": plain}}},
+        "blocks": lambda plain: {"rule": {"part": "Pairwise", "blocks": plain}},
+    }
+    assert set(places) == {*registry.KINDS} - {"agents", "answers", "rewards", "principal"}
+    for kind, placed in places.items():
+        for part in registry.parts(kind):
+            plain = {"part": part.name, **NEEDED.get(part.name, {})}
+            found = read_principal(placed(plain))
+            assert f"'part': '{part.name}'" in str(registry.encode(found))
+            assert read_principal(placed({"kind": part.written} | NEEDED.get(part.name, {}))) == found
+    assert registry.encode(read_principal(EXAMPLE)).items() >= {"offers": "each", "budget": 500}.items()
+    assert read_principal(None) == read_principal({}) == read_principal({"part": "Principal"})
+    again = registry.encode(read_principal({"rule": {"part": "Certified", "design": {"part": "Design"}}}))
+    assert registry.encode(read_principal(again)) == again
+
+
+@pytest.mark.parametrize(
+    ("plain", "sentence"),
+    [
+        (
+            {"rule": "certified"},
+            'principal.rule must be a part such as {"part": "Certified", "delta": 0.05}, got "cert',
+        ),
+        ({"rule": None}, 'principal.rule must be a part such as {"part": "Certified", "delta": 0.05}, got null.'),
+        (
+            {"rule": {"delta": 0.1}},
+            'principal.rule must be a part such as {"part": "Certified", "delta": 0.05}, got {"',
+        ),
+        ({"rule": {"part": "Share"}}, "principal.rule.part must be one of Certified, Pairwise, Paper, Passive, Pop"),
+        ({"observe": 0.5}, 'principal.observe must be a part such as {"part": "Share", "rho": 0.5}, got 0.5.'),
+        (
+            {"observe": {"part": "Steps"}},
+            'principal.observe Steps must be given n, as in "n": …, got {"part": "Steps"}.',
+        ),
+        ({"protocol": []}, 'principal.protocol must be a part such as {"part": "TakeOrBan"}, got [].'),
+        ({"part": "Certified"}, "principal.part must be one of Principal; got 'Certified'."),
+        ({"rule": {"part": "Certified", "design": "mine"}}, 'principal.rule.design must be a part such as "auto" or {'),
+        ({"rule": {"part": "Paper", "dleta": 1}}, "the parameter of principal.rule Paper must be one of delta, bound,"),
+        (
+            {"rule": {"part": "os.path:Rule"}},
+            "principal.rule.part must be one of Certified, Pairwise, Paper, Passive, Population, because a campaign's "
+            "log has to name it, got 'os.path:Rule'; parts of your own are for simulations.",
+        ),
+        ({"rules": 1}, "the parameter of principal must be one of rule, observe, protocol, offers, bonus, budget; got"),
+    ],
+)
+def test_what_is_wrong_is_said_in_json(service: Service, plain: Any, sentence: str) -> None:
+    with pytest.raises(InvalidInput):
+        read_principal(plain)
+    found = service.send("POST", "/campaigns", NEW | {"principal": plain})
+    assert (found.status_code, found.json()["detail"][: len(sentence)]) == (422, sentence)
+    assert "freepull." not in found.text

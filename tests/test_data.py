@@ -1,0 +1,149 @@
+"""Logs: what can be used is used, and what cannot is named by its line."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+import freepull as fp
+from freepull.data import read
+from freepull.errors import InvalidInput, UnusableRows
+
+GOOD = {"agent": ["b", "a", "a", "b", "a"], "arm": [10, 2, 2, 2, 10], "reward": [0.5, 1.0, 0.0, 0.25, 1.0]}
+
+
+def test_pulls_and_sums_are_counted_by_agent_and_arm_in_the_order_of_names() -> None:
+    past = read(pl.DataFrame(GOOD))
+    assert (past.agents, past.arms) == (("a", "b"), ("2", "10"))
+    assert past.pulls.tolist() == [[2, 1], [1, 1]]
+    assert past.sums.tolist() == [[1.0, 1.0], [0.25, 0.5]]
+    assert past.squares.tolist() == [[1.0, 1.0], [0.0625, 0.25]]
+    assert (past.rows, past.unusable, past.coins) == (5, (), False)
+
+
+def test_a_log_of_zeros_and_ones_is_one_of_coins() -> None:
+    assert read(pl.DataFrame({"agent": [1, 1], "arm": ["x", "y"], "reward": [0, 1]})).coins
+
+
+def test_every_kind_of_file_says_the_same(tmp_path: Path) -> None:
+    frame = pl.DataFrame(GOOD)
+    frame.write_csv(tmp_path / "past.csv")
+    frame.write_parquet(tmp_path / "past.parquet")
+    frame.write_csv(tmp_path / "past.txt")
+    for source in (tmp_path / "past.csv", str(tmp_path / "past.parquet"), tmp_path / "past.txt", frame.reverse()):
+        assert (read(source).pulls == read(frame).pulls).all()
+        assert (read(source).sums == read(frame).sums).all()
+
+
+BAD = """arm,note,agent,reward
+x,,ann,1
+x,,,0.5
+,,ann,0.5
+
+y,"two
+lines",ann,0.5
+y,,ann,1.5
+y,"a
+b
+c",ann,-0.1
+y,,ann,many
+y,,ann,
+y,,ann,nan
+y,,ann
+"""
+
+
+def test_unusable_rows_are_named_with_their_line_and_left_out(tmp_path: Path) -> None:
+    (tmp_path / "bad.csv").write_text(BAD)
+    with pytest.warns(
+        UnusableRows, match=r"^8 of 10 rows of the log are left out: line 3 \(no agent\), line 4 \(no arm\)"
+    ):
+        past = read(tmp_path / "bad.csv")
+    assert past.unusable == (
+        (3, "no agent"),
+        (4, "no arm"),
+        (8, "reward 1.5 is outside [0, 1]"),
+        (9, "reward -0.1 is outside [0, 1]"),
+        (12, "reward many is not a number"),
+        (13, "no reward"),
+        (14, "reward nan is not a number"),
+        (15, "no reward"),
+    )
+    assert past.pulls.tolist() == [[1, 1]]
+    assert past.describe()["unusable"][0] == {"where": 3, "why": "no agent"}
+
+
+def test_the_warning_names_the_first_few_and_counts_the_rest(tmp_path: Path) -> None:
+    (tmp_path / "bad.csv").write_text(BAD)
+    with pytest.warns(UnusableRows, match=r"line 12 \(reward many is not a number\) and 3 more\.$"):
+        read(tmp_path / "bad.csv")
+
+
+def test_rows_of_frames_are_counted_from_zero() -> None:
+    frame = pl.DataFrame({"agent": ["a", None, "a"], "arm": ["x", "x", "y"], "reward": [1.0, 1.0, None]})
+    with pytest.warns(UnusableRows, match=r"row 1 \(no agent\), row 2 \(no reward\)"), pytest.raises(InvalidInput):
+        read(frame)
+
+
+def test_a_good_log_is_read_in_silence() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        read(pl.DataFrame(GOOD))
+
+
+@pytest.mark.parametrize(
+    ("log", "words"),
+    [
+        (pl.DataFrame({"agent": [1], "Arm": [1], "reward": [1]}), ["columns agent, arm and reward", "Arm", "name arm"]),
+        (pl.DataFrame({"agent": [1, 2], "arm": [1, 1], "reward": [1, 0]}), ["at least 2 arms", "got 1"]),
+        (pl.DataFrame({"agent": [], "arm": [], "reward": []}), ["at least 2 arms", "got 0"]),
+        ("nowhere.csv", ["a file that exists", "nowhere.csv"]),
+        (7, ["CSV or Parquet file", "got 7"]),
+    ],
+)
+def test_what_is_no_log_gets_a_sentence(log: Any, words: list[str]) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        read(log)
+    for word in words:
+        assert word in str(caught.value)
+
+
+def test_unreadable_files_get_a_sentence(tmp_path: Path) -> None:
+    for name, content in (("a.parquet", b"agent,arm,reward\n"), ("b.csv", b"\xff\xfe\x00"), ("c.csv", b"")):
+        (tmp_path / name).write_bytes(content)
+        with pytest.raises(InvalidInput, match="the log"):
+            read(tmp_path / name)
+
+
+def test_a_game_is_estimated_from_a_log() -> None:
+    rng = np.random.default_rng(3)
+    means = np.array([[0.8, 0.3], [0.6, 0.5]])
+    agent, arm = np.divmod(rng.integers(0, 4, 8_000), 2)
+    reward = (rng.random(8_000) < means[agent, arm]).astype(int)
+    game = fp.Game.from_log(pl.DataFrame({"agent": agent, "arm": arm, "reward": reward}), weights=[1, 3])
+    assert np.abs(game.means - means).max() < 6 * np.sqrt(0.25 / 1_800)
+    assert isinstance(game.rewards, fp.rewards.Bernoulli)
+    assert game.weights.tolist() == [0.25, 0.75]
+
+
+def test_files_that_would_have_to_be_guessed_at_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "past.csv"
+    for text, told in (
+        ("agent,arm,reward\n1,a,1\n1,b,0,5\n", "line 3 of the log"),
+        ("agent;arm;reward\n1;a;1\n", "separate its cells by commas"),
+        ("agent,arm,reward,agent\n1,a,1,2\n", "one column agent"),
+    ):
+        path.write_text(text)
+        with pytest.raises(InvalidInput, match=told):
+            read(path)
+
+
+def test_truth_values_are_coins() -> None:
+    past = read(pl.DataFrame({"agent": [1, 1, 1], "arm": ["x", "y", "y"], "reward": [True, False, True]}))
+    assert past.coins
+    assert past.sums.tolist() == [[1.0, 1.0]]
