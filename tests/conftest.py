@@ -17,7 +17,7 @@ from support.tiers import (  # noqa: F401
     pytest_runtest_call,
 )
 
-collect_ignore_glob = ["*/conftest.py"]
+collect_ignore_glob = ["conftest.py", "*/conftest.py"]
 """They have no doctests, and no two modules may have one name."""
 settings.register_profile("freepull", deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("quick", settings.get_profile("freepull"), max_examples=25)

@@ -191,7 +191,7 @@ def test_a_wider_panel_takes_over_what_was_withdrawn_and_everything_else_but_pul
     old.afford(4)
     new = principal.start(arms=3, agents=4, withdrawal=True)
     new.tell(1, 1, 0.5)
-    new.succeed(old)
+    new.take_over(old)
     assert new.active == [1, 2]
     assert (new.panel.withdrawn, new.panel.left, new.resting) == ([0], [False, True, False, False], {2})
     assert (new.steps, new.banned, new.offers.affordable) == (1, 1, 4)
@@ -203,7 +203,7 @@ def test_a_wider_panel_takes_over_what_was_withdrawn_and_everything_else_but_pul
         new.end_step()
     assert (new.verdict().arm, new.verdict().certified) == (1, True)
     with pytest.raises(InvalidInput, match="withdrawing an arm must be provided for"):
-        principal.start(arms=3, agents=4).succeed(old)
+        principal.start(arms=3, agents=4).take_over(old)
 
 
 def test_independent_leavers_are_dropped_and_withdrawn_arms_stay_out() -> None:

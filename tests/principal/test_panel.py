@@ -233,5 +233,6 @@ def test_a_trial_is_succeeded_only_where_both_wait(rule: Any) -> None:
     for old, new in (("independent", "wait"), ("wait", "independent")):
         before = start(rule=rule, leavers=old)
         with pytest.raises(InvalidInput) as problem:
-            start(rule=rule, agents=5, leavers=new).succeed(before)
-        assert assert_sentence(problem) == "leavers must be 'wait' where one trial succeeds another, got 'independent'."
+            start(rule=rule, agents=5, leavers=new).take_over(before)
+        said = "leavers must be 'wait' where one trial takes over from another, got 'independent'."
+        assert assert_sentence(problem) == said

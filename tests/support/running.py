@@ -14,7 +14,7 @@ from typer.testing import CliRunner, Result
 
 from freepull.campaigns.journal import ownership
 from freepull.campaigns.stores import Where
-from freepull.cli.serve import app as token_app
+from freepull.cli.token import app as token_app
 from freepull.server.auth import Tokens
 from freepull.server.limits import Limits
 from freepull.server.server import Server, listen

@@ -5,6 +5,7 @@ Quick tests start neither programs nor servers, which is checked. `--everything`
 
 from __future__ import annotations
 
+import platform
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -26,6 +27,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    platform.processor()  # it asks a program, once
     config.addinivalue_line("markers", "slow: starts programs or servers, or takes more than two seconds")
     config.addinivalue_line("markers", "postgres: uses a PostgreSQL")
     config.addinivalue_line("markers", "browser: uses a browser")

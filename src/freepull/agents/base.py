@@ -41,9 +41,18 @@ class Learner:
         self.pulls[arm] += 1
         self.sums[arm] += reward
 
-    def unpulled(self) -> int | None:
-        """Return the lowest arm that was never pulled."""
-        return self.pulls.index(0) if 0 in self.pulls else None
+
+@dataclass
+class TriesAllFirst(Learner):
+    """A learner that pulls every arm once, the lowest first, before it chooses."""
+
+    def pick(self, t: int) -> int:
+        """An unpulled arm, or the agent's choice."""
+        return self.pulls.index(0) if 0 in self.pulls else self.choose(t)
+
+    def choose(self, t: int) -> int:
+        """Return the arm to pull at step t, when every arm was pulled."""
+        raise NotImplementedError
 
 
 def first_largest(values: list[float]) -> int:

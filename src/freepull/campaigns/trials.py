@@ -1,4 +1,4 @@
-"""The trial inside a campaign: how it is created, restored and succeeded."""
+"""The trial inside a campaign: how it is created, restored and taken over."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def widened(
     for records in history:
         told = records[(records["kind"] == Kind.TOLD) & (records["agent"] < old.setting.agents)]
         new.tell_many(told["agent"], told["arm"], told["value"] / UNITS)
-    new.succeed(old)
+    new.take_over(old)
     return new
 
 

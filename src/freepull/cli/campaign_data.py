@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, TypeVar
 
 import typer
 
@@ -31,6 +32,7 @@ from freepull.errors import InvalidInput
 from freepull.registry import choices
 from freepull.simulation.facade import progress_bar
 
+Found = TypeVar("Found")
 Wait = Annotated[float, typer.Option(help="Seconds to wait for another process to let go of it.")]
 
 
@@ -76,10 +78,7 @@ def status(url: Url, name: Name, as_json: AsJson = False) -> None:
     """See the help."""
     with opened(url, name) as campaign:
         found = campaign.status()
-    if as_json:
-        answer(found, True, "")
-    else:
-        show_status(found)
+    _show(found, as_json, show_status)
 
 
 @app.command(
@@ -90,10 +89,14 @@ def verdict(url: Url, name: Name, as_json: AsJson = False) -> None:
     """See the help."""
     with opened(url, name) as campaign:
         found = campaign.verdict()
+    _show(found, as_json, show_verdict)
+
+
+def _show(found: Found, as_json: bool, show: Callable[[Found], None]) -> None:
     if as_json:
         answer(found, True, "")
     else:
-        show_verdict(found)
+        show(found)
 
 
 @app.command(

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from freepull.principal.record import STREAMS, Work, pieces
-from freepull.principal.rules.base import Plan, RuleState
+from freepull.principal.rules.base import RuleState, Wanted
 from freepull.principal.schedules import Adaptive
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ class Closing:
         return True
 
     def _slices(self, banning: Work[None], who: Payable, room: int) -> Work[None]:
-        """Bans, the rule, the schedule, and the plan for the next step."""
+        """Bans, the rule, the schedule, and whom the rule wants in the next step."""
         trial = self._trial
         t, kappa = trial.steps, trial.kappa
         yield from banning
@@ -63,7 +63,7 @@ class Closing:
                 kappa = t
                 yield from trial.rule.evaluation(incentivizing=True)
         decided = trial.rule.decided
-        plan = None if decided else (yield from planning(trial, who, room, kappa))
+        wanted = None if decided else (yield from wanting(trial, who, room, kappa))
         while self._later[0]:
             streams, rewards = (np.array(kept, np.uint32) for kept in self._later)
             self._later = array("I"), array("I")
@@ -71,7 +71,7 @@ class Closing:
                 trial.panel.take(streams[first:last], rewards[first:last])
                 yield
         trial.kappa, trial.decided_at = kappa, t if decided else None
-        trial.offers.replace(plan, trial.panel.absent)
+        trial.offers.replace(wanted, trial.panel.absent)
 
     def _view(self) -> View:
         state = self._trial.panel.state
@@ -93,8 +93,8 @@ def payable(trial: Trial) -> tuple[Payable, int]:
     return who, 0 if trial.offers.taken_up else trial.offers.room
 
 
-def planning(trial: Trial, who: Payable, room: int, kappa: int | None) -> Work[Plan | None]:
+def wanting(trial: Trial, who: Payable, room: int, kappa: int | None) -> Work[Wanted | None]:
     """Find who is wanted for what in the coming step; short of money, the neediest come first."""
     if trial.over or kappa is None or trial.steps < kappa or room < 1:
         return None
-    return (yield from trial.rule.planning(who & (trial.bans.until <= trial.steps), room))
+    return (yield from trial.rule.wanting(who & (trial.bans.until <= trial.steps), room))

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from freepull.principal.protocols import FOREVER, BanProtocol
 from freepull.principal.record import STREAMS, Words, Work, pieces
-from freepull.principal.rules.base import Plan
+from freepull.principal.rules.base import Wanted
 
 
 def affordable(budget: float | None, bonus: float) -> int | None:
@@ -74,7 +74,7 @@ class Bans:
         self.until[agent] = min(int(self.until[agent]), t)
         self.refusing = [other for other in self.refusing if other != agent]
 
-    def succeed(self, old: Bans) -> None:
+    def take_over(self, old: Bans) -> None:
         """Take over from a trial of fewer agents."""
         self.refusals[: len(old.refusals)] = old.refusals
         self.until[: len(old.until)] = old.until
@@ -112,12 +112,12 @@ def offer_of(agent: int, arm: int, bonus: float) -> Offer:
 
 
 class Offers:
-    """The offers of one trial. A plan says who is wanted; an offer that is asked for is taken out of it and open."""
+    """The offers of one trial. Some agents are wanted, each for an arm; an offer that is asked for is open."""
 
     def __init__(self, agents: int, arms: int, bonus: float, budget: float | None, one: bool) -> None:
         self.agents, self.arms, self.bonus, self.one = agents, arms, bonus, one
-        self.plan: Plan = np.full(agents, NOBODY, np.int32)
-        self.open: Plan = np.full(agents, NOBODY, np.int32)
+        self.arms_wanted: Wanted = np.full(agents, NOBODY, np.int32)
+        self.open: Wanted = np.full(agents, NOBODY, np.int32)
         """The arm of every agent's open offer."""
         self.opened = self.offered = self.refused = 0
         """How many are open now, and how many were ever made and refused."""
@@ -160,7 +160,7 @@ class Offers:
             return NOBODY if agent in self.released else arm
         if self.taken_up or self.room < 1:
             return NOBODY
-        return int(self.plan[agent])
+        return int(self.arms_wanted[agent])
 
     def ask(self, agent: int) -> Offer | None:
         """Open the offer for this agent, if there is one and it is not open already."""
@@ -168,7 +168,7 @@ class Offers:
         if arm < 0:
             return None
         if self.open[agent] < 0:
-            self.plan[agent], self.open[agent] = NOBODY, arm
+            self.arms_wanted[agent], self.open[agent] = NOBODY, arm
             self.opened += 1
             self.offered += 1
         return offer_of(agent, arm, self.bonus)
@@ -185,7 +185,7 @@ class Offers:
 
     def forget(self, agent: int) -> None:
         """Want nothing more of an agent in this step."""
-        self.plan[agent] = NOBODY
+        self.arms_wanted[agent] = NOBODY
 
     def settle(self, agent: int, arm: int) -> int:
         """End the agent's open offer by its pull of an arm; return what became of it."""
@@ -204,14 +204,14 @@ class Offers:
         self.refused += 1
         return REFUSED
 
-    def replace(self, plan: Plan | None, left: NDArray[np.bool_]) -> None:
-        """Begin a step with a new plan, without agents who left or have an open offer meanwhile."""
-        if plan is None or self.taken_up:
-            plan = np.full(self.agents, NOBODY, np.int32)
-        plan[left] = NOBODY
+    def replace(self, wanted: Wanted | None, left: NDArray[np.bool_]) -> None:
+        """Begin a step with whom the rule wants now, without agents who left or have an open offer meanwhile."""
+        if wanted is None or self.taken_up:
+            wanted = np.full(self.agents, NOBODY, np.int32)
+        wanted[left] = NOBODY
         if self.opened:
-            plan[self.open >= 0] = NOBODY
-        self.plan = plan
+            wanted[self.open >= 0] = NOBODY
+        self.arms_wanted = wanted
 
     def recall(self, agent: int) -> None:
         """Take an open offer back that the agent may be acting on."""
@@ -221,9 +221,9 @@ class Offers:
     def release(self, arm: int) -> None:
         """Note that an arm was withdrawn."""
         self.released |= set(np.flatnonzero(self.open == arm).tolist())
-        self.plan[self.plan == arm] = NOBODY
+        self.arms_wanted[self.arms_wanted == arm] = NOBODY
 
-    def succeed(self, old: Offers) -> None:
+    def take_over(self, old: Offers) -> None:
         """Take over from a trial of fewer agents."""
         self.open[: old.agents] = old.open
         self.opened, self.offered, self.refused, self.released = old.opened, old.offered, old.refused, old.released
@@ -231,13 +231,13 @@ class Offers:
 
     def parts(self) -> dict[str, Any]:
         """Return all that changes."""
-        kept: dict[str, Any] = {"plan": self.plan, "open": self.open, "paid": np.array(self._paid, np.uint32)}
+        kept: dict[str, Any] = {"plan": self.arms_wanted, "open": self.open, "paid": np.array(self._paid, np.uint32)}
         kept |= {"offered": self.offered, "refused": self.refused, "released": sorted(self.released)}
         return kept | {"affordable": self.affordable}
 
     def restore(self, parts: dict[str, Any]) -> None:
         """Go on from what `parts` returned."""
-        np.copyto(self.plan, parts["plan"])
+        np.copyto(self.arms_wanted, parts["plan"])
         np.copyto(self.open, parts["open"])
         self._paid = array("I", parts["paid"].tobytes())
         self.opened = int(np.count_nonzero(self.open >= 0))

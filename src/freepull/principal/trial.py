@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from freepull import validation
 from freepull.errors import InvalidInput
 from freepull.principal import saving
-from freepull.principal.closing import Closing, payable, planning
+from freepull.principal.closing import Closing, payable, wanting
 from freepull.principal.offers import PAID, REFUSED, Bans, Offer, Offers, cost
 from freepull.principal.panel import Panel
 from freepull.principal.record import Record, finish, mark, packed, units
@@ -64,7 +64,7 @@ class Trial:
         self.regular = True
         """Whether no agent was told of twice in one step, as the paper's clock has it; its proofs need that."""
         self.resting: set[int] = set()
-        """Agents who get no new offers for now, whatever the rule wants; looked at when a plan is made."""
+        """Agents who get no new offers for now, whatever the rule wants; looked at when offers are chosen."""
         self.told: NDArray[np.int64] = np.zeros(setting.agents, np.int64)
         """In which step each agent was last told of, counted from 1; 0: never."""
         self._closing: Closing | None = None
@@ -243,10 +243,10 @@ class Trial:
 
     def _plan(self) -> None:
         """Say anew who is wanted for what."""
-        plan = None if self.decided_at is not None else finish(planning(self, *payable(self), self.kappa))
-        self.offers.replace(plan, self.panel.absent)
+        wanted = None if self.decided_at is not None else finish(wanting(self, *payable(self), self.kappa))
+        self.offers.replace(wanted, self.panel.absent)
 
-    def succeed(self, old: Trial) -> None:
+    def take_over(self, old: Trial) -> None:
         """Go on where a trial of fewer agents was, its pulls aside.
 
         Clock, offers, payments, bans, absences and withdrawn arms are taken over. Both wait for agents who leave,
@@ -254,15 +254,15 @@ class Trial:
         """
         for policy in (old.setting.leavers, self.setting.leavers):
             if policy != "wait":
-                raise InvalidInput(f"leavers must be 'wait' where one trial succeeds another, got {policy!r}.")
+                raise InvalidInput(f"leavers must be 'wait' where one trial takes over from another, got {policy!r}.")
         old.work()
         for arm in old.panel.withdrawn:
             self.withdraw(arm)
         self.steps, self.kappa, self.regular, self.resting = old.steps, old.kappa, old.regular, old.resting
         self.told[: len(old.told)] = old.told
         self.panel.absent[: len(old.told)] = old.panel.absent
-        self.bans.succeed(old.bans)
-        self.offers.succeed(old.offers)
+        self.bans.take_over(old.bans)
+        self.offers.take_over(old.offers)
         self.afford(old.offers.affordable)
 
     def leave(self, agent: int) -> None:

@@ -9,6 +9,7 @@ import polars as pl
 from freepull import charts
 from freepull.fluid import natural_pulls
 from freepull.instances import toy
+from freepull.reproduction.figures import OWN_BEST
 from freepull.reproduction.section import (
     Finding,
     Found,
@@ -25,7 +26,6 @@ from freepull.reproduction.section import (
     together,
     told,
 )
-from freepull.reproduction.toy import OWN_BEST
 from freepull.simulation import Result
 
 HORIZON = 100_000
@@ -87,8 +87,7 @@ def protocols(request: Request) -> Section:
     found = gather("paper-protocols", request)
     rows = found.rows()
     findings = []
-    for protocol in rows["protocol"].unique(maintain_order=True):
-        cells = {cell.principal: result for cell, result in found if cell.coordinates["protocol"] == protocol}
+    for protocol, cells in found.by("protocol").items():
         decided = [f"{name} {share(result, 'decided')[0]}" for name, result in cells.items()]
         truth = f"Decided, of {max(result.frame.height for result in cells.values())} runs: {', '.join(decided)}."
         banned = max(mean(result, "banned")[0] for result in cells.values())
@@ -135,8 +134,7 @@ def agents(request: Request) -> Section:
     found = gather("agents", request)
     rows = found.rows()
     findings = []
-    for kind in rows["agents"].unique(maintain_order=True):
-        cells = {cell.principal: result for cell, result in found if cell.coordinates["agents"] == kind}
+    for kind, cells in found.by("agents").items():
         regret = {name: told(mean(result, "regret")) for name, result in cells.items()}
         measured = {name: f"{outcome(result)}; regret {regret[name]}" for name, result in cells.items()}
         findings.append(Finding(f"{kind} agents", measured, _wrong(cells)))

@@ -12,7 +12,9 @@ from pathlib import Path
 from freepull import validation
 from freepull.errors import InvalidInput
 from freepull.pages import inline
-from freepull.reproduction import costs, lemma1, others, reference, theory, toy
+from freepull.reproduction import figures as costs
+from freepull.reproduction import figures as toy
+from freepull.reproduction import lemma1, others, reference, theory
 from freepull.reproduction import others as choices
 from freepull.reproduction.reference import THRESHOLD, Check
 from freepull.reproduction.section import SETTINGS, STUDIES, Finding, Request, Section, gather, together

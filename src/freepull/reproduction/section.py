@@ -179,6 +179,13 @@ class Found:
                 return result
         return None
 
+    def by(self, axis: str) -> dict[str, dict[str, Result]]:
+        """Return, for each value of an axis, the cells of every principal."""
+        found: dict[str, dict[str, Result]] = {}
+        for cell, result in self.cells:
+            found.setdefault(cell.coordinates[axis], {})[cell.principal] = result
+        return found
+
     def principals(self) -> list[str]:
         """Return the principals that were run."""
         return list(dict.fromkeys(cell.principal for cell, _ in self.cells))

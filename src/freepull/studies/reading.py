@@ -11,9 +11,8 @@ from typing import Any
 
 from freepull import validation
 from freepull.errors import InvalidInput, StudyError
-from freepull.studies.building import experiment
+from freepull.studies.cells import axes_of, experiment, points, swept
 from freepull.studies.study import FILE, Cell, Misplaced, Study, identity, parse
-from freepull.studies.sweep import axes_of, points, swept
 
 
 def line_of(text: str, path: Sequence[str]) -> int | None:

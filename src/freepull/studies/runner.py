@@ -18,7 +18,7 @@ from freepull import validation
 from freepull.errors import FreepullError, StudyError
 from freepull.simulation import Result, simulate
 from freepull.simulation.compiled.coding import unsupported
-from freepull.studies.building import arguments, experiment
+from freepull.studies.cells import arguments, experiment
 from freepull.studies.store import Store
 from freepull.studies.study import Cell, Misplaced, Study
 from freepull.version import __version__

@@ -16,7 +16,7 @@ from freepull.principal.schedules import in_all
 from freepull.principal.setting import Setting
 
 Floats = NDArray[np.float64]
-Plan = NDArray[np.int32]
+Wanted = NDArray[np.int32]
 """The arm that every agent would be paid for, −1 for none."""
 
 STACKS = (
@@ -65,7 +65,7 @@ class RuleState(ABC):
 
     A rule has to give `evaluate`, `wants`, `missing` and `bounds`, and `observe` if the record is not all it needs.
     What else there is serves large trials, whose steps are closed in slices, and trials that are saved: `take`,
-    `evaluation`, `planning`, `lacking`, `parts`.
+    `evaluation`, `wanting`, `lacking`, `parts`.
     """
 
     proven: bool
@@ -157,13 +157,13 @@ class RuleState(ABC):
     def wants(self, payable: Sequence[bool]) -> list[Want]:
         """Return the pulls to pay for in the next step, at most one an agent, neediest first."""
 
-    def planning(self, payable: NDArray[np.bool_], room: int) -> Work[Plan]:
+    def wanting(self, payable: NDArray[np.bool_], room: int) -> Work[Wanted]:
         """Find the wants in slices, at most ``room`` of them."""
-        plan = np.full(self.setting.agents, -1, np.int32)
+        wanted = np.full(self.setting.agents, -1, np.int32)
         for want in self.wants(payable.tolist())[:room]:
-            plan[want.agent] = want.arm
+            wanted[want.agent] = want.arm
         yield
-        return plan
+        return wanted
 
     @abstractmethod
     def missing(self) -> list[list[float]]:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from freepull import validation
 from freepull.errors import InvalidInput
 from freepull.principal.record import ONE, STREAMS, Record, Work, finish, pieces
-from freepull.principal.rules.base import SMALLEST, STACKS, Floats, Plan, Rule, Want
+from freepull.principal.rules.base import SMALLEST, STACKS, Floats, Rule, Want, Wanted
 from freepull.principal.rules.rounds import Ints, NeedingState, gap_window, neediest
 from freepull.principal.setting import Setting
 from freepull.registry import part
@@ -173,29 +173,31 @@ class PaperState(NeedingState):
             agents = np.flatnonzero(payable)
             order = agents[np.lexsort((arms[agents], fewest[agents]))]
             return [Want(m, int(arms[m]), -int(fewest[m])) for m in order.tolist()]
-        plan = finish(self.planning(np.asarray(payable, bool), 1))
-        return [Want(m, int(plan[m]), -int(self.record.pulls[m, plan[m]])) for m in np.flatnonzero(plan >= 0).tolist()]
+        wanted = finish(self.wanting(np.asarray(payable, bool), 1))
+        return [
+            Want(m, int(wanted[m]), -int(self.record.pulls[m, wanted[m]])) for m in np.flatnonzero(wanted >= 0).tolist()
+        ]
 
-    def planning(self, payable: NDArray[np.bool_], room: int) -> Work[Plan]:
+    def wanting(self, payable: NDArray[np.bool_], room: int) -> Work[Wanted]:
         """Find the wants in slices, at most ``room`` of them."""
         if self.uniform:
-            return (yield from super().planning(payable, room))
+            return (yield from super().wanting(payable, room))
         if self.setting.offers == "each":
             fewest, arms = yield from self._fewest()
             arms[~payable] = -1
             return (yield from neediest(fewest, arms, room))
-        plan, agents = np.full(self.setting.agents, -1, np.int32), np.flatnonzero(payable)
+        wanted, agents = np.full(self.setting.agents, -1, np.int32), np.flatnonzero(payable)
         for arm in sorted((k for k in range(self.setting.arms) if self.active[k]), key=self._widest_first):
             if len(agents):
                 pulls = self.record.pulls[agents, arm]
                 at = int(pulls.argmin())
                 if pulls[at] == 0 or not self.record.unpulled[arm]:
-                    plan[agents[at]] = arm
+                    wanted[agents[at]] = arm
                     break
             yield
-        return plan
+        return wanted
 
-    def _fewest(self) -> Work[tuple[Ints, Plan]]:
+    def _fewest(self) -> Work[tuple[Ints, Wanted]]:
         """Find of every agent how often it pulled the active arm that it pulled least, and that arm (the lowest)."""
         M, arms = self.setting.agents, np.flatnonzero(self.active)
         fewest, least = np.zeros(M, np.int64), np.zeros(M, np.int32)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from freepull.compiling import jit
 from freepull.principal.record import STREAMS, Work, finish, pieces
-from freepull.principal.rules.base import Floats, Plan, RuleState, Want
+from freepull.principal.rules.base import Floats, RuleState, Want, Wanted
 from freepull.principal.setting import Setting
 
 
@@ -129,7 +129,7 @@ class OwingState(NeedingState):
         found = np.count_nonzero(most) if self.setting.offers == "each" else int(most.any())
         return [Want(m, int(arms[m]), int(most[m])) for m in order[:found].tolist()]
 
-    def planning(self, payable: NDArray[np.bool_], room: int) -> Work[Plan]:
+    def wanting(self, payable: NDArray[np.bool_], room: int) -> Work[Wanted]:
         """Find the wants in slices, at most ``room`` of them."""
         most, arms = yield from self._most(payable)
         if self.setting.offers == "each":
@@ -137,7 +137,7 @@ class OwingState(NeedingState):
         leave_one(most, arms)
         return arms
 
-    def _most(self, payable: NDArray[np.bool_]) -> Work[tuple[Ints, Plan]]:
+    def _most(self, payable: NDArray[np.bool_]) -> Work[tuple[Ints, Wanted]]:
         """Find of every payable agent how much it owes of the arm it owes most of, and that arm (the lowest), or −1."""
         M, K = self.setting.agents, self.setting.arms
         most, arms = np.zeros(M, np.int64), np.zeros(M, np.int32)
@@ -170,7 +170,7 @@ def leave_one(most: Any, arms: Any) -> None:
             arms[m] = -1
 
 
-def neediest(rank: Ints, arms: Plan, room: int) -> Work[Plan]:
+def neediest(rank: Ints, arms: Wanted, room: int) -> Work[Wanted]:
     """Leave the arms of at most ``room`` agents, those with the lowest ranks; −1 for the others, as for who has none.
 
     Of equal ranks the lowest arm comes first, then the lowest agent.

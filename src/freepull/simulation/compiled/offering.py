@@ -233,7 +233,7 @@ def rounds_stepper(rule: str, close: Callable[..., None], missing: Callable[...,
                     if trials[run, DECIDED_AT] == 0:
                         undecided += 1
                         if t >= trials[run, KAPPA]:
-                            plan(lanes, state, terms, owed, run, t)
+                            choose_offers(lanes, state, terms, owed, run, t)
             if undecided == 0:
                 return t
         return until
@@ -252,7 +252,7 @@ def some_round_is_full(owing: Any, run: int, K: Any) -> bool:
 
 
 @jit
-def plan(lanes: Any, state: Any, terms: Any, owed: Any, run: int, t: int) -> None:
+def choose_offers(lanes: Any, state: Any, terms: Any, owed: Any, run: int, t: int) -> None:
     """Fix who is offered what in step t + 1: the streams that are furthest below their targets."""
     seats, offers, trials, most, agents = state.seats, state.offers, state.trials, owed.most, terms.agents
     first = run * agents
@@ -338,7 +338,7 @@ class RoundsKernel:
         self.open_first(b.lanes.streams, b.state, self.terms, b.own)
         if kappa is not None and b.t >= kappa:
             for run in range(len(b.runs)):
-                plan(b.lanes, b.state, self.terms, b.own.owed, run, b.t)
+                choose_offers(b.lanes, b.state, self.terms, b.own.owed, run, b.t)
 
     def advance(self, block: Block, until: int) -> int:
         """Play on to a step; return the last one played."""

@@ -77,7 +77,7 @@ def end_steps(lanes: Any, state: Any, terms: Any, numbers: Any, t: int) -> int:
                     if quiet < 0:
                         decide(lanes.streams, state, terms, run, t)
                         continue
-                plan(lanes, state, terms, numbers.uniform, run, t)
+                choose_offers(lanes, state, terms, numbers.uniform, run, t)
             undecided += 1
     return undecided
 
@@ -117,7 +117,7 @@ def eliminate(arms: Any, theta: float, row: Any, K: Any, agents: int) -> int:
 
 
 @jit
-def plan(lanes: Any, state: Any, terms: Any, uniform: bool, run: int, t: int) -> None:
+def choose_offers(lanes: Any, state: Any, terms: Any, uniform: bool, run: int, t: int) -> None:
     """Fix who is offered what in step t + 1."""
     trials, arms, K = state.trials, state.arms, terms.K
     row = np.uint64(run) * K
@@ -288,7 +288,7 @@ class PaperKernel:
             end_steps(b.lanes, b.state, self.terms, self.numbers, b.t)
         elif self.kappa is not None:
             for run in range(len(b.runs)):
-                plan(b.lanes, b.state, self.terms, self.numbers.uniform, run, 0)
+                choose_offers(b.lanes, b.state, self.terms, self.numbers.uniform, run, 0)
 
     def advance(self, block: Block, until: int) -> int:
         """Play on to a step; return the last one played."""

@@ -1,0 +1,141 @@
+"""`freepull token`: who may ask the service. A running service on SQLite has the file to itself; then give --server."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from typing import TYPE_CHECKING, Annotated, Any
+
+import msgspec
+import typer
+
+from freepull.cli.campaign_screen import AsJson, answer, show_rows, token
+from freepull.cli.screen import sentence_errors
+from freepull.errors import CampaignBusy, InvalidInput
+from freepull.messages import TokenRow
+
+if TYPE_CHECKING:
+    from freepull.client.client import Client
+    from freepull.server.auth import Tokens
+
+app = typer.Typer(help="Tokens for the service.", no_args_is_help=True, rich_markup_mode="rich")
+Store = Annotated[str | None, typer.Option(help="sqlite:///file.db or postgresql://…, while no service has the file.")]
+Where = Annotated[
+    str | None, typer.Option(help="Or a running service, http://…; an admin's token in FREEPULL_TOKEN is sent.")
+]
+NEW = """Make a token. It is shown once.
+
+Example: freepull token new --store sqlite:///trial.db --scope admin --label "ann's laptop"
+
+Example: freepull token new --store sqlite:///trial.db --campaign onboarding --agent user-17"""
+
+
+def _one(store: str | None, server: str | None) -> None:
+    if (store is None) == (server is None):
+        raise InvalidInput("tokens are in a store or with a running service; give --store or --server, not both.")
+
+
+@contextmanager
+def _tokens(store: str, new: bool = False) -> Iterator[Tokens]:
+    from freepull.server.auth import Tokens
+
+    try:
+        tokens = Tokens(store, new)
+    except CampaignBusy:
+        raise CampaignBusy(
+            f"{store} is open in another process; if that is a service, give its address as --server instead of "
+            "--store, with an admin's token in FREEPULL_TOKEN, or stop it first."
+        ) from None
+    try:
+        yield tokens
+    finally:
+        tokens.close()
+
+
+def _client(server: str) -> Client:
+    from freepull.client.client import Client
+
+    return Client(server, token())
+
+
+@app.command("new", help=NEW)
+@sentence_errors
+def new(
+    store: Store = None,
+    server: Where = None,
+    scope: Annotated[str, typer.Option(help="admin, read (looks only), or gateway (tells for agents).")] = "read",
+    campaign: Annotated[str, typer.Option(help="The only campaign it is for; all if left out.")] = "",
+    agent: Annotated[str | None, typer.Option(help="Make an agent's token, for this agent of --campaign.")] = None,
+    label: Annotated[str, typer.Option(help="What it is for.")] = "",
+    lasts: Annotated[str | None, typer.Option(help="Such as '30 days'; an agent's lasts 30 days by default.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """See NEW."""
+    _one(store, server)
+    if agent is not None and not campaign:
+        raise InvalidInput("--agent must come with --campaign, because an agent's token is for one campaign.")
+    made: dict[str, Any]
+    if agent is not None:
+        made = {"agent": agent, "token": _agent_token(store, server, campaign, agent, lasts or "30 days")}
+    elif store is not None:
+        from freepull.server.auth import check_new
+
+        check_new(scope, label, lasts)  # before a file is made
+        with _tokens(store, new=not campaign) as tokens:
+            secret, row = tokens.new(scope, campaign, label, lasts)
+            made = {"id": row.id, "token": secret}
+    else:
+        with _client(server or "") as client:
+            made = msgspec.structs.asdict(client.new_token(scope, campaign=campaign, label=label, lasts=lasts))
+    answer(made, as_json, made["token"])
+
+
+def _agent_token(store: str | None, server: str | None, campaign: str, agent: str, lasts: str) -> str:
+    if store is None:
+        with _client(server or "") as client:
+            (made,) = client.campaign(campaign).agent_tokens([agent], lasts).values()
+            return made
+    from freepull.campaigns.directory import Register
+    from freepull.campaigns.journal.recovery import settings_of
+    from freepull.campaigns.stores import connect
+
+    with _tokens(store) as tokens, closing(connect(store)) as campaigns:
+        settings = settings_of(campaigns, campaign)
+        register = Register(campaign, settings.arms, settings.price.currency)
+        register.enrolled = 1 << 32
+        for number, name in campaigns.read(campaign, "names"):
+            register.add(number, name)
+        return tokens.sign(campaign, register.agent(agent), lasts)
+
+
+@app.command("revoke", help="End a token.\n\nExample: freepull token revoke 3f2a90c1d4e5 --store sqlite:///trial.db")
+@sentence_errors
+def revoke(
+    id: Annotated[str, typer.Argument(help="The token's id, see freepull token list.")],
+    store: Store = None,
+    server: Where = None,
+    as_json: AsJson = False,
+) -> None:
+    """See the help."""
+    _one(store, server)
+    if store is not None:
+        with _tokens(store) as tokens:
+            tokens.revoke(id)
+    else:
+        with _client(server or "") as client:
+            client.revoke_token(id)
+    answer({"revoked": id}, as_json, f"{id} is revoked")
+
+
+@app.command("list", help="List tokens.\n\nExample: freepull token list --store sqlite:///trial.db")
+@sentence_errors
+def show(store: Store = None, server: Where = None, as_json: AsJson = False) -> None:
+    """See the help."""
+    _one(store, server)
+    if store is not None:
+        with _tokens(store) as tokens:
+            rows = tokens.rows()
+    else:
+        with _client(server or "") as client:
+            rows = client.tokens()
+    show_rows(rows, TokenRow, as_json)
