@@ -19,6 +19,7 @@ from freepull.simulation.compiled import engine
 from freepull.simulation.compiled.coding import unsupported
 from freepull.simulation.experiment import Experiment, check
 from freepull.simulation.results import Outcome
+from support.tiers import some_quick
 
 UCB = fp.agents.AlphaUCB()
 M, K = 4, 3
@@ -150,7 +151,7 @@ def compare(e: Experiment, workers: int = 1, lanes: int = 64) -> list[Outcome]:
 CASES = covering(OPTIONS)
 
 
-@pytest.mark.parametrize("number", range(len(CASES)))
+@pytest.mark.parametrize("number", some_quick(len(CASES), 4))
 def test_every_pair_of_options_gives_the_same_path(number: int) -> None:
     case = dict(CASES[number])
     compare(experiment(case, horizon=120, runs=[0, 1, 7], seed=number))

@@ -9,6 +9,7 @@ import platform
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,6 +19,11 @@ STARTS = ("subprocess.Popen", "socket.bind")
 QUICK, WHOLE_FILE = "not slow", "\npytestmark = pytest.mark.slow\n"
 _running: list[str] = []
 """The quick test that is running."""
+
+
+def some_quick(count: int, every: int) -> list[Any]:
+    """Return the numbers below a count as parameters, of which one in `every` is quick."""
+    return [n if n % every == 0 else pytest.param(n, marks=pytest.mark.slow) for n in range(count)]
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

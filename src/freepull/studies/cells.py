@@ -1,4 +1,4 @@
-"""From the tables of a study to its cells: parts that are completed, axes that are swept, experiments that are built."""
+"""From the tables of a study to its cells: parts that are completed, axes that are swept, experiments to run."""
 
 from __future__ import annotations
 
