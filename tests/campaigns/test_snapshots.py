@@ -235,7 +235,7 @@ def test_whoever_waits_for_a_snapshot_is_told_when_the_campaign_ends(
 
 ORPHANED = """
 import os, socket, time
-from freepull.campaigns import snapshots
+from freepull.campaigns.journal import snapshots
 port = socket.create_server(("127.0.0.1", 0))
 fork = os.fork
 def told() -> int:

@@ -99,7 +99,7 @@ class Machine(RuleBasedStateMachine):
         self.model.tick(self.clock.now)
         again = self.campaign.tell(agent, arm, reward, event)
         old = isinstance(event, int) and event < self.numbers[agent]
-        assert again == (reply if not old else fp.live.Told(None))
+        assert again == (reply if not old else fp.Told(None))
         if not old:
             with pytest.raises(errors.EventConflict):
                 self.campaign.tell(agent, (arm + 1) % ARMS, reward, event)
