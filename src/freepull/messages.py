@@ -103,6 +103,20 @@ class Grounds:
 
 
 @dataclass(frozen=True)
+class Difference:
+    """By how much one arm is better than another on average, over the first comparisons opened; a bound on both sides."""
+
+    arm: int
+    than: int
+    low: float
+    high: float
+    comparisons: int
+    """Over how many comparisons."""
+    people: int
+    """Of how many agents."""
+
+
+@dataclass(frozen=True)
 class CampaignVerdict:
     """The arm, whether it is decided and certified, why, and what that rests on."""
 

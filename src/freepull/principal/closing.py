@@ -34,7 +34,7 @@ class Closing:
         self._work = self._slices(banning, *payable(trial))
 
     def tell_later(self, streams: bytes, rewards: bytes) -> None:
-        """Keep pulls, as 32-bit words, for the next step."""
+        """Keep pulls, as 32-bit words, for the next step; so are asks, where the rule hears them."""
         self._later[0].frombytes(streams)
         self._later[1].frombytes(rewards)
 
@@ -55,6 +55,7 @@ class Closing:
         t, kappa = trial.steps, trial.kappa
         yield from banning
         yield from trial.panel.renewal()
+        trial.rule.step = t
         yield from trial.rule.evaluation(incentivizing=kappa is not None and t >= kappa)
         schedule = trial.principal.observe
         if kappa is None and isinstance(schedule, Adaptive) and schedule.looks(t, trial.setting):
@@ -97,4 +98,6 @@ def wanting(trial: Trial, who: Payable, room: int, kappa: int | None) -> Work[Wa
     """Find who is wanted for what in the coming step; short of money, the neediest come first."""
     if trial.over or kappa is None or trial.steps < kappa or room < 1:
         return None
+    if trial.rule.hears_asks and not trial.offers.one:
+        return None  # found at every ask
     return (yield from trial.rule.wanting(who & (trial.bans.until <= trial.steps), room))

@@ -14,10 +14,10 @@ from freepull import validation
 from freepull.errors import InvalidInput
 from freepull.principal import saving
 from freepull.principal.closing import Closing, payable, wanting
-from freepull.principal.offers import PAID, REFUSED, Bans, Offer, Offers, cost
+from freepull.principal.offers import NOBODY, PAID, REFUSED, Bans, Offer, Offers, cost
 from freepull.principal.panel import Panel
 from freepull.principal.record import Record, finish, mark, packed, units
-from freepull.principal.rules.base import RuleState
+from freepull.principal.rules.base import ASKED, RuleState
 from freepull.principal.schedules import within
 from freepull.principal.setting import Setting
 from freepull.principal.verdict import Verdict, listed, tipping_point
@@ -164,13 +164,38 @@ class Trial:
     def wanted(self, agent: int) -> int | None:
         """Return the arm we would pay this agent for now, or None; changes nothing."""
         self._check_agent(agent)
+        self._want(int(agent))
         arm = self.offers.wanted(agent)
         return arm if arm >= 0 else None
 
     def ask(self, agent: int) -> Offer | None:
         """Issue the offer for this agent, if there is one; asking again returns the same offer."""
         self._check_agent(agent)
+        if self.rule.hears_asks:
+            self._hear(int(agent))
+            self._want(int(agent))
         return self.offers.ask(int(agent))
+
+    def _want(self, agent: int) -> None:
+        """Find what an agent is wanted for now, where the rule says so at asks; nothing while a step is closed."""
+        if self.rule.hears_asks and not self.offers.one:
+            may = self._closing is None and self.decided_at is None and self.may_pay(agent)
+            self.offers.arms_wanted[agent] = self.rule.wanted(agent) if may else NOBODY
+
+    def may_pay(self, agent: int) -> bool:
+        """Say whether an agent could get an offer now."""
+        if self.over or self.kappa is None or self.steps < self.kappa or self.offers.open[agent] >= 0:
+            return False
+        gone = self.panel.absent[agent] or agent in self.resting
+        return not gone and bool(self.bans.until[agent] <= self.steps)
+
+    def _hear(self, agent: int) -> None:
+        """Let the rule know that an agent asks, in order with what is told."""
+        if self._closing is None:
+            self.rule.asked(agent)
+        else:
+            stream = agent * self.setting.arms
+            self._closing.tell_later(array("I", [stream]).tobytes(), array("I", [ASKED]).tobytes())
 
     def tell(self, agent: int, arm: int, reward: float) -> str | None:
         """Record one pull; return what became of the agent's open offer: "paid", "refused", or None without one."""

@@ -28,6 +28,8 @@ STACKS = (
     "every pull is reported exactly once, whatever came of it, each agent's in their own order",
 )
 """What the rules assume that are proven for any adaptive sampling (docs/certified.md, assumptions)."""
+ASKED = 0xFFFFFFFF
+"""What stands in place of a reward where an agent asks."""
 SMALLEST = 1e-100
 """The smallest δ: nothing that is computed from it can then overflow."""
 
@@ -76,6 +78,10 @@ class RuleState(ABC):
     """How the rule is named in verdicts, with "heuristic" where it is one."""
     assumptions: tuple[str, ...] = ()
     """What a decision assumes, in words; nothing where nothing is proven."""
+    hears_asks = False
+    """Whether `asked` does something, so that asks have to be kept in order with pulls."""
+    step = 0
+    """The last step that has ended; set before every evaluation."""
 
     def __init__(self, setting: Setting, record: Record) -> None:
         self.setting, self.record = setting, record
@@ -95,8 +101,19 @@ class RuleState(ABC):
         """See one pull, its reward in units of 2⁻³⁰, in the order of the stream; the record has it already."""
         return
 
+    def asked(self, agent: int) -> None:
+        """Learn that an agent asks, before it acts."""
+        return
+
+    def wanted(self, agent: int) -> int:
+        """Return the arm that an agent would be paid for if it asked now, −1 for none; of rules that hear asks."""
+        raise self._lacks("wanted")
+
     def take(self, streams: Words, rewards: Words) -> None:
-        """Enter pulls into the record and see them, in their order; a stream is agent·K + arm."""
+        """Enter pulls into the record and see them, in their order; a stream is agent·K + arm.
+
+        A reward of `ASKED` is none: the agent asks. Only rules that hear asks are given that.
+        """
         if type(self).observe is RuleState.observe:
             self.record.add_many(streams, rewards)
             return
@@ -192,7 +209,7 @@ class RuleState(ABC):
         raise self._lacks("restore")
 
     def _lacks(self, method: str) -> InvalidInput:
-        what = {"leave": "count leavers by the worst case", "withdraw": "take arms out"}.get(method, "be saved")
+        what = {"leave": "count leavers by the worst case", "withdraw": "take arms out", "wanted": "hear asks"}.get(method, "be saved")
         return InvalidInput(f"{type(self).__name__} must have the method {method}, if trials under it are to {what}.")
 
     def mean(self, arm: int) -> float:

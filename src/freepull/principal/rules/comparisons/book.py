@@ -1,0 +1,395 @@
+"""The book of comparisons: what has been opened, what has come, and what that proves (docs/comparisons.md).
+
+A comparison's factor is a product of one function of each arm's sample, so that the evidence for an arm j above an arm
+k is made of two sums, one of each arm alone. They are kept for blocks of consecutive comparisons, as whole numbers,
+which makes them independent of the order in which samples come; reading up to the end of any block is a running sum.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from freepull.compiling import jit
+from freepull.numerics import zeros
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+BETS = np.array([0.02, 0.04, 0.08, 0.16, 0.32, 0.64])
+"""λ_i."""
+SHARES = np.array([1.0, 2.0, 4.0, 4.0, 2.0, 1.0]) / 14.0
+"""π_i."""
+LOG_SHARES = np.log(SHARES)
+BLOCKS = 128
+"""Blocks in the book; when it is full, neighbours are put together."""
+EDITIONS = 64
+"""The most that there can be of predictions, which are made anew whenever samples have grown by a third."""
+LOOKS = 64
+"""A look waits until a part of all that was opened, one in so many, is news."""
+FINE = 1 << 36
+"""The number 1 in sums of logarithms: 10⁸ comparisons then fit, and rounding down loses 0.002 at most."""
+WHOLE = 1 << 30
+"""The number 1 in weights and rewards."""
+OPENED, WIDTH, NEWS, EDITION, SAMPLES, EXPECTED, READ, READERS, MASS = range(9)
+"""Columns of ``counts``: comparisons opened, comparisons in a block, what came since the last look, the edition of
+predictions, samples in all, how many make the next edition; and of what the last look has read: the comparisons, the
+agents they are of, their Σ w."""
+OUT, IN, GOING = range(3)
+"""What ``active`` says of an arm; those that go in one look are rivals in it."""
+LOW, HIGH, HEADS, TAILS = range(4)
+"""What ``logs`` has: for ``plus`` and ``minus`` of what is missing, ``plus`` of a reward of 1, ``minus`` of one of 0."""
+NONE = -1
+
+
+class Book(NamedTuple):
+    """Everything that changes. The first axis is the run, or the run's agents one after the other."""
+
+    plus: Ints
+    """Σ log a(X; λ_i·w), what is missing at 0, by block, arm and bet."""
+    minus: Ints
+    """Σ log a(X; −λ_i·w), what is missing at 1."""
+    sums: Ints
+    """Σ w·X of the samples that are there, by block and arm."""
+    came: Ints
+    """Σ w of the samples that are there, by block and arm."""
+    mass: Ints
+    """Σ w of the comparisons opened, by block."""
+    newcomers: Ints
+    """How many agents had their first comparison in a block."""
+    counts: Ints
+    place: NDArray[np.int32]
+    """The number of an agent's open comparison, in the order of opening; −1 if none is open."""
+    edition: NDArray[np.uint16]
+    """The edition of the predictions of that comparison."""
+    lacks: NDArray[np.uint8]
+    """1 where that comparison still lacks its sample of an arm, by agent and arm."""
+    asked: NDArray[np.uint8]
+    """1 if the agent has asked and has not been told of since."""
+    openings: NDArray[np.int32]
+    """How many comparisons an agent has had."""
+    predictions: Floats
+    """x̂_k by edition."""
+    logs: Ints
+    """log a of what is missing and of coins, by edition and arm, for w = 1."""
+    running: Ints
+    """Sums over the blocks that a look has read: ``plus`` and ``minus`` by arm and bet."""
+    evidence: Floats
+    """log E_jk at the last look; of an arm that is out, when it went."""
+    active: NDArray[np.uint8]
+    """1 for arms that are still in."""
+    fell: Ints
+    """Of every arm that went: to which arm, after how many comparisons, of how many agents; −1 for the others."""
+    margins: Floats
+    """By how much it is worse than that arm, at least, over these comparisons."""
+    hope: Floats
+    """The least that the leader had against a rival at the last look, log E with ε granted."""
+
+
+class Constants(NamedTuple):
+    """What is fixed before the first pull."""
+
+    weights: Ints
+    """w_m in units of 2⁻³⁰, 1 for the heaviest agent; 0: no comparison is opened for it."""
+    threshold: float
+    """log θ."""
+    epsilon: float
+    cap: int
+    """The most comparisons that an agent may have."""
+    horizon: int
+    """0 where there is none."""
+
+
+def fresh(runs: int, agents: int, arms: int) -> Book:
+    """Return an empty book; a million agents and four arms take 40 MB."""
+    book = Book(
+        plus=zeros((runs, BLOCKS, arms, len(BETS)), np.int64),
+        minus=zeros((runs, BLOCKS, arms, len(BETS)), np.int64),
+        sums=zeros((runs, BLOCKS, arms), np.int64),
+        came=zeros((runs, BLOCKS, arms), np.int64),
+        mass=zeros((runs, BLOCKS), np.int64),
+        newcomers=zeros((runs, BLOCKS), np.int64),
+        counts=zeros((runs, 9), np.int64),
+        place=np.full(runs * agents, NONE, np.int32),
+        edition=zeros((runs * agents,), np.uint16),
+        lacks=zeros((runs * agents, arms), np.uint8),
+        asked=zeros((runs * agents,), np.uint8),
+        openings=zeros((runs * agents,), np.int32),
+        predictions=zeros((runs, EDITIONS, arms), np.float64),
+        logs=zeros((runs, EDITIONS, arms, 4, len(BETS)), np.int64),
+        running=zeros((runs, 2, arms, len(BETS)), np.int64),
+        evidence=np.full((runs, arms, arms), -np.inf),
+        active=np.ones((runs, arms), np.uint8),
+        fell=np.full((runs, arms, 3), NONE),
+        margins=zeros((runs, arms), np.float64),
+        hope=zeros((runs,), np.float64),
+    )
+    book.counts[:, WIDTH] = book.counts[:, EXPECTED] = 1
+    for run in range(runs):
+        for k in range(arms):
+            predict(book, run, 0, k, 0.5)
+    return book
+
+
+@jit
+def log_factor(x: float, v: float, prediction: float) -> Any:
+    """log a(X; v, x̂) = v·x̂ + log(1 + v·(X − x̂)), rounded down to a multiple of 2⁻³⁶ (docs/comparisons.md, tangent)."""
+    return np.int64(math.floor((v * prediction + math.log1p(v * (x - prediction))) * float(FINE)))
+
+
+@jit
+def predict(book: Any, run: int, edition: int, k: int, prediction: float) -> None:
+    """Write down x̂_k of an edition, with what it makes of missing samples and of coins."""
+    book.predictions[run, edition, k] = prediction
+    for i in range(BETS.shape[0]):
+        logs, bet = book.logs[run, edition, k], BETS[i]
+        logs[LOW, i], logs[HIGH, i] = log_factor(0.0, bet, prediction), log_factor(1.0, -bet, prediction)
+        logs[HEADS, i], logs[TAILS, i] = log_factor(1.0, bet, prediction), log_factor(0.0, -bet, prediction)
+
+
+@jit
+def open_comparison(book: Any, constants: Any, run: int, m: int, seat: int) -> None:
+    """Open a comparison of all active arms for agent m, all of it missing and so at its worst."""
+    counts = book.counts
+    if counts[run, OPENED] == BLOCKS * counts[run, WIDTH]:
+        put_together(book, run)
+    c, edition, w = counts[run, OPENED], counts[run, EDITION], constants.weights[m]
+    block = c // counts[run, WIDTH]
+    counts[run, OPENED] += 1
+    counts[run, NEWS] += 1
+    book.newcomers[run, block] += book.openings[seat] == 0
+    book.openings[seat] += 1
+    book.place[seat], book.edition[seat] = c, edition
+    book.mass[run, block] += w
+    for k in range(book.lacks.shape[1]):
+        book.lacks[seat, k] = book.active[run, k]
+        if book.active[run, k] == 1:
+            for i in range(BETS.shape[0]):
+                low, high = worst(book, run, edition, k, i, w)
+                book.plus[run, block, k, i] += low
+                book.minus[run, block, k, i] += high
+
+
+@jit
+def worst(book: Any, run: int, edition: int, k: int, i: int, w: Any) -> Any:
+    """The two logarithms of a sample that is missing."""
+    if w == WHOLE:
+        return book.logs[run, edition, k, LOW, i], book.logs[run, edition, k, HIGH, i]
+    v, prediction = BETS[i] * (float(w) / float(WHOLE)), book.predictions[run, edition, k]
+    return log_factor(0.0, v, prediction), log_factor(1.0, -v, prediction)
+
+
+@jit
+def put_together(book: Any, run: int) -> None:
+    """Make one block of every two."""
+    book.counts[run, WIDTH] *= 2
+    for to in range(BLOCKS):
+        first, second = 2 * to, 2 * to + 1
+        whole = second < BLOCKS
+        book.mass[run, to] = book.mass[run, first] + book.mass[run, second] if whole else 0
+        book.newcomers[run, to] = book.newcomers[run, first] + book.newcomers[run, second] if whole else 0
+        for k in range(book.lacks.shape[1]):
+            book.sums[run, to, k] = book.sums[run, first, k] + book.sums[run, second, k] if whole else 0
+            book.came[run, to, k] = book.came[run, first, k] + book.came[run, second, k] if whole else 0
+            for i in range(BETS.shape[0]):
+                book.plus[run, to, k, i] = book.plus[run, first, k, i] + book.plus[run, second, k, i] if whole else 0
+                book.minus[run, to, k, i] = book.minus[run, first, k, i] + book.minus[run, second, k, i] if whole else 0
+
+
+@jit
+def fill(book: Any, constants: Any, run: int, m: int, seat: int, k: int, reward: Any) -> None:
+    """Count a pull, its reward in units of 2⁻³⁰, as the sample that the agent's open comparison lacks, if it does."""
+    asked = book.asked[seat]
+    book.asked[seat] = 0
+    if book.place[seat] == NONE or asked == 0 or book.lacks[seat, k] == 0:
+        return
+    edition, w = np.int64(book.edition[seat]), constants.weights[m]
+    block = np.int64(book.place[seat]) // book.counts[run, WIDTH]
+    logs = book.logs[run, edition, k]
+    for i in range(BETS.shape[0]):
+        low, high = worst(book, run, edition, k, i, w)
+        if w == WHOLE and (reward == 0 or reward == WHOLE):
+            if reward == 0:
+                book.minus[run, block, k, i] += logs[TAILS, i] - high
+            else:
+                book.plus[run, block, k, i] += logs[HEADS, i] - low
+        else:
+            v, x = BETS[i] * (float(w) / float(WHOLE)), float(reward) / float(WHOLE)
+            prediction = book.predictions[run, edition, k]
+            book.plus[run, block, k, i] += log_factor(x, v, prediction) - low
+            book.minus[run, block, k, i] += log_factor(x, -v, prediction) - high
+    book.sums[run, block, k] += np.int64(float(reward) / float(WHOLE) * float(w))
+    book.came[run, block, k] += w
+    book.lacks[seat, k] = 0
+    book.counts[run, NEWS] += 1
+    book.counts[run, SAMPLES] += 1
+
+
+@jit
+def renew_predictions(book: Any, run: int) -> None:
+    """Begin a new edition of predictions when samples have grown by a third: every arm's mean, with half a sample of ½."""
+    counts = book.counts
+    if counts[run, SAMPLES] < counts[run, EXPECTED] or counts[run, EDITION] == EDITIONS - 1:
+        return
+    counts[run, EXPECTED] = counts[run, SAMPLES] + counts[run, SAMPLES] // 3 + 1
+    counts[run, EDITION] += 1
+    for k in range(book.lacks.shape[1]):
+        total, came = total_of(book, run, k)
+        half = float(WHOLE) / 2.0
+        predict(book, run, counts[run, EDITION], k, (total + half / 2.0) / (came + half))
+
+
+@jit
+def total_of(book: Any, run: int, k: int) -> Any:
+    """Σ w·X and Σ w of an arm's samples, in units of 2⁻³⁰."""
+    total, came = 0.0, 0.0
+    for block in range(BLOCKS):
+        total += float(book.sums[run, block, k])
+        came += float(book.came[run, block, k])
+    return total, came
+
+
+@jit
+def is_due(book: Any, run: int) -> bool:
+    """Whether enough is news for another look."""
+    return book.counts[run, NEWS] > 0 and book.counts[run, NEWS] * LOOKS >= book.counts[run, OPENED]
+
+
+@jit
+def look(book: Any, constants: Any, run: int) -> int:
+    """Read one prefix of the comparisons, let arms go; return the arm that is best up to ε, −1 if none is proven."""
+    book.counts[run, NEWS] = 0
+    leader = leading(book, run)
+    read(book, run, best_prefix(book, constants, run, leader))
+    active, K = book.active[run], book.lacks.shape[1]
+    for k in range(K):
+        if active[k] == IN:
+            for j in range(K):
+                rival = j != k and active[j] == IN
+                book.evidence[run, j, k] = log_evidence(book, run, j, k, 0.0) if rival else -math.inf
+    for k in range(K):
+        if active[k] == IN:
+            j = strongest(book, run, k)
+            if book.evidence[run, j, k] >= constants.threshold:
+                active[k] = GOING
+                book.fell[run, k, 0], book.margins[run, k] = j, lower_bound(book, constants, run, j, k)
+                book.fell[run, k, 1], book.fell[run, k, 2] = book.counts[run, READ], book.counts[run, READERS]
+    for k in range(K):
+        active[k] = IN if active[k] == IN else OUT
+    leader = leading(book, run)
+    book.hope[run] = least(book, constants, run, leader)
+    if constants.epsilon > 0.0:
+        for arm in range(-1, K):
+            found = leader if arm < 0 else arm
+            if active[found] == IN and least(book, constants, run, found) >= constants.threshold:
+                return found
+    return NONE
+
+
+@jit
+def strongest(book: Any, run: int, k: int) -> int:
+    """The arm that has most evidence for itself above arm k; ties: the lowest."""
+    found = 0
+    for j in range(book.lacks.shape[1]):
+        if book.evidence[run, j, k] > book.evidence[run, found, k]:
+            found = j
+    return found
+
+
+@jit
+def least(book: Any, constants: Any, run: int, j: int) -> float:
+    """The least that arm j has against another active arm: log E_jk(n; −ε)."""
+    found = math.inf
+    for k in range(book.lacks.shape[1]):
+        if k != j and book.active[run, k] == IN:
+            found = min(found, log_evidence(book, run, j, k, -constants.epsilon))
+    return found
+
+
+@jit
+def leading(book: Any, run: int) -> int:
+    """The active arm whose samples have the largest mean; ties: the lowest."""
+    best, leader = -1.0, 0
+    for k in range(book.lacks.shape[1]):
+        if book.active[run, k] == 1:
+            total, came = total_of(book, run, k)
+            if came > 0.0 and total / came > best:
+                best, leader = total / came, k
+    return leader
+
+
+@jit
+def best_prefix(book: Any, constants: Any, run: int, leader: int) -> int:
+    """After how many blocks the leader has most against its rivals, each counted up to θ, with ε granted."""
+    for sign in range(2):
+        book.running[run, sign, :, :] = 0
+    blocks = (book.counts[run, OPENED] - 1) // book.counts[run, WIDTH] + 1
+    best, found, mass = -math.inf, 1, 0.0
+    for block in range(blocks):
+        mass += float(book.mass[run, block])
+        score = 0.0
+        for i in range(BETS.shape[0]):
+            book.running[run, 0, leader, i] += book.plus[run, block, leader, i]
+        for k in range(book.lacks.shape[1]):
+            if k != leader and book.active[run, k] == 1:
+                most = -math.inf
+                for i in range(BETS.shape[0]):
+                    book.running[run, 1, k, i] += book.minus[run, block, k, i]
+                    log = float(book.running[run, 0, leader, i] + book.running[run, 1, k, i]) / float(FINE)
+                    most = max(most, log + LOG_SHARES[i] + BETS[i] * constants.epsilon * (mass / float(WHOLE)))
+                score += min(most, constants.threshold)
+        if score > best:
+            best, found = score, block + 1
+    return found
+
+
+@jit
+def read(book: Any, run: int, blocks: int) -> None:
+    """Add up the first blocks."""
+    counts, people, mass = book.counts, np.int64(0), np.int64(0)
+    for block in range(blocks):
+        people += book.newcomers[run, block]
+        mass += book.mass[run, block]
+    counts[run, READ] = min(blocks * counts[run, WIDTH], counts[run, OPENED])
+    counts[run, READERS], counts[run, MASS] = people, mass
+    for k in range(book.lacks.shape[1]):
+        for i in range(BETS.shape[0]):
+            plus, minus = np.int64(0), np.int64(0)
+            for block in range(blocks):
+                plus += book.plus[run, block, k, i]
+                minus += book.minus[run, block, k, i]
+            book.running[run, 0, k, i], book.running[run, 1, k, i] = plus, minus
+
+
+@jit
+def log_evidence(book: Any, run: int, j: int, k: int, margin: float) -> float:
+    """log E_jk(n; x) of what was read."""
+    most = -math.inf
+    for i in range(BETS.shape[0]):
+        most = max(most, _log_account(book, run, j, k, i, margin))
+    total = 0.0
+    for i in range(BETS.shape[0]):
+        total += math.exp(_log_account(book, run, j, k, i, margin) - most)
+    return most + math.log(total)
+
+
+@jit
+def _log_account(book: Any, run: int, j: int, k: int, i: int, margin: float) -> float:
+    log = float(book.running[run, 0, j, i] + book.running[run, 1, k, i]) / float(FINE)
+    return log + LOG_SHARES[i] - BETS[i] * margin * (float(book.counts[run, MASS]) / float(WHOLE))
+
+
+@jit
+def lower_bound(book: Any, constants: Any, run: int, j: int, k: int) -> float:
+    """The largest x with E_jk(n; x) ≥ θ over what was read, rounded down to 10⁻⁵: j is better than k by more."""
+    low, high = -1.0, 1.0
+    while high - low > 1e-5:
+        middle = (low + high) / 2.0
+        if log_evidence(book, run, j, k, middle) >= constants.threshold:
+            low = middle
+        else:
+            high = middle
+    return low

@@ -1,0 +1,272 @@
+"""The rule for people as they are: silent, leaving, refusing, each at their own pace (docs/comparisons.md)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from freepull import validation
+from freepull.compiling import jit
+from freepull.errors import InvalidInput
+from freepull.messages import Difference
+from freepull.principal.record import BATCH, Record, Words, enter
+from freepull.principal.rules.base import ASKED, SMALLEST, STACKS, Rule, RuleState, Want
+from freepull.principal.rules.comparisons.book import (
+    IN,
+    NONE,
+    OUT,
+    READ,
+    READERS,
+    WHOLE,
+    Book,
+    Constants,
+    fill,
+    fresh,
+    is_due,
+    leading,
+    look,
+    lower_bound,
+    renew_predictions,
+    strongest,
+)
+from freepull.principal.rules.comparisons.openings import hear, is_open, wanted, worth_paying
+from freepull.principal.setting import Setting
+from freepull.registry import part
+
+ASKING = "whoever acts has asked first, and reports the pull before asking again"
+UNLIMITED = (1 << 31) - 1
+
+
+@part("rule", "comparisons", most_arms=500)
+@dataclass(frozen=True)
+class Comparisons(Rule):
+    """Compares arms within people, whoever comes, however often, and whoever leaves: **proven** at every time.
+
+    A comparison belongs to one agent: its next pull of every arm that is still in. It is opened when the agent asks,
+    before it acts, and what is missing of it counts at its worst. With probability at least 1 − δ every statement "over
+    the first n comparisons, arm j was better than arm k on average" is true, at all times and for all pairs at once.
+
+    Parameters
+    ----------
+    delta
+        The most that the probability of a wrong certified verdict may be, in (0, 1).
+    epsilon
+        Stop as soon as an arm is proven to be at most this much worse than every other one that is still in; 0: when
+        one arm is left.
+    cap
+        The most comparisons that one agent may have, so that few people do not speak for all; None: any number.
+
+    >>> Comparisons(delta=0.05, epsilon=0.02)
+    Comparisons(delta=0.05, epsilon=0.02, cap=None)
+    """
+
+    withdrawals: ClassVar[bool] = True
+
+    delta: float = 0.05
+    epsilon: float = 0.0
+    cap: int | None = None
+
+    def __post_init__(self) -> None:
+        validation.keep_real(self, "delta", SMALLEST, 1.0, open_high=True)
+        validation.keep_real(self, "epsilon", 0.0, 1.0)
+        if self.cap is not None:
+            validation.keep_whole(self, "cap", 1, UNLIMITED)
+
+    def constants(self, setting: Setting) -> Constants:
+        """Return all that is fixed before the first pull: θ = K(K−1)/δ, and w_m = p_m/max p."""
+        K, p = setting.arms, setting.weights
+        weights = np.rint(p / p.max() * WHOLE).astype(np.int64)
+        threshold = math.log(K * (K - 1) / self.delta)
+        return Constants(weights, threshold, self.epsilon, self.cap or UNLIMITED, setting.horizon or 0)
+
+    def start(self, setting: Setting, record: Record) -> ComparisonsState:
+        """Begin a trial."""
+        return ComparisonsState(self, setting, record)
+
+
+@jit
+def take(
+    book: Any, constants: Any, pulls: Any, sums: Any, changes: Any, step: int, streams: Any, rewards: Any
+) -> None:
+    """Hear asks, enter pulls into the record, and count those that a comparison lacks, in their order."""
+    K = pulls.shape[1]
+    for i in range(streams.shape[0]):
+        m, k = np.int64(streams[i] // K), np.int64(streams[i] % K)
+        if rewards[i] == ASKED:
+            hear(book, constants, 0, m, m, pulls[m], sums[m], step)
+        else:
+            enter(pulls, sums, changes, m, k, rewards[i])
+            fill(book, constants, 0, m, m, k, np.int64(rewards[i]))
+
+
+class ComparisonsState(RuleState):
+    """The book of one trial. An agent takes 11 bytes here, and one for every arm."""
+
+    proven = True
+    stepwise = False
+    hears_asks = True
+
+    def __init__(self, rule: Comparisons, setting: Setting, record: Record) -> None:
+        super().__init__(setting, record)
+        self.epsilon, self.constants = rule.epsilon, rule.constants(setting)
+        self.book = fresh(1, setting.agents, setting.arms)
+        self.declared: int | None = None
+        """The arm that is best up to ε, once there is one."""
+        up_to = f" up to ε = {rule.epsilon:g}" if rule.epsilon > 0 else ""
+        self.title = f"comparisons within people at δ = {rule.delta:g}{up_to} (proven)"
+        self.assumptions = (*STACKS, ASKING)
+
+    @property
+    def decided(self) -> bool:
+        """Whether one arm is left, or one is best up to ε."""
+        return self.declared is not None or sum(self.active) == 1
+
+    @property
+    def target(self) -> str:
+        """The comparisons that were opened, not the panel."""
+        comparisons, people = self.extent
+        how = "weighted average" if self.setting.weighted else "average"
+        return f"the {how} over the first {comparisons:,} comparisons opened, of {people:,} agents"
+
+    @property
+    def extent(self) -> tuple[int, int]:
+        """How many comparisons the last look has read, and of how many agents."""
+        return int(self.book.counts[0, READ]), int(self.book.counts[0, READERS])
+
+    def asked(self, agent: int) -> None:
+        """Open a comparison, if that is likely to be completed."""
+        pulls, sums = self.record.pulls[agent], self.record.sums[agent]
+        hear(self.book, self.constants, 0, agent, agent, pulls, sums, self.step)
+
+    def observe(self, agent: int, arm: int, reward: int) -> None:
+        """Count the pull as the sample that is lacking, if it is."""
+        fill(self.book, self.constants, 0, agent, agent, arm, reward)
+
+    def take(self, streams: Words, rewards: Words) -> None:
+        """Enter pulls and asks, in their order."""
+        record = self.record
+        for first in range(0, len(streams), BATCH):
+            some = slice(first, first + BATCH)
+            take(
+                self.book, self.constants, record.pulls, record.sums, record.changes, self.step, streams[some],
+                rewards[some],
+            )  # fmt: skip
+            record.note(0, record.arms)
+
+    def evaluate(self, incentivizing: bool) -> None:
+        """Look, if there is news enough."""
+        renew_predictions(self.book, 0)
+        if not self.decided and is_due(self.book, 0):
+            found = look(self.book, self.constants, 0)
+            self.declared = None if found == NONE else int(found)
+            self.active = (self.book.active[0] == IN).tolist()
+
+    def wanted(self, agent: int) -> int:
+        """Return the arm that an agent would be paid for if it asked now, −1 for none."""
+        if not worth_paying(float(self.book.hope[0]), self.constants, self.step):
+            return NONE
+        return int(wanted(self.book, 0, agent, self.record.pulls[agent], self.record.sums[agent]))
+
+    def wants(self, payable: Sequence[bool]) -> list[Want]:
+        """Oldest comparisons first."""
+        found = [(int(self.book.place[m]), m, self.wanted(m)) for m, may in enumerate(payable) if may]
+        opened = len(found) and int(self.book.place.max())
+        return [Want(m, arm, opened - place) for place, m, arm in sorted(found) if arm != NONE]
+
+    def missing(self) -> list[list[float]]:
+        """What open comparisons lack."""
+        lacks = self.book.lacks * np.array(self.active, np.uint8)
+        rows: list[list[float]] = lacks.astype(float).tolist()
+        return rows
+
+    def withdraw(self, arm: int) -> None:
+        """Take an arm out; one to which others fell stays, because nothing else speaks against them."""
+        victims = [k for k in range(self.setting.arms) if self.book.fell[0, k, 0] == arm]
+        if victims:
+            raise InvalidInput(
+                f"arm {arm} cannot be withdrawn, because arm {victims[0]} fell to it; stop here, and begin anew without it."
+            )
+        if sum(self.active) == 1:
+            raise InvalidInput("the last arm cannot be withdrawn; stop the trial.")
+        self.book.active[0, arm] = OUT
+        self.active = (self.book.active[0] == IN).tolist()
+
+    def leader(self) -> int:
+        """Return the arm that is best up to ε, or the active one whose samples have the largest mean."""
+        return int(leading(self.book, 0)) if self.declared is None else self.declared
+
+    def claim(self) -> str:
+        """Say what is proven, over which comparisons, of how many people."""
+        said = [
+            f"over the first {n:,} comparisons opened, of {people:,} agents, arm {j} was better than arm {k} on average, "
+            f"by {self.book.margins[0, k]:.4f} or more"
+            for k, (j, n, people) in enumerate(self.book.fell[0].tolist())
+            if j != NONE
+        ]
+        if self.declared is not None and sum(self.active) > 1:
+            n, people = self.extent
+            said.append(
+                f"over the first {n:,}, of {people:,} agents, arm {self.declared} was at most {self.epsilon:g} worse than "
+                "any other arm still in"
+            )
+        return f"{'; '.join(said)} ({self.title})" if said else f"every other arm was withdrawn ({self.title})"
+
+    def survives(self) -> float | None:
+        """γ*: half of the smallest margin that is proven (docs/comparisons.md, tipping)."""
+        margins = [self.book.margins[0, k] for k in range(self.setting.arms) if self.book.fell[0, k, 0] != NONE]
+        if self.declared is not None:
+            margins += [it.low + self.epsilon for it in self.differences() if it.arm == self.declared]
+        return max(0.0, float(min(margins)) / 2) if margins else None
+
+    def differences(self) -> list[Difference]:
+        """Bound what the leader has over every other active arm, over the comparisons that the last look has read.
+
+        With probability at least 1 − δ all of these hold, at all times.
+        """
+        if self.book.counts[0, READ] == 0:
+            return []
+        leader, (n, people) = self.leader(), self.extent
+        return [
+            Difference(
+                arm=leader,
+                than=k,
+                low=lower_bound(self.book, self.constants, 0, leader, k),
+                high=-lower_bound(self.book, self.constants, 0, k, leader),
+                comparisons=n,
+                people=people,
+            )
+            for k in range(self.setting.arms)
+            if k != leader and self.active[k]
+        ]
+
+    @property
+    def goes_at(self) -> float:
+        """θ = K(K−1)/δ."""
+        return math.exp(min(self.constants.threshold, 700.0))
+
+    def bounds(self) -> list[float]:
+        """The largest evidence against every arm at the last look; of an arm that is out, when it went."""
+        evidence = self.book.evidence[0]
+        found = [float(evidence[strongest(self.book, 0, k), k]) for k in range(self.setting.arms)]
+        return [math.exp(min(log, 700.0)) for log in found]
+
+    def evidence(self) -> list[float]:
+        """Return the largest evidence against every arm, as `bounds` does."""
+        return self.bounds()
+
+    def parts(self) -> dict[str, Any]:
+        """Return the book."""
+        declared = NONE if self.declared is None else self.declared
+        return self.book._asdict() | {"declared": declared, "active_arms": self.active, "step": self.step}
+
+    def restore(self, parts: dict[str, Any]) -> None:
+        """Go on from what `parts` returned."""
+        for name, own in self.book._asdict().items():
+            np.copyto(own, parts[name])
+        self.declared = None if parts["declared"] == NONE else parts["declared"]
+        self.active, self.step = parts["active_arms"], parts["step"]
