@@ -25,10 +25,16 @@ NEEDED: dict[str, dict[str, Any]] = {
     "KnownGap": {"gap": 0.2},
     "BanFor": {"rounds": 2},
     "BanAfter": {"refusals": 2},
+    "Reluctant": {"share": 0.2, "probability": 0.3},
+    "Rate": {"rate": 0.1},
+    "Lognormal": {"median": 0.1, "sigma": 0.5},
+    "AtRandom": {"share": 0.1},
+    "AfterActs": {"acts": 3},
+    "InAnger": {"share": 0.1},
     "Categorical": {"values": [0.0, 1.0], "probabilities": [[[0.5, 0.5], [0.1, 0.9]]]},
     "Empirical": {"samples": [[[0.5], [0.25, 1.0]]]},
 }
-EVERY = [part for kind in registry.KINDS for part in registry.parts(kind)]
+EVERY = [part for kind in registry.KINDS for part in registry.parts(kind) if part.made is not fp.leaving.AnyOf]
 TOY = '''
 """An agent that stays with one arm."""
 from dataclasses import dataclass
@@ -132,7 +138,7 @@ def test_names_are_unique_and_kernels_have_numbers_of_their_own() -> None:
         assert found, kind
         for names in ([it.written for it in found], [it.name for it in found]):
             assert len(set(names)) == len(found), kind
-        if kind in ("agents", "answers"):
+        if kind in ("agents", "answers", "activity", "leaving"):
             assert sorted(it.kernel for it in found if it.kernel is not None) == list(range(len(found)))
     assert {it.made.__name__ for it in registry.parts("agents")} == {*fp.agents.__all__} - {"Agent"}
     assert {it.made.__name__ for it in registry.parts("rule")} < {*fp.rules.__all__}
@@ -151,6 +157,25 @@ def test_every_part_comes_back_from_json_under_either_name(part: registry.Part) 
     said = registry.from_repr(repr(made))
     assert said is not None
     assert registry.short(part.kind, said) == registry.short(part.kind, plain)
+
+
+def test_a_part_that_holds_a_list_of_parts_comes_back_from_json_and_from_texts() -> None:
+    made = fp.leaving.AnyOf([fp.leaving.AtRandom(0.1, after=50), fp.leaving.InAnger(0.05)])
+    plain = json.loads(json.dumps(registry.encode(made)))
+    assert registry.build("leaving", plain, "here") == made
+    texts = {"kind": "any-of", "leaving": ["at-random:0.1,after=50", "in-anger:0.05"]}
+    assert registry.build("leaving", texts, "here", own=True) == made
+    assert registry.encode(registry.build("leaving", registry.complete("leaving", texts, "x", own=True), "x")) == plain
+    inside = [{"part": "AtRandom", "share": 0.1, "after": 50}, {"part": "InAnger", "share": 0.05}]
+    assert registry.short("leaving", plain) == {"part": "AnyOf", "leaving": inside}
+    for wrong, words in [
+        ({"part": "AnyOf", "leaving": ["at-rando:0.1"]}, "leaving.leaving.0 must be one of stays, at-random"),
+        ({"part": "AnyOf", "leaving": []}, "leaving must be a list of one or more ways to leave, got []."),
+        ({"part": "AnyOf"}, "leaving any-of must be given leaving"),
+    ]:
+        with pytest.raises(InvalidInput) as problem:
+            registry.build("leaving", wrong, "leaving", own=True)
+        assert assert_sentence(problem).startswith(words)
 
 
 def test_a_text_gives_numbers_words_and_nothing() -> None:

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 from freepull.version import __version__ as __version__
 
 if TYPE_CHECKING:
-    from freepull import agents, charts, errors, instances, pages, rewards, studies
-    from freepull.agents import answers
+    from freepull import agents, charts, errors, instances, pages, panels, rewards, studies
+    from freepull.agents import activity, answers, leaving
     from freepull.campaigns import AsyncCampaign, Campaign
     from freepull.client.agent import AgentClient, AsyncAgentClient
     from freepull.client.client import AsyncClient, AsyncRemoteCampaign, Client, RemoteCampaign
@@ -28,11 +28,14 @@ if TYPE_CHECKING:
 
 _HOME = {
     "agents": "freepull.agents",
+    "activity": "freepull.agents.activity",
     "answers": "freepull.agents.answers",
     "charts": "freepull.charts",
     "errors": "freepull.errors",
     "instances": "freepull.instances",
+    "leaving": "freepull.agents.leaving",
     "pages": "freepull.pages",
+    "panels": "freepull.panels",
     "rewards": "freepull.rewards",
     "observe": "freepull.principal.schedules",
     "protocols": "freepull.principal.protocols",
@@ -88,13 +91,16 @@ __all__ = [
     "Told",
     "Trial",
     "Verdict",
+    "activity",
     "agents",
     "answers",
     "charts",
     "errors",
     "instances",
+    "leaving",
     "observe",
     "pages",
+    "panels",
     "personalised",
     "plan",
     "protocols",

@@ -39,7 +39,8 @@ class Family:
 
     Every agent's mean of arm k is drawn from a normal around ``means[k]`` with standard deviation ``sd``, truncated
     to [0, 1]; the draw is repeated until the gap between the two best global arms lies within ``gap`` (None: any).
-    The paper's text says variance 0.01 (sd = 0.1); the authors' code has sd = 0.005.
+    With ``clip``, a draw beyond its two ends is moved there instead, as in `freepull.panels`. The paper's text says
+    variance 0.01 (sd = 0.1); the authors' code has sd = 0.005.
 
     >>> import numpy as np
     >>> game = Family(agents=30, sd=0.005)(np.random.default_rng(1))
@@ -51,6 +52,7 @@ class Family:
     means: Sequence[float] = PAPER_MEANS
     sd: float = 0.1
     gap: tuple[float, float] | None = (4.5e-3, 5.5e-3)
+    clip: tuple[float, float] | None = None
 
     def __post_init__(self) -> None:
         validation.keep_whole(self, "agents", 1)
@@ -59,21 +61,25 @@ class Family:
             raise InvalidInput(f"means must name at least 2 arms, got {validation.shown(self.means)}.")
         for mean in self.means:
             validation.real("means", mean, 0.0, 1.0)
-        if self.gap is not None:
-            ends = validation.numbers("gap", self.gap)
-            if ends.shape != (2,) or not 0 <= ends[0] < ends[1] <= 1:
-                raise InvalidInput(
-                    f"gap must be two numbers 0 ≤ low < high ≤ 1, or None, got {validation.shown(self.gap)}."
-                )
+        for name, given in (("gap", self.gap), ("clip", self.clip)):
+            if given is not None:
+                ends = validation.numbers(name, given)
+                if ends.shape != (2,) or not 0 <= ends[0] < ends[1] <= 1:
+                    raise InvalidInput(
+                        f"{name} must be two numbers 0 ≤ low < high ≤ 1, or None, got {validation.shown(given)}."
+                    )
 
     def __repr__(self) -> str:
         means = "" if tuple(self.means) == PAPER_MEANS else f"means={tuple(self.means)!r}, "
-        return f"Family(agents={self.agents}, {means}sd={self.sd!r}, gap={self.gap!r})"
+        clip = "" if self.clip is None else f", clip={self.clip!r}"
+        return f"Family(agents={self.agents}, {means}sd={self.sd!r}, gap={self.gap!r}{clip})"
 
     def __call__(self, rng: np.random.Generator) -> Game:
         """Draw one game."""
         centres = np.asarray(self.means, float)
-        batch = max(1, min(64, BATCH // (self.agents * len(centres))))
+        batch = (
+            1 if self.gap is None and self.clip is not None else max(1, min(64, BATCH // (self.agents * len(centres))))
+        )
         drawn = 0
         while drawn < DRAWS:
             tables = self._truncated(rng, centres, batch)
@@ -86,8 +92,10 @@ class Family:
         raise FreepullError(f"None of {drawn} draws had a gap within {self.gap}; widen gap, or change means or sd.")
 
     def _truncated(self, rng: np.random.Generator, centres: Array, batch: int) -> Array:
-        """Draw normals and draw those outside [0, 1] again: exact, and quick for any centre inside."""
+        """Draw normals and draw those outside [0, 1] again: exact, and quick for any centre inside. Or clip them."""
         tables = rng.normal(centres, self.sd, size=(batch, self.agents, len(centres)))
+        if self.clip is not None:
+            return np.clip(tables, *self.clip)
         outside = np.nonzero((tables < 0) | (tables > 1))
         while len(outside[0]):
             again = rng.normal(centres[outside[2]], self.sd)

@@ -206,6 +206,20 @@ def fill_keys(keys: Any, seed: Any, runs: Any, lane_of: Any) -> None:
 
 
 @jit
+def acting_chance(rate: float) -> float:
+    """1 − exp(−rate): the probability that an agent of this rate acts in a step."""
+    return -math.expm1(-rate)
+
+
+@jit
+def lognormal_rate(median: float, sigma: float, silent: float, key: Any) -> float:
+    """An agent's rate: median·exp(σ·Z), or 0 for the share who never come, drawn from the agent's key."""
+    if uniform(mix(key + _STEP)) < silent:
+        return 0.0
+    return median * math.exp(sigma * normal_quantile(uniform_open(mix(key + _STEP + _STEP))))
+
+
+@jit
 def decision_key(key: Any, t: Any, arm: Any) -> Any:
     """The key for what an agent draws about one arm at step t."""
     return mix(key + _STEP * np.uint64(t)) + _ARM * np.uint64(arm)

@@ -1,10 +1,11 @@
-"""Parts: agents, answers, schedules, protocols, reward laws and rules, each declared once, in its own file, by `part`.
+"""Parts: agents, answers, activities, ways to leave, schedules, protocols, reward laws and rules.
 
-Everything that names parts reads these declarations: commands (`alpha-ucb:alpha=2`), study files (the same text, or a
-table), the API, the log of a campaign, the provenance of results and the saved states of trials. As plain data a part
-is always `{"part": "AlphaUCB", "alpha": 2.0}`. The spellings of version 0.1 are read too: "kind" for "part", and either
-of a part's two names, `alpha-ucb` and `AlphaUCB`. A part of one's own is named `package.module:Class`, where whoever
-writes it also runs it: in study files and commands, never over HTTP and never in a log.
+Each is declared once, in its own file, by `part`. Everything that names parts reads these declarations: commands
+(`alpha-ucb:alpha=2`), study files (the same text, or a table), the API, the log of a campaign, the provenance of
+results and the saved states of trials. As plain data a part is always `{"part": "AlphaUCB", "alpha": 2.0}`. The
+spellings of version 0.1 are read too: "kind" for "part", and either of a part's two names, `alpha-ucb` and `AlphaUCB`.
+A part of one's own is named `package.module:Class`, where whoever writes it also runs it: in study files and commands,
+never over HTTP and never in a log.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import json
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import MISSING, dataclass, fields, is_dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, NamedTuple, TypeVar
 
 from freepull import validation
@@ -45,6 +46,8 @@ class Kind(NamedTuple):
 KINDS = {
     "agents": Kind("an agent", "freepull.agents"),
     "answers": Kind("an answer", "freepull.agents.answers"),
+    "activity": Kind("an activity", "freepull.agents.activity"),
+    "leaving": Kind("a way to leave", "freepull.agents.leaving"),
     "rewards": Kind("a reward law", "freepull.rewards"),
     "observe": Kind("a schedule", "freepull.principal.schedules"),
     "protocol": Kind("a protocol", "freepull.principal.protocols"),
@@ -85,7 +88,7 @@ class Part:
     written: str
     """Its name in commands and study files."""
     nested: tuple[str, ...] = ()
-    """The parameters that hold a part themselves, of the kind of that name."""
+    """The parameters that hold a part themselves, or a list of them, of the kind of that name."""
     kernel: int | None = None
     """Its number in the compiled engine, of its own among agents and among answers; None: it is not compiled."""
     most_arms: int | None = None
@@ -198,12 +201,12 @@ def encode(thing: Any, *, own: bool = True) -> Table:
 def _plain(value: Any, own: bool = True, nested: bool = False) -> Any:
     if value is None or type(value) in (bool, int, float, str):
         return value
-    if nested or (is_dataclass(value) and not isinstance(value, type)):
+    if (nested and not isinstance(value, list | tuple)) or (is_dataclass(value) and not isinstance(value, type)):
         return encode(value, own=own)
     if isinstance(value, Mapping):
         return {str(name): _plain(inner, own) for name, inner in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(inner, own) for inner in value]
+        return [_plain(inner, own, nested) for inner in value]
     return value.tolist() if hasattr(value, "tolist") else shown(value)  # NumPy's arrays and numbers have it
 
 
@@ -243,7 +246,9 @@ def table(kind: str, given: Any, where: str, *, own: bool = False) -> Table:
     known(f"the parameter of {where if about is alone else f'{where} {spelt}'}", values, about.parameters)
     for name in set(about.nested) & set(values):
         default = about.parameters[name].default
-        if isinstance(values[name], Mapping | str if own else Mapping) and values[name] != default:
+        if isinstance(values[name], list):
+            values[name] = [table(name, it, f"{where}.{name}.{i}", own=own) for i, it in enumerate(values[name])]
+        elif isinstance(values[name], Mapping | str if own else Mapping) and values[name] != default:
             values[name] = table(name, values[name], f"{where}.{name}", own=own)
         elif values[name] != default:
             raise _no_part(name, values[name], f"{where}.{name}", own, default)
@@ -264,9 +269,8 @@ def complete(kind: str, given: Any, where: str, *, own: bool = False) -> Table:
     """Return a part as plain data with every parameter written out; None where one is still missing."""
     found = table(kind, given, where, own=own)
     about = _named(kind, found["part"], where, own, [])
-    for name in about.nested:
-        if isinstance(found.get(name), Mapping):
-            found[name] = complete(name, found[name], f"{where}.{name}", own=own)
+    for name in set(about.nested) & set(found):
+        found[name] = _inside(found[name], partial(complete, name), where=f"{where}.{name}", own=own)
     return {"part": about.name, **{name: it.plain for name, it in about.parameters.items()}, **found}
 
 
@@ -284,9 +288,8 @@ def build(kind: str, given: Any, where: str, *, own: bool = False) -> Any:
                 f"{where} {about.written if own else about.name} must be given {name}, as in {example}, "
                 f"got {_shown(got, own)}."
             )
-    for name in about.nested:
-        if isinstance(found.get(name), Mapping):
-            found[name] = build(name, found[name], f"{where}.{name}", own=own)
+    for name in set(about.nested) & set(found):
+        found[name] = _inside(found[name], partial(build, name), where=f"{where}.{name}", own=own)
     try:
         return about.made(**found)
     except FreepullError:
@@ -295,6 +298,13 @@ def build(kind: str, given: Any, where: str, *, own: bool = False) -> Any:
         if not about.own:
             raise
         raise InvalidInput(f"{where} {about.name} cannot be made: {_one_line(error)}; mend it.") from error
+
+
+def _inside(held: Any, change: Callable[..., Any], **more: Any) -> Any:
+    """Return a nested parameter with its part changed, or each of its parts; what is no part is left alone."""
+    if isinstance(held, list):
+        return [_inside(it, change, **more) for it in held]
+    return change(held, **more) if isinstance(held, Mapping) else held
 
 
 def short(kind: str, given: Mapping[str, Any]) -> Table:
@@ -311,7 +321,7 @@ def short(kind: str, given: Mapping[str, Any]) -> Table:
         parameter = about.parameters.get(name)
         default = MISSING if parameter is None else parameter.plain
         if name in about.nested:
-            value, default = (short(name, it) if isinstance(it, Mapping) else it for it in (value, default))
+            value, default = (_inside(it, partial(short, name)) for it in (value, default))
         if name not in KEYS and value != default:
             left[name] = value
     return left

@@ -58,7 +58,7 @@ OPTIONS: dict[str, list[Any]] = {
     ],
     "answers": [
         fp.answers.Always(), fp.answers.Never(), fp.answers.WithProbability(0.6), fp.answers.HoldOut(3),
-        fp.answers.IfWorthIt(),
+        fp.answers.IfWorthIt(), fp.answers.Reluctant(0.6, 0.5),
         [fp.answers.Never(), fp.answers.Always(), fp.answers.WithProbability(0.5), fp.answers.IfWorthIt()],
     ],
     "rule": [

@@ -144,8 +144,8 @@ def played(case: Case, run: int) -> Any:
     )
     seats = [Seat(experiment, game, run, m) for m in range(game.agents)]
     trial = principal.start(arms=game.arms, agents=game.agents, horizon=case.horizon)
-    for t in range(1, case.horizon + 1):
-        arms = [seat.choose(t, trial.ask(m)) for m, seat in enumerate(seats)]
+    for _ in range(case.horizon):
+        arms = [seat.choose(trial.ask(m)) for m, seat in enumerate(seats)]
         for m, (seat, arm) in enumerate(zip(seats, arms, strict=True)):
             trial.tell(m, arm, seat.pull(arm))
         trial.end_step()

@@ -9,7 +9,7 @@ from typing import Protocol, runtime_checkable
 from freepull import validation
 from freepull.registry import part
 
-__all__ = ["Always", "Answer", "HoldOut", "IfWorthIt", "Never", "Situation", "WithProbability"]
+__all__ = ["Always", "Answer", "HoldOut", "IfWorthIt", "Never", "Reluctant", "Situation", "WithProbability"]
 
 
 @dataclass(frozen=True)
@@ -17,6 +17,7 @@ class Situation:
     """All that an agent may look at when an offer is on the table."""
 
     t: int
+    """The agent's own clock: 1 at its first act. Where everybody acts in every step, that is the step."""
     arm: int
     bonus: float
     nth: int
@@ -24,7 +25,9 @@ class Situation:
     pulls: Sequence[int]
     sums: Sequence[float]
     coin: float
-    """A number in [0, 1) drawn for this agent and step."""
+    """A number in [0, 1) drawn for this agent and t."""
+    lot: float = 0.0
+    """A number in [0, 1) drawn for this agent once a run."""
 
 
 @runtime_checkable
@@ -98,3 +101,25 @@ class IfWorthIt:
         """Compare the bonus with the agent's own estimate of the loss."""
         means = [S / N if N else 0.5 for S, N in zip(offer.sums, offer.pulls, strict=True)]
         return offer.bonus >= max(means) - means[offer.arm]
+
+
+@part("answers", "reluctant", kernel=5)
+@dataclass(frozen=True)
+class Reluctant:
+    """A share of the agents refuses an offer with some probability; the others take every offer.
+
+    >>> offer = Situation(t=1, arm=0, bonus=1.0, nth=1, pulls=(0, 0), sums=(0.0, 0.0), coin=0.1, lot=0.15)
+    >>> Reluctant(share=0.2, probability=0.3).takes(offer), Reluctant(share=0.1, probability=0.3).takes(offer)
+    (False, True)
+    """
+
+    share: float
+    probability: float
+
+    def __post_init__(self) -> None:
+        validation.keep_real(self, "share", 0.0, 1.0)
+        validation.keep_real(self, "probability", 0.0, 1.0)
+
+    def takes(self, offer: Situation) -> bool:
+        """Unless the agent is reluctant and its coin says no."""
+        return offer.lot >= self.share or offer.coin >= self.probability

@@ -56,7 +56,7 @@ def play(
             break
         for group in next(visits):
             offers = [campaign.core.ask_for(m, simulated=True).result() for m in group]
-            told = [_act(seats[m], t, offer, campaign) for m, offer in zip(group, offers, strict=True)]
+            told = [_act(seats[m], offer, campaign) for m, offer in zip(group, offers, strict=True)]
             campaign.core.tell_all(told, strict=True, simulated=True).result()
             pulls += len(told)
         if each_step is not None:
@@ -64,12 +64,11 @@ def play(
     return pulls
 
 
-def _act(seat: Seat, t: int, offer: CampaignOffer | None, campaign: Campaign) -> Observation:
+def _act(seat: Seat, offer: CampaignOffer | None, campaign: Campaign) -> Observation:
     """Let an agent answer or pick, and pull."""
-    when = t if campaign.settings.mode == "rounds" else sum(seat.pulls) + 1
     arms = campaign.settings.arms
     seen = None if offer is None else Offer(seat.number, arms.index(offer.arm), campaign.settings.principal.bonus)
-    arm = seat.choose(when, seen)
+    arm = seat.choose(seen)
     return Observation(seat.number, arm, seat.pull(arm))
 
 

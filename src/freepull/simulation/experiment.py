@@ -11,7 +11,9 @@ import numpy as np
 
 from freepull import registry, validation
 from freepull.agents import Agent
+from freepull.agents.activity import Activity, EveryStep
 from freepull.agents.answers import Answer
+from freepull.agents.leaving import Leaving, Stays
 from freepull.errors import InvalidInput
 from freepull.game import Game
 from freepull.principal import Grounds, Principal, Trial
@@ -49,8 +51,15 @@ class Experiment:
     """What a verdict rests on: the rule in words, with "proven" or "heuristic", the target, the assumptions."""
     futile: str | None
     """Why no run can be decided, if that is known beforehand."""
+    activity: tuple[Activity, ...]
+    leaving: tuple[Leaving, ...]
     margins: bool = False
     """Whether it is kept how far every verdict survives."""
+
+    @property
+    def always_there(self) -> bool:
+        """Whether everybody acts in every step, to the end."""
+        return {type(it) for it in (*self.activity, *self.leaving)} == {EveryStep, Stays}
 
     def game_of(self, run: int) -> Game:
         """Return the game of one run: the given one, or a fresh one drawn for this run."""
@@ -82,6 +91,7 @@ class Experiment:
             "game": named,
             "agents": _short(self.agents),
             "answers": _short(self.answers),
+            **({} if self.always_there else {"activity": _short(self.activity), "leaving": _short(self.leaving)}),
             "principal": registry.brief(registry.encode(self.principal)),
             "rule": self.grounds.rule,
             "target": self.grounds.target,
@@ -95,7 +105,18 @@ class Experiment:
 
 
 def check(
-    game: Any, agents: Any, answers: Any, principal: Any, horizon: Any, runs: Any, seed: Any, until: Any, trace: Any
+    game: Any,
+    agents: Any,
+    answers: Any,
+    principal: Any,
+    horizon: Any,
+    runs: Any,
+    seed: Any,
+    until: Any,
+    trace: Any,
+    *,
+    activity: Any = EveryStep(),  # noqa: B008
+    leaving: Any = Stays(),  # noqa: B008
 ) -> Experiment:
     """Check every parameter and return the experiment, or raise a sentence that names the wrong one."""
     validation.instance("principal", principal, Principal, "a freepull.Principal(...)")
@@ -138,6 +159,10 @@ def check(
         setting=trial.setting,
         grounds=trial.panel.grounds(),
         futile=principal.rule.futile(trial.setting),
+        activity=_for_each("activity", activity, M, Activity, "with a method chance(key, t)"),
+        leaving=_for_each(
+            "leaving", leaving, M, Leaving, "with methods until(key, horizon) and leaves(key, acts, reward)"
+        ),
     )
 
 

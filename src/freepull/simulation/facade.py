@@ -11,12 +11,16 @@ from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wai
 from contextlib import contextmanager
 from dataclasses import replace
 from itertools import islice
+from typing import Any, cast
 
 from freepull import validation
-from freepull.agents import Agent, AlphaUCB
-from freepull.agents.answers import Always, Answer
+from freepull.agents import Agent
+from freepull.agents.activity import Activity
+from freepull.agents.answers import Answer
+from freepull.agents.leaving import Leaving
 from freepull.errors import InvalidInput, ReadableEngine
 from freepull.game import Game
+from freepull.panels import Panel
 from freepull.principal import Principal
 from freepull.simulation.experiment import Experiment, GameMaker, check
 from freepull.simulation.readable import play
@@ -31,12 +35,14 @@ _SAID: set[str] = set()
 
 
 def simulate(
-    game: Game | GameMaker,
+    game: Game | GameMaker | Panel,
     *,
     principal: Principal,
-    horizon: int,
+    horizon: int | None = None,
     agents: Agent | type[Agent] | Sequence[Agent] | None = None,
     answers: Answer | type[Answer] | Sequence[Answer] | None = None,
+    activity: Activity | type[Activity] | Sequence[Activity] | None = None,
+    leaving: Leaving | type[Leaving] | Sequence[Leaving] | None = None,
     runs: int | Sequence[int] = 100,
     seed: int = 0,
     workers: int | None = None,
@@ -51,14 +57,18 @@ def simulate(
     Parameters
     ----------
     game
-        A game, or a function from a NumPy generator to a game, called afresh for every run.
+        A game, or a function from a NumPy generator to a game, called afresh for every run; or a panel such as
+        `fp.panels.street()`, which says horizon, agents, answers, activity and leaving where you do not.
     principal
         The settings of the principal.
     horizon
-        T, the number of steps of a run.
+        T, the number of steps of a run; a panel has its own.
     agents, answers
         How agents pick, and how they answer offers: one object for all (`AlphaUCB(2)` and `Always()` by default), or a
         sequence of M. An agent of your own needs `pick(t)` and `learn(arm, reward)`.
+    activity, leaving
+        How often agents act, and when they leave for good, in the same way: `EveryStep()` and `Stays()` by default.
+        An agent who is idle or has left is silent: not asked, nothing is told of it, and its clock stands still.
     runs
         How many runs (0…runs−1), or run numbers, in a list or an array: a run can be repeated alone.
     seed
@@ -82,9 +92,19 @@ def simulate(
     validation.one_of("keep", keep, KEEP)
     if workers is not None:
         workers = validation.whole("workers", workers, 1)
-    agents = AlphaUCB() if agents is None else agents
-    answers = Always() if answers is None else answers
-    experiment = check(game, agents, answers, principal, horizon, runs, seed, until, trace)
+    given: dict[str, Any] = {
+        "horizon": horizon,
+        "agents": agents,
+        "answers": answers,
+        "activity": activity,
+        "leaving": leaving,
+    }
+    panel = game if isinstance(game, Panel) else Panel(game, horizon=cast(int, horizon))
+    panel = replace(panel, **{name: value for name, value in given.items() if value is not None})
+    experiment = check(
+        panel.game, panel.agents, panel.answers, principal, panel.horizon, runs, seed, until, trace,
+        activity=panel.activity, leaving=panel.leaving,
+    )  # fmt: skip
     experiment = replace(experiment, margins=keep == "survives")
     _say_if_futile(experiment)
     chosen = _engine(engine, experiment)

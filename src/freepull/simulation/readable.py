@@ -17,7 +17,19 @@ from freepull.errors import AgentError
 from freepull.game import Game
 from freepull.principal import Offer, Trial
 from freepull.principal.record import UNITS, units
-from freepull.randomness import ANSWER, CHOICE, REWARD, key, uniform, word
+from freepull.randomness import (
+    ACTIVITY,
+    ANSWER,
+    ANSWER_COIN,
+    ANSWER_LOT,
+    CHOICE,
+    LEAVING,
+    PRESENCE,
+    REWARD,
+    key,
+    uniform,
+    word,
+)
 from freepull.simulation.experiment import Experiment, start
 from freepull.simulation.results import Checkpoint, Outcome
 
@@ -26,29 +38,48 @@ Watch = Callable[[int, int, int, float, bool], None]
 
 
 class Seat:
-    """One agent at its own bandit: strategy, way of answering, and its stacks of rewards."""
+    """One agent at its own bandit: when it is there, strategy, way of answering, and its stacks of rewards."""
 
     def __init__(self, experiment: Experiment, game: Game, run: int, number: int) -> None:
         self.number, self.game = number, game
         self.answer = copy.deepcopy(experiment.answers[number])
         self.strategy: Agent = copy.deepcopy(experiment.agents[number])
-        self.reward_key, choice_key, self.answer_key = (
-            key(experiment.seed, run, number, purpose) for purpose in (REWARD, CHOICE, ANSWER)
+        self.activity, self.leaving = experiment.activity[number], experiment.leaving[number]
+        purposes = (REWARD, CHOICE, ANSWER, PRESENCE, ACTIVITY, LEAVING)
+        self.reward_key, choice_key, self.answer_key, self.presence_key, self.activity_key, self.leaving_key = (
+            key(experiment.seed, run, number, purpose) for purpose in purposes
         )
         begin = getattr(self.strategy, "start", None)
         if begin is not None:
             begin(game.arms, choice_key)
         self.pulls = [0] * game.arms
         self.sums = [0.0] * game.arms
-        self.offers = 0
+        self.offers = self.acts = 0
+        self.lot = uniform(word(self.answer_key, ANSWER_LOT, 1))
+        self.until = self.leaving.until(self.leaving_key, experiment.horizon)
+        """The last step in which it may act."""
 
-    def choose(self, t: int, offer: Offer | None) -> int:
-        """Answer the offer, if there is one; pick for oneself without one or after refusing it."""
+    def is_there(self, t: int) -> bool:
+        """Say whether the agent acts in step t."""
+        if t > self.until:
+            return False
+        chance = self.activity.chance(self.activity_key, t)
+        if not 0.0 <= chance <= 1.0:
+            must = f"{type(self.activity).__name__}.chance({t}) must return a number in [0, 1]"
+            raise AgentError(f"{must}, got {validation.shown(chance)} for agent {self.number}.")
+        return chance == 1.0 or uniform(word(self.presence_key, 0, t)) < chance
+
+    def choose(self, offer: Offer | None) -> int:
+        """Answer the offer, if there is one; pick for oneself without one or after refusing it.
+
+        An agent goes by its own clock: t is the number of its acts, this one included.
+        """
+        t = self.acts + 1
         if offer is not None:
             self.offers += 1
-            coin = uniform(word(self.answer_key, 0, t))
+            coin = uniform(word(self.answer_key, ANSWER_COIN, t))
             seen = tuple(self.pulls), tuple(self.sums)
-            if self.answer.takes(Situation(t, offer.arm, offer.bonus, self.offers, *seen, coin)):
+            if self.answer.takes(Situation(t, offer.arm, offer.bonus, self.offers, *seen, coin, self.lot)):
                 return offer.arm
         arm = self.strategy.pick(t)
         if not validation.is_index(arm, self.game.arms):
@@ -57,11 +88,14 @@ class Seat:
         return int(arm)
 
     def pull(self, arm: int) -> float:
-        """Take the next reward from the arm's stack, and learn from it."""
+        """Take the next reward from the arm's stack, learn from it, and leave or stay."""
+        self.acts += 1
         self.pulls[arm] += 1
         x = units(self.game.streams.draw(self.number, arm, word(self.reward_key, arm, self.pulls[arm]))) / UNITS
         self.sums[arm] += x
         self.strategy.learn(arm, x)
+        if self.leaving.leaves(self.leaving_key, self.acts, x):
+            self.until = 0
         return x
 
 
@@ -74,13 +108,14 @@ def play(experiment: Experiment, run: int, watch: Watch | None = None) -> Outcom
     for t in range(1, experiment.horizon + 1):
         if trial.phase == "decided" and experiment.until == "decided":
             break
-        offers = [trial.ask(m) for m in range(game.agents)]
-        arms = [seat.choose(t, offer) for seat, offer in zip(seats, offers, strict=True)]
-        rewards = [seat.pull(arm) for seat, arm in zip(seats, arms, strict=True)]
-        for m, (arm, reward) in enumerate(zip(arms, rewards, strict=True)):
-            settled = trial.tell(m, arm, reward)
+        there = [seat for seat in seats if seat.is_there(t)]
+        offers = [trial.ask(seat.number) for seat in there]
+        arms = [seat.choose(offer) for seat, offer in zip(there, offers, strict=True)]
+        rewards = [seat.pull(arm) for seat, arm in zip(there, arms, strict=True)]
+        for seat, arm, reward in zip(there, arms, rewards, strict=True):
+            settled = trial.tell(seat.number, arm, reward)
             if watch is not None:
-                watch(t, m, arm, reward, settled == "paid")
+                watch(t, seat.number, arm, reward, settled == "paid")
         trial.end_step()
         if t in checkpoints:
             trace.extend(_checkpoint(trial, t))

@@ -35,6 +35,7 @@ SCHEMA = {
     "decided_at": pl.Int64, "paid": pl.Int64, "offered": pl.Int64, "refused": pl.Int64, "banned": pl.Int64,
     "free_pulls": pl.Int64, "reward": pl.Float64, "bonus": pl.Float64, "regret": pl.Float64,
 }  # fmt: skip
+ACTS_SCHEMA = {"acts": pl.Int64}
 MARGIN_SCHEMA = {"survives": pl.Float64}
 AGENT_SCHEMA = {
     "run": pl.Int64, "agent": pl.Int64, "pulls": pl.List(pl.Int64), "reward": pl.Float64, "bonus": pl.Float64,
@@ -98,7 +99,8 @@ class Result:
 
     frame: pl.DataFrame
     """One row a run: run, arm, correct, decided, certified, decided_at, paid, offered, refused, banned, free_pulls,
-    reward, bonus, regret; the last three are sums over agents. With keep="survives" also survives."""
+    reward, bonus, regret; the last three are sums over agents. Where not everybody acts in every step also acts, and
+    with keep="survives" also survives."""
     paid_sum: Counts
     """Bonuses paid per agent and arm, M×K, added up over runs."""
     paid_squares: Counts
@@ -135,7 +137,7 @@ class Result:
         whose number stands beside it.
         """
         rows = [(name, *wilson(int(self.frame[name].sum()), self.frame.height), self.frame.height) for name in RATES]
-        for name in (*MEANS, "decided_at"):
+        for name in (*MEANS, *(name for name in ACTS_SCHEMA if name in self.frame.columns), "decided_at"):
             values = self.frame[name].drop_nulls().to_numpy()
             rows.append((name, *interval(values), len(values)))
         return pl.DataFrame(rows, schema=["quantity", "mean", "low", "high", "runs"], orient="row")
@@ -317,11 +319,13 @@ class Collector:
         rewards, bonus = outcome.rewards(), self.experiment.principal.bonus
         regrets = outcome.regrets()
         paid = int(outcome.paid.sum())
+        pulls = int(outcome.pulls.sum())
+        acts = () if self.experiment.always_there else (pulls,)
         margins = (outcome.survives,) if self.experiment.margins else ()
         self.rows.append(
             (outcome.run, outcome.arm, outcome.correct, outcome.decided, outcome.certified, outcome.decided_at, paid,
-             outcome.offered, outcome.refused, outcome.banned, int(outcome.pulls.sum()) - paid,
-             math.fsum(rewards.tolist()), cost(paid, bonus), math.fsum(regrets.tolist()), *margins)
+             outcome.offered, outcome.refused, outcome.banned, pulls - paid,
+             math.fsum(rewards.tolist()), cost(paid, bonus), math.fsum(regrets.tolist()), *acts, *margins)
         )  # fmt: skip
         self.paid += outcome.paid
         self.paid_squared += outcome.paid**2
@@ -335,8 +339,9 @@ class Collector:
 
     def result(self, *, engine: str, seconds: float, interrupted: bool) -> Result:
         """Return everything collected so far."""
+        acts = {} if self.experiment.always_there else ACTS_SCHEMA
         return Result(
-            frame=_frame(self.rows, SCHEMA | (MARGIN_SCHEMA if self.experiment.margins else {}), "run"),
+            frame=_frame(self.rows, SCHEMA | acts | (MARGIN_SCHEMA if self.experiment.margins else {}), "run"),
             paid_sum=self.paid,
             paid_squares=self.paid_squared,
             provenance=self._provenance(engine, seconds, interrupted),

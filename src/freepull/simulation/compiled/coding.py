@@ -28,6 +28,7 @@ ALPHA_UCB, KL_UCB, THOMPSON = (kernel_of(it) for it in (agents.AlphaUCB, agents.
 EPSILON_GREEDY, GREEDY, ROUND_ROBIN = (kernel_of(it) for it in (agents.EpsilonGreedy, agents.Greedy, agents.RoundRobin))
 ALWAYS, WITH_PROBABILITY = (kernel_of(it) for it in (answers.Always, answers.WithProbability))
 HOLD_OUT, IF_WORTH_IT = (kernel_of(it) for it in (answers.HoldOut, answers.IfWorthIt))
+RELUCTANT = kernel_of(answers.Reluctant)
 UNBOUNDED = 1 << 60
 MOST_TABLES = 8
 LONGEST_STREAM = 1 << 23
@@ -51,6 +52,8 @@ def unsupported(experiment: Experiment) -> str | None:
             return f"{part.__name__} is {registry.KINDS[kind].word} of your own"
         if about.kernel is None:
             return f"{part.__name__} is not compiled"
+    if not experiment.always_there:
+        return "agents who do not act in every step are not compiled"
     if experiment.horizon >= LONGEST_STREAM:
         return f"a horizon of {LONGEST_STREAM:,} steps or more is too long for its exact sums"
     return None
@@ -60,7 +63,7 @@ class Terms(NamedTuple):
     """What is agreed and does not change: how agents answer, offers, bans, money, time and size."""
 
     answers: tuple[NDArray[np.int64], NDArray[np.float64]] | None
-    """How each agent answers, and its parameter; None if all take every offer."""
+    """How each agent answers, and its two parameters; None if all take every offer."""
     bonus: float
     ban_after: int
     ban_length: int
@@ -96,7 +99,7 @@ def code(experiment: Experiment) -> Coded:
     """Translate an experiment that is supported."""
     M = experiment.shape[0]
     kind = np.array([kernel_of(type(agent)) for agent in experiment.agents])
-    setting = np.array([_first(agent) for agent in experiment.agents])
+    setting = np.array([numbers_of(agent, 1)[0] for agent in experiment.agents])
     together: dict[tuple[int, float], list[int]] = {}
     for m in range(M):
         together.setdefault((int(kind[m]), float(setting[m])), []).append(m)
@@ -133,15 +136,16 @@ def _terms(experiment: Experiment) -> Terms:
 
 
 def _answers(replies: tuple[answers.Answer, ...]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    settings = [_first(answer) for answer in replies]
+    settings = [numbers_of(answer, 2) for answer in replies]
     return np.array([kernel_of(type(answer)) for answer in replies], np.int64), np.array(settings)
 
 
-def _first(part: object) -> float:
-    """Return the value of a part's first parameter, however large it is, and 0 if it has none."""
+def numbers_of(part: object, count: int) -> list[float]:
+    """Return the values of a part's first parameters, however large they are, and 0 where it has no more."""
     about = registry.declared(type(part))
     assert about is not None
-    return next((float(min(getattr(part, name), UNBOUNDED)) for name in about.parameters), 0.0)
+    found = [float(min(getattr(part, name), UNBOUNDED)) for name in about.parameters]
+    return (found + [0.0] * count)[:count]
 
 
 def _tables(alphas: list[float], horizon: int) -> NDArray[np.float64]:

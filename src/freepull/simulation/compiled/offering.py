@@ -13,8 +13,9 @@ import numpy as np
 
 from freepull.compiling import jit
 from freepull.numerics import mix, uniform
-from freepull.randomness import STEP
-from freepull.simulation.compiled.coding import ALWAYS, HOLD_OUT, IF_WORTH_IT, WITH_PROBABILITY, Coded
+from freepull.randomness import ANSWER_COIN, ANSWER_LOT, STEP
+from freepull.randomness import ARM as ARM_STEP
+from freepull.simulation.compiled.coding import ALWAYS, HOLD_OUT, IF_WORTH_IT, RELUCTANT, WITH_PROBABILITY, Coded
 from freepull.simulation.compiled.lanes import WIDTH
 from freepull.simulation.compiled.playing import fixed_mean, pick_chunk, pull_chunk, pulls_at, units_at
 from freepull.simulation.compiled.state import (
@@ -42,6 +43,7 @@ from freepull.simulation.compiled.state import (
 from freepull.simulation.experiment import Experiment
 
 _W, _STEP = np.uint64(WIDTH), np.uint64(STEP)
+_COIN, _LOT = np.uint64(ARM_STEP * ANSWER_COIN), np.uint64(ARM_STEP * ANSWER_LOT)
 
 
 @jit
@@ -83,13 +85,17 @@ def _takes(lanes: Any, seats: Any, terms: Any, answers: Any, seat: Any, m: Any, 
     """Whether the agent takes the offer; the twin of `freepull.agents.answers`."""
     kinds, settings = answers
     seats[seat, OFFERS] += 1
+    key = lanes.streams.keys[ANSWERS, np.uint64(seats[seat, LANE])]
     takes = kinds[m] == ALWAYS
     if kinds[m] == WITH_PROBABILITY:
+        takes = uniform(mix(key + _COIN + _STEP * np.uint64(t))) < settings[m, 0]
+    elif kinds[m] == RELUCTANT:
         takes = (
-            uniform(mix(lanes.streams.keys[ANSWERS, np.uint64(seats[seat, LANE])] + _STEP * np.uint64(t))) < settings[m]
+            uniform(mix(key + _LOT + _STEP)) >= settings[m, 0]
+            or uniform(mix(key + _COIN + _STEP * np.uint64(t))) >= settings[m, 1]
         )
     elif kinds[m] == HOLD_OUT:
-        takes = float(seats[seat, OFFERS]) > settings[m]
+        takes = float(seats[seat, OFFERS]) > settings[m, 0]
     elif kinds[m] == IF_WORTH_IT:
         takes = terms.bonus >= _expected_loss(lanes.streams.mean, np.uint64(seats[seat, PLACE]), offer, terms.K)
     return bool(takes)
