@@ -11,7 +11,6 @@ import typer
 from freepull.cli.campaign import Agent
 from freepull.cli.campaign import app as app
 from freepull.cli.campaign_screen import (
-    AsJson,
     By,
     FileUrl,
     Name,
@@ -27,12 +26,13 @@ from freepull.cli.campaign_screen import (
     waits,
 )
 from freepull.cli.options import build, build_game
-from freepull.cli.screen import console, sentence_errors
+from freepull.cli.screen import AsJson, console, sentence_errors
 from freepull.errors import InvalidInput
 from freepull.registry import choices
 from freepull.simulation.facade import progress_bar
 
 Found = TypeVar("Found")
+DataFile = Annotated[Path, typer.Argument(help="A .parquet or .csv file.")]
 Wait = Annotated[float, typer.Option(help="Seconds to wait for another process to let go of it.")]
 
 
@@ -106,7 +106,7 @@ def _show(found: Found, as_json: bool, show: Callable[[Found], None]) -> None:
 def export(
     url: Url,
     name: Name,
-    path: Annotated[Path, typer.Argument(help="A .parquet or .csv file.")],
+    path: DataFile,
     what: Annotated[str, typer.Option(help="observations or ledger.")] = "observations",
     as_json: AsJson = False,
 ) -> None:
@@ -126,7 +126,7 @@ def export(
 def import_file(
     url: Url,
     name: Name,
-    path: Annotated[Path, typer.Argument(help="A .parquet or .csv file.")],
+    path: DataFile,
     by: By = "",
     as_json: AsJson = False,
 ) -> None:

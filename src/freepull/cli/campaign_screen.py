@@ -36,7 +36,6 @@ FileUrl = Annotated[
     str, typer.Argument(help="sqlite:///file.db, or a running service on one, http://…, with FREEPULL_TOKEN.")
 ]
 Name = Annotated[str, typer.Argument(help="The campaign's name.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")]
 By = Annotated[str, typer.Option(help="Who does it, for the audit.")]
 WAIT = 10.0
 """Seconds to wait for a lease that has not run out; a file that is open elsewhere is refused at once."""

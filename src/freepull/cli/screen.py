@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar, cast
 
 import typer
 from rich.console import Console
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 
 console = Console(highlight=False, emoji=False)
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")]
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 

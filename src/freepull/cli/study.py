@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.table import Table
 
-from freepull.cli.screen import console, number, percent, sentence_errors
+from freepull.cli.screen import AsJson, console, number, percent, sentence_errors
 
 if TYPE_CHECKING:
     from freepull.studies import Store
@@ -61,7 +61,6 @@ def _rate(row: dict[str, Any], name: str) -> str:
 app = typer.Typer(help="Run, show and draw studies: simulations over a grid of parameters.", no_args_is_help=True)
 
 Folder = Annotated[Path, typer.Argument(help="The folder of a study, begun or finished.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")]
 
 RUN = """Run a study, or what is missing of it.
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import msgspec
 import typer
 
-from freepull.cli.campaign_screen import AsJson, answer, show_rows, token
-from freepull.cli.screen import sentence_errors
+from freepull.cli.campaign_screen import answer, show_rows, token
+from freepull.cli.screen import AsJson, sentence_errors
 from freepull.errors import CampaignBusy, InvalidInput
 from freepull.messages import TokenRow
 
