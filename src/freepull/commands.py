@@ -188,7 +188,7 @@ Agents = Annotated[
 ]
 Arm = Annotated[str | int, Meta(description="The arm.")]
 By = Annotated[str, Meta(description="Who does it, for the audit.")]
-After = Annotated[int, Meta(description="Only what comes behind this one.")]
+After = Annotated[int, Meta(description="Only what comes after this one.")]
 Path = str | PathLike[str]
 
 
@@ -341,25 +341,25 @@ class Listing(Command[Reply], frozen=True):
 
 
 class ReadLedger(Listing[list[LedgerEntry]], frozen=True):
-    """Return what was paid."""
+    """List what was paid."""
 
     route: ClassVar = Route("GET", "ledger", list[LedgerEntry], key="entry")
 
 
 class ReadOffers(Listing[list[OfferRow]], frozen=True):
-    """Return all offers, and what became of them."""
+    """List all offers, and what became of them."""
 
     route: ClassVar = Route("GET", "offers", list[OfferRow], key="offer")
 
 
 class ReadBans(Listing[list[BanRow]], frozen=True):
-    """Return all bans, which are counted from 1."""
+    """List all bans, counted from 1."""
 
     route: ClassVar = Route("GET", "bans", list[BanRow])
 
 
 class ReadAudit(Listing[list[AuditEntry]], frozen=True):
-    """Return who did what when, and what was concluded."""
+    """List who did what when, and what was concluded."""
 
     after: After = -1
     route: ClassVar = Route("GET", "audit", list[AuditEntry], key="event")

@@ -1,4 +1,4 @@
-"""Charts, one a function; each takes ``ax=`` and returns the axes."""
+"""Charts, one per function; each takes ``ax=`` and returns the axes."""
 
 from freepull.charts.plans import chance_by_budget, spend_by_agents, spend_by_horizon, spend_by_observing
 from freepull.charts.simulations import accuracy, against, floors, grouped, payments, spend

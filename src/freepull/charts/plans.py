@@ -32,7 +32,7 @@ def spend_by_observing(plan: Plan, ax: Axes | None = None) -> Axes:
 
 
 def chance_by_budget(plan: Plan, ax: Axes | None = None) -> Axes:
-    """How likely a certified answer is for at most so many bonuses."""
+    """How likely a certified answer is for at most this many bonuses."""
     if plan.forecast is None:
         raise InvalidInput("plan must be a simulated one, got a plan by formulas; leave quick out.")
     ax, found = axes(ax), plan.forecast

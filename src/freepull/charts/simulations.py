@@ -142,7 +142,7 @@ LINE = 0.04
 
 
 def against(rows: pl.DataFrame, x: str, series: str = "principal", ax: Axes | None = None) -> Axes:
-    """Bonuses paid against the column ``x``, one line a series, with 95 % intervals; above each the share decided.
+    """Bonuses paid against the column ``x``, one line per series, with 95 % intervals; above each the share decided.
 
     ``rows`` needs the columns bonus, bonus_low, bonus_high and decided, as `freepull.studies.summary` gives them. A
     series without a value of ``x`` is a level line. A column lower_bound, if there is one, is drawn dotted.

@@ -38,17 +38,19 @@ def new(
     *,
     url: Url,
     name: Name,
-    arms: Annotated[str, of_campaign("Names of the arms, A,B,C.")],
+    arms: Annotated[str, of_campaign("Names of the arms, such as A,B,C.")],
     price: Annotated[str, of_campaign('What one bonus costs, such as "0.50 EUR".')],
-    agents: Annotated[str, of_campaign("A file with a name a line, or how many agents without names.")] = "0",
+    agents: Annotated[str, of_campaign("A file with one name per line, or how many agents without names.")] = "0",
     mode: Annotated[str, of_campaign("free, or rounds: everybody acts once a round, as in the paper.")] = "free",
     horizon: Annotated[int | None, of_campaign("T, in steps; some rules and schedules need it.")] = None,
     ends: Annotated[str | None, of_campaign("When it stops, such as 2030-01-31T12:00+00:00.")] = None,
-    leavers: Annotated[str, of_campaign("wait, independent or worst_case.")] = "wait",
-    offer_lasts: Annotated[str, of_campaign("After this an offer expires.")] = "1 day",
-    cool_down: Annotated[str, of_campaign("After an offer expired, its agent gets no other for so long.")] = "1 hour",
-    round_lasts: Annotated[str | None, of_campaign("rounds: a round closes after this at the latest.")] = None,
-    late_joiners: Annotated[str, of_campaign("observe, or count: the panel widens.")] = "observe",
+    leavers: Annotated[str, of_campaign("What becomes of agents who leave: wait, independent or worst_case.")] = "wait",
+    offer_lasts: Annotated[str, of_campaign("How long an offer stands before it expires.")] = "1 day",
+    cool_down: Annotated[str, of_campaign("For how long after an expired offer its agent gets no other.")] = "1 hour",
+    round_lasts: Annotated[str | None, of_campaign("rounds: the longest that a round stays open.")] = None,
+    late_joiners: Annotated[
+        str, of_campaign("Agents who join after the start: observe them, or count them in a wider panel.")
+    ] = "observe",
     withdrawal: Annotated[bool, of_campaign("pairwise: arms may be withdrawn.")] = False,
     remembers: Annotated[str, of_campaign("How long event ids are remembered.")] = "30 days",
     principal: Principal,
@@ -83,11 +85,11 @@ def new(
 
 
 def read_agents(given: str) -> list[str] | int:
-    """Read agents: how many, or a file with a name a line."""
+    """Read agents: how many, or a file with one name per line."""
     if given.isascii() and given.isdigit():
         return int(given) if int(given) else []
     if not Path(given).is_file():
-        raise InvalidInput(f"--agents must be a number, or a file with a name a line that exists, got {given!r}.")
+        raise InvalidInput(f"--agents must be a number, or a file with one name per line that exists, got {given!r}.")
     try:
         return [line.strip() for line in Path(given).read_text(encoding="utf-8").splitlines() if line.strip()]
     except (OSError, UnicodeDecodeError) as error:
@@ -99,7 +101,7 @@ def read_agents(given: str) -> list[str] | int:
 def enrol(
     url: Url,
     name: Name,
-    agents: Annotated[str, typer.Argument(help="A file with a name a line, or how many agents without names.")],
+    agents: Annotated[str, typer.Argument(help="A file with one name per line, or how many agents without names.")],
     by: By = "",
     as_json: AsJson = False,
 ) -> None:

@@ -127,7 +127,7 @@ def answer(value: Any, as_json: bool, words: str) -> None:
 
 
 def show_rows(rows: Iterable[Any], kind: type, as_json: bool) -> None:
-    """Print rows: JSON, one a line, or a table."""
+    """Print rows: JSON, one per line, or a table."""
     if as_json:
         for row in rows:
             typer.echo(msgspec.json.encode(plain(row)).decode())

@@ -31,17 +31,17 @@ def panel(title: str) -> Callable[..., typer.models.OptionInfo]:
 
 of_principal, of_runs, of_output = panel("The principal"), panel("The runs"), panel("Output")
 RULES = ", ".join(rule.written for rule in registry.parts("rule"))
-RuleName = Annotated[str, of_principal(f"{RULES}; 'certified' is proven at every time.")]
+RuleName = Annotated[str, of_principal(f"{RULES}; 'certified' is proven at any time.")]
 Delta = Annotated[float, of_principal("The most that the probability of a wrong certified verdict may be.")]
-Gap = Annotated[float | None, of_principal("certified, pairwise: a planned gap.")]
+Gap = Annotated[float | None, of_principal("certified, pairwise: the gap to plan for.")]
 Robust = Annotated[
     float | None,
-    of_principal("certified: verdicts must stand if payment, drift and the like move every mean by so much."),
+    of_principal("certified: verdicts must stand even if payment, drift and the like move every mean by this much."),
 ]
-Epsilon = Annotated[float | None, of_principal("pairwise: stop when the leader is best up to ε.")]
+Epsilon = Annotated[float | None, of_principal("pairwise: stop once the leader is within ε of the best.")]
 Pulls = Annotated[
     int | None,
-    of_principal("population: look once, after so many pulls of every stream; after every number by default."),
+    of_principal("population: look once, after this many pulls of every stream; by default after each."),
 ]
 Bound = Annotated[
     str | None, of_principal(f"paper: {', '.join(BOUNDS)} ('simplified' is a heuristic); 'equation' by default.")
@@ -49,7 +49,7 @@ Bound = Annotated[
 Scale = Annotated[float | None, of_principal("paper: factor of 'simplified'; the authors' code has 0.1.")]
 Observe = Annotated[str, of_principal(f"{choices('observe')}.")]
 Protocol = Annotated[str, of_principal(f"{choices('protocol')}.")]
-Offers = Annotated[str, of_principal("one offer a step, or each: up to one an agent.")]
+Offers = Annotated[str, of_principal("one offer a step, or each: up to one per agent.")]
 Bonus = Annotated[float, of_principal("What an accepted offer pays, in units of reward.")]
 Budget = Annotated[
     float | None,
@@ -85,7 +85,7 @@ def build_rule(text: str, delta: float, **options: object) -> Rule:
 
 
 def build_game(text: str, law: str, weights: str | None) -> Any:
-    """Make a game from `toy`, `family:agents=30,sd=0.005`, or a CSV file of means, one row an agent."""
+    """Make a game from `toy`, `family:agents=30,sd=0.005`, or a CSV file of means, one row per agent."""
     name, _, given = text.partition(":")
     if name == "toy" and not given and law == "bernoulli" and weights is None:
         return toy()
@@ -106,7 +106,7 @@ def build_game(text: str, law: str, weights: str | None) -> Any:
             means = means_from_csv(text, Path(text).read_text())
         except (OSError, UnicodeDecodeError) as error:
             raise InvalidInput(
-                f"--game {text} cannot be read: {error}; give a CSV file of means, a row an agent."
+                f"--game {text} cannot be read: {error}; give a CSV file of means, one row per agent."
             ) from None
     return Game(means, rewards=build("rewards", law), weights=p)
 

@@ -91,7 +91,7 @@ def command(
     ] = None,
     gap: Annotated[
         str | None,
-        of_game("How far the best arm is ahead of the next; or of each other, 0.05,0.1,…"),
+        of_game("How far the best arm is ahead of the next, or of each of the others: 0.05,0.1,…"),
     ] = None,
     means: Annotated[str | None, of_game("Instead of --gap: every arm's mean, 0.5,0.45,…")] = None,
     level: Annotated[float | None, of_game("The best arm's mean [0.5].")] = None,
@@ -111,10 +111,10 @@ def command(
     answers: Annotated[list[str], of_people(f"{choices('answers')}; of several, at random.")] = ["always"],  # noqa: B006
     quick: Annotated[bool, of_runs("Only formulas, at once.", "--quick")] = False,
     seconds: Annotated[float, of_runs("About how long to simulate.")] = 15.0,
-    runs: Annotated[int | None, of_runs("So many runs instead, whatever they take.")] = None,
+    runs: Annotated[int | None, of_runs("How many runs, instead of --seconds.")] = None,
     seed: Annotated[int, of_runs("Same seed and --runs, same figures.")] = 0,
     workers: options.Workers = None,
-    html: Annotated[Path | None, of_output("Write a page to send to the person who signs.")] = None,
+    html: Annotated[Path | None, of_output("Write a page for whoever has to approve it.")] = None,
     as_json: options.AsJson = False,
 ) -> None:
     """See HELP, which is shown as the command's help."""

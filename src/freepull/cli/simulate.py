@@ -32,21 +32,21 @@ def command(
     *,
     game: Annotated[
         str,
-        of_model("toy, family:agents=M,sd=σ, or a CSV file of means, a row an agent."),
+        of_model("toy, family:agents=M,sd=σ, or a CSV file of means, one row per agent."),
     ] = "toy",
     rewards: Annotated[str, of_model(f"Reward law: {choices('rewards')}.")] = "bernoulli",
-    weights: Annotated[str | None, of_model("Weights of agents, 1,2,…")] = None,
-    agents: Annotated[list[str], of_model(f"{choices('agents')}; once for all, or once an agent.")] = ["alpha-ucb:2"],  # noqa: B006
-    answers: Annotated[list[str], of_model(f"{choices('answers')}; once for all, or once an agent.")] = ["always"],  # noqa: B006
+    weights: Annotated[str | None, of_model("Weights of the agents, such as 1,2,…")] = None,
+    agents: Annotated[list[str], of_model(f"{choices('agents')}; once for all, or once per agent.")] = ["alpha-ucb:2"],  # noqa: B006
+    answers: Annotated[list[str], of_model(f"{choices('answers')}; once for all, or once per agent.")] = ["always"],  # noqa: B006
     principal: Principal,
     horizon: Annotated[int, of_runs("T, the steps of a run.")] = 100_000,
     runs: Annotated[int, of_runs("How many runs.")] = 10,
     seed: Annotated[int, of_runs("Same seed, same bits.")] = 0,
-    until: Annotated[str, of_runs("horizon, or decided: stop there.")] = "horizon",
+    until: Annotated[str, of_runs("Where runs end: at the horizon, or once decided.")] = "horizon",
     workers: options.Workers = None,
     engine: Annotated[str, of_runs("auto, compiled or readable.")] = "auto",
     trace: Annotated[int | None, of_output("Record the state every so many steps (with --save).")] = None,
-    keep: Annotated[str, of_output("runs, agents: a row an agent too, or survives (with --save).")] = "runs",
+    keep: Annotated[str, of_output("runs; agents, for one row per agent as well; or survives (with --save).")] = "runs",
     save: Annotated[Path | None, of_output("Write the runs to this Parquet file.")] = None,
     as_json: options.AsJson = False,
 ) -> None:

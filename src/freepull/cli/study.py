@@ -68,7 +68,7 @@ Example: freepull study run paper-2c --runs 5 --out out/2c
 
 FILE is a TOML file, or a study that comes with freepull, as in docs/studies.md. Stop it at any time with Ctrl-C; the
 same command continues it. A file that has changed since is refused, and the difference shown."""
-SHOW = """Show what a study found so far: a row a cell, with 95 % intervals.
+SHOW = """Show what a study found so far: one row per cell, with 95 % intervals.
 
 Example: freepull study show out/2c"""
 CHART = """Draw the cost against what was swept, with 95 % intervals and the share of runs decided.

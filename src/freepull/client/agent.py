@@ -1,4 +1,4 @@
-"""`fp.AgentClient` and `fp.AsyncAgentClient`: one agent of a campaign: ask, act, tell; an own strategy may choose."""
+"""`fp.AgentClient` and `fp.AsyncAgentClient`: an agent of a campaign, who asks, acts and tells."""
 
 from __future__ import annotations
 

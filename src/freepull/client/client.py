@@ -39,7 +39,7 @@ class _Campaign:
 
     @Talking
     def agents(self, after: int = -1) -> Talk[list[AgentRow]]:
-        """Return agents as they stand, from behind a number on."""
+        """Return agents as they stand, after a given number."""
         return talks.agents(self.name, after)
 
     @Talking

@@ -37,13 +37,13 @@ def result(store: Store, cell: Cell) -> Result:
 
 
 def summary(store: Store) -> pl.DataFrame:
-    """Return a row a cell: where it lies, how many runs are finished, and means with 95 % intervals."""
+    """Return one row per cell: where it lies, how many runs are finished, and means with 95 % intervals."""
     rows = [_row(store, cell) for cell in store.study.cells]
     return pl.DataFrame(rows, infer_schema_length=None)
 
 
 def frame(store: Store) -> pl.DataFrame:
-    """Return a row a run of all cells, with the cell and its coordinates in front."""
+    """Return one row per run of all cells, with the cell and its coordinates in front."""
     parts = []
     for cell in store.study.cells:
         found = result(store, cell).frame
