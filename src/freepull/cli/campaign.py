@@ -10,8 +10,7 @@ import msgspec
 import typer
 
 from freepull.cli import options
-from freepull.cli.campaign_screen import By, Name, Url, answer, created, opened, show_rows
-from freepull.cli.screen import AsJson, sentence_errors
+from freepull.cli.screen import AsJson, By, Name, Url, answer, created, opened, sentence_errors, show_rows
 from freepull.commands import COMMANDS, Command, Shell
 from freepull.errors import InvalidInput
 from freepull.principal import Principal

@@ -10,23 +10,25 @@ import typer
 
 from freepull.cli.campaign import Agent
 from freepull.cli.campaign import app as app
-from freepull.cli.campaign_screen import (
+from freepull.cli.options import build, build_game
+from freepull.cli.screen import (
+    AsJson,
     By,
     FileUrl,
     Name,
     StoreUrl,
     Url,
     answer,
+    console,
     not_served,
     opened,
+    sentence_errors,
     served,
     show_status,
     show_verdict,
     token,
     waits,
 )
-from freepull.cli.options import build, build_game
-from freepull.cli.screen import AsJson, console, sentence_errors
 from freepull.errors import InvalidInput
 from freepull.registry import choices
 from freepull.simulation.facade import progress_bar

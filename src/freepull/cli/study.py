@@ -142,7 +142,7 @@ def chart(
 
     from freepull import studies
     from freepull.errors import InvalidInput
-    from freepull.studies.table import chart as draw
+    from freepull.studies.store import chart as draw
 
     if out.suffix not in (".png", ".pdf", ".svg"):
         raise InvalidInput(f"--out must be a picture that ends in .png, .pdf or .svg, got {str(out)!r}.")
