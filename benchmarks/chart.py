@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
-from freepull.charts.style import COLOURS
+from freepull.charts import COLOURS
 
 from .findings import Findings, Timed, ns
 

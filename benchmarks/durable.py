@@ -106,7 +106,7 @@ def _closing(campaign: Any, agents: int, arms: int) -> list[float]:
     rest = threading.Thread(target=_fill, args=(campaign, agents, arms))
     waits, rounds = list[float](), count()
     rest.start()
-    while rest.is_alive() or campaign.core.writer.desk.busy:
+    while rest.is_alive() or campaign.core.writer.decider.busy:
         began = time.perf_counter()
         turn = next(rounds)
         campaign.ask(turn % agents) if turn % 2 else campaign.tell(turn % agents, turn % arms, 0.5)

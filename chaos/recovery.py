@@ -56,5 +56,5 @@ def _tell(campaign: fp.Campaign, rng: np.random.Generator) -> float:
 
 
 def _picture(campaign: fp.Campaign) -> bytes:
-    desk = campaign.core.writer.desk
-    return pieces_of(desk.state, desk.log)
+    decider = campaign.core.writer.decider
+    return pieces_of(decider.state, decider.log)

@@ -111,6 +111,6 @@ def _each(campaign: fp.Campaign, requests: list[Request], replies: dict[object, 
 
 def _essence(campaign: fp.Campaign) -> bytes:
     """Return the state without its place among segments, which depends on how requests were grouped."""
-    desk = campaign.core.writer.desk
-    log = Log(0, desk.log.first, 0)
-    return pieces_of(desk.state, log)
+    decider = campaign.core.writer.decider
+    log = Log(0, decider.log.first, 0)
+    return pieces_of(decider.state, log)

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 from matplotlib.figure import Figure
 
-from freepull.charts.style import COLOURS, axes
+from freepull.charts import COLOURS, axes
 from freepull.planning.forecast import SHARES
 
 from .calibration import FLUID, HIGH, LOW, RUNS, SEED, TRIALS, Found, Tried, pooled

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 import freepull as fp
-from freepull.campaigns.commands import Desk
+from freepull.campaigns.commands import Decider
 from freepull.campaigns.directory import Batch, Pull
 from freepull.campaigns.journal.segments import Log
 from freepull.campaigns.state import State
@@ -136,20 +136,20 @@ def ignored(run: int, gone: bool, days: int = DAYS, least: int = 10) -> bool:
         leavers="independent", withdrawal=False, late_joiners="observe", offer_lasts="1 hour", cool_down="1 hour",
         round_lasts=None, remembers="1 day",
     )  # fmt: skip
-    desk = Desk(State(settings), Log())
-    state, people = desk.state, desk.state.people
-    desk.enrol(IGNORING, None, DAY, "")
-    desk.start(DAY, "")
+    decider = Decider(State(settings), Log())
+    state, people = decider.state, decider.state.people
+    decider.enrol(IGNORING, None, DAY, "")
+    decider.start(DAY, "")
     keys = [[key(SEED, run, m, purpose) for purpose in (0, 1)] for m in range(IGNORING)]
     pulls, sums = np.zeros((2, IGNORING, 2), int)
     for day in range(2, days + 2):
         at, told = day * DAY, list[Pull]()
-        desk.tick(at)
+        decider.tick(at)
         for m in sorted(people.parked) if gone else ():
             if len(people.left) < IGNORING - 1:
-                desk.leave(m, at, "")
+                decider.leave(m, at, "")
         for m in sorted(set(range(IGNORING)) - people.left):
-            offer = desk.ask(m, at)
+            offer = decider.ask(m, at)
             k = _favourite(pulls[m], sums[m], word(keys[m][0], 0, day)) if offer is None else offer.arm
             if offer is not None and k == 1 and pulls[m, 1] >= least and 2 * sums[m, 1] < pulls[m, 1]:
                 continue
@@ -157,7 +157,7 @@ def ignored(run: int, gone: bool, days: int = DAYS, least: int = 10) -> bool:
             x = int(uniform(word(keys[m][1], k, int(pulls[m, k]))) < 0.5)
             sums[m, k] += x
             told.append(Pull(m, k, x * UNITS))
-        tell(desk, Batch.of(told), at, {}, strict=True)
+        tell(decider, Batch.of(told), at, {}, strict=True)
         if state.decision is not None:
             return bool(state.decision["arm"] == 1 and state.decision["certified"])
     return False

@@ -188,7 +188,7 @@ Agents = Annotated[
 ]
 Arm = Annotated[str | int, Meta(description="The arm.")]
 By = Annotated[str, Meta(description="Who does it, for the audit.")]
-After = Annotated[int, Meta(description="Only what comes behind this one.")]
+After = Annotated[int, Meta(description="Only what comes after this one.")]
 Path = str | PathLike[str]
 
 
@@ -277,20 +277,23 @@ class AddAgents(Command[list[int]], frozen=True):
     route: ClassVar = Route("POST", "agents", Enrolled, "numbers", name="enrol", status=201)
 
 
-class Leave(Command[None], frozen=True):
-    """Note that an agent has left; what follows was agreed when the campaign was created."""
+class OfAgent(Command[Reply], frozen=True):
+    """Something that is done about one agent."""
 
     agent: Agent
     by: By = ""
+
+
+class Leave(OfAgent[None], frozen=True):
+    """Note that an agent has left; what follows was agreed when the campaign was created."""
+
     route: ClassVar = Route("POST", "agents/{agent}/leave")
     shell: ClassVar = Shell("user-17", "{agent} has left")
 
 
-class Unban(Command[None], frozen=True):
+class Unban(OfAgent[None], frozen=True):
     """End an agent's ban and forget its refusals."""
 
-    agent: Agent
-    by: By = ""
     route: ClassVar = Route("POST", "agents/{agent}/unban")
     shell: ClassVar = Shell("user-17", "{agent} can get offers again")
 
@@ -330,36 +333,36 @@ class ReadVerdict(Command[CampaignVerdict], frozen=True):
     route: ClassVar = Route("GET", "verdict", CampaignVerdict)
 
 
-class ReadLedger(Command[list[LedgerEntry]], frozen=True):
-    """Return what was paid."""
+class Listing(Command[Reply], frozen=True):
+    """Return rows; a service sends them page by page."""
 
     after: After = 0
+    shell: ClassVar = Shell("--json")
+
+
+class ReadLedger(Listing[list[LedgerEntry]], frozen=True):
+    """List what was paid."""
+
     route: ClassVar = Route("GET", "ledger", list[LedgerEntry], key="entry")
-    shell: ClassVar = Shell("--json")
 
 
-class ReadOffers(Command[list[OfferRow]], frozen=True):
-    """Return all offers, and what became of them."""
+class ReadOffers(Listing[list[OfferRow]], frozen=True):
+    """List all offers, and what became of them."""
 
-    after: After = 0
     route: ClassVar = Route("GET", "offers", list[OfferRow], key="offer")
-    shell: ClassVar = Shell("--json")
 
 
-class ReadBans(Command[list[BanRow]], frozen=True):
-    """Return all bans, which are counted from 1."""
+class ReadBans(Listing[list[BanRow]], frozen=True):
+    """List all bans, counted from 1."""
 
-    after: After = 0
     route: ClassVar = Route("GET", "bans", list[BanRow])
-    shell: ClassVar = Shell("--json")
 
 
-class ReadAudit(Command[list[AuditEntry]], frozen=True):
-    """Return who did what when, and what was concluded."""
+class ReadAudit(Listing[list[AuditEntry]], frozen=True):
+    """List who did what when, and what was concluded."""
 
     after: After = -1
     route: ClassVar = Route("GET", "audit", list[AuditEntry], key="event")
-    shell: ClassVar = Shell("--json")
 
 
 class Export(Command[int], frozen=True):

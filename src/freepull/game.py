@@ -127,7 +127,7 @@ def normalised(weights: Any, agents: int) -> Array:
     p = validation.numbers("weights", weights)
     if p.shape != (agents,) or not np.isfinite(p).all() or (p < 0).any() or not 0 < p.sum() < np.inf:
         raise InvalidInput(
-            f"weights must be {agents} numbers of at least 0, one an agent and not all 0, got "
+            f"weights must be {agents} numbers of at least 0, one per agent and not all 0, got "
             f"{validation.shown(weights)}."
         )
     total = p.sum()
@@ -142,7 +142,7 @@ def _means(means: Any, law: Law) -> Array:
         raise InvalidInput("means must be a table of agents × arms, got None.")
     table = validation.numbers("means", means if fixed is None else fixed).copy()
     if table.ndim != 2:
-        raise InvalidInput(f"means must be a table of agents × arms, one row an agent, got {table.ndim} dimension(s).")
+        raise InvalidInput(f"means must be a table of agents × arms, one row per agent, got {table.ndim} dimension(s).")
     agents, arms = table.shape
     if agents < 1 or arms < 2:
         raise InvalidInput(f"means must have at least 1 agent (row) and 2 arms (columns), got {agents} × {arms}.")

@@ -28,7 +28,7 @@ def toy() -> Game:
 
 
 def means_from_csv(where: str, text: str) -> list[list[float]]:
-    """Return the table of means that a CSV file holds, a row an agent."""
+    """Return the table of means that a CSV file holds, one row per agent."""
     rows = enumerate(csv.reader(text.splitlines()), 1)
     return [[number(f"{where} line {i}", cell) for cell in row] for i, row in rows if row]
 

@@ -64,7 +64,7 @@ class Money:
         return found
 
     def times(self, count: float) -> Money:
-        """Return the price of so many, which may be a mean with two decimals, rounded to a minor unit.
+        """Return the price of this many, which may be a mean with two decimals, rounded to a minor unit.
 
         >>> str(Money(10, "EUR").times(1234.5))
         '123.45 EUR'

@@ -37,7 +37,7 @@ def test_a_wider_panel_is_the_one_that_would_have_been_told_everything(
     before = picture(campaign)
     campaign = reopen(campaign, url, clock)
     assert picture(campaign) == before
-    trial = campaign.core.writer.desk.state.trial
+    trial = campaign.core.writer.decider.state.trial
     assert trial.principal.rule.delta == pytest.approx(0.3 / 6)
     fresh = fp.Principal(trial.principal.rule, observe=fp.observe.Steps(0), offers="each").start(arms=2, agents=4)
     names, arms = {"ann": 0, "bob": 1}, {"A": 0, "B": 1}
@@ -64,7 +64,7 @@ def test_a_campaign_with_late_joiners_can_be_decided_and_then_only_observes(sqli
     campaign = create(sqlite, clock, principal=principal, late_joiners="count", arms=["A", "B"], agents=["ann"])
     campaign.add_agents(["bob"])
     campaign.add_agents(["cy"])
-    assert campaign.core.writer.desk.state.trial.principal.rule.delta == pytest.approx(0.3 / 12)
+    assert campaign.core.writer.decider.state.trial.principal.rule.delta == pytest.approx(0.3 / 12)
     while not campaign.status().decided:
         campaign.tell_many([(agent, arm, reward) for agent in range(3) for arm, reward in (("A", 1.0), ("B", 0.0))] * 5)
         assert campaign.status().step < 1000
@@ -123,7 +123,7 @@ def test_late_joiners_have_weights_if_the_others_do(sqlite: str, clock: Clock) -
     with pytest.raises(errors.InvalidInput, match="weights must be given for all agents"):
         campaign.add_agents(["dan"])
     campaign.add_agents(["dan"], weights=[4])
-    assert campaign.core.writer.desk.state.trial.setting.weights.tolist() == [0.125, 0.125, 0.25, 0.5]
+    assert campaign.core.writer.decider.state.trial.setting.weights.tolist() == [0.125, 0.125, 0.25, 0.5]
     campaign.close()
 
 

@@ -127,7 +127,7 @@ def test_whoever_is_parked_rests_and_has_not_left(url: str, clock: Clock, leaver
     before = picture(campaign)
     campaign = reopen(campaign, url, clock)
     assert picture(campaign) == before
-    status, trial = campaign.status(), campaign.core.writer.desk.state.trial
+    status, trial = campaign.status(), campaign.core.writer.decider.state.trial
     assert (status.absent, status.awaited) == (1, ["ann"])  # the rule waits for it
     assert campaign.ask("ann") is None
     assert trial.panel.left == [False] * 3
@@ -212,7 +212,7 @@ def test_weights_are_for_all_agents_or_none(sqlite: str, clock: Clock) -> None:
         campaign.add_agents(["dan"])
     campaign.add_agents(["dan"], weights=[4])
     campaign.start()
-    assert campaign.core.writer.desk.state.trial.setting.weights.tolist() == [0.125, 0.125, 0.25, 0.5]
+    assert campaign.core.writer.decider.state.trial.setting.weights.tolist() == [0.125, 0.125, 0.25, 0.5]
     with pytest.raises(errors.InvalidInput, match="weights must be left out after the start"):
         campaign.add_agents(["eve"], weights=[1])
     campaign.close()

@@ -50,7 +50,7 @@ def test_a_campaign_in_rounds_follows_the_simulation_bit_for_bit(sqlite: str, cl
         zip(told["agent"], told["arm"], told["reward"], (told["outcome"] == "paid").fill_null(False), strict=True)
     )
     assert ours == [(f"#{m}", f"arm {k}", x, paid) for _, m, k, x, paid in path]
-    trial = campaign.core.writer.desk.state.trial
+    trial = campaign.core.writer.decider.state.trial
     verdict = trial.verdict()
     assert (verdict.arm, verdict.decided, verdict.certified, verdict.at) == (
         *(outcome.arm, outcome.decided, outcome.certified),

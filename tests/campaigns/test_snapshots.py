@@ -70,7 +70,7 @@ def test_a_snapshot_and_the_rest_of_the_log_give_the_whole_log(sqlite: str, cloc
     rng = random.Random(which)
     campaign = create(sqlite, clock, principal=PRINCIPALS[which], agents=3, horizon=200)
     live(campaign, clock, rng, 60)
-    campaign.tell(1, 1, 0.5, campaign.core.writer.desk.state.people.last_number(1) + 1)
+    campaign.tell(1, 1, 0.5, campaign.core.writer.decider.state.people.last_number(1) + 1)
     event = campaign.snapshot()
     assert event == campaign.status().events
     live(campaign, clock, rng, 40)
@@ -109,7 +109,7 @@ def test_a_snapshot_that_was_not_finished_is_ignored(url: str, clock: Clock) -> 
     campaign = create(url, clock)
     campaign.tell("ann", "A", 0.5)
     before = picture(campaign)
-    state, log = campaign.core.writer.desk.state, campaign.core.writer.desk.log
+    state, log = campaign.core.writer.decider.state, campaign.core.writer.decider.log
     data = b"".join(snapshots.pieces(state, log))
     row = (state.events, 0, 2, snapshots.CHECKSUM.pack(0) + data)
     campaign.core.store.write(campaign.core.writer.lease, {"snapshots": [row]})

@@ -41,7 +41,7 @@ def test_a_decided_campaign_says_how_far_it_survives(sqlite: str, clock: Clock, 
     assert survives >= max(robust, 0.001)
     why = f"stands as long as payment, drift and the like move no mean by more than ± {survives:g}"
     assert campaign.verdict().why.endswith(why)
-    decision = campaign.core.writer.desk.state.decision
+    decision = campaign.core.writer.decider.state.decision
     assert decision is not None
     del decision["survives"]  # as freepull stored it before
     assert campaign.verdict().survives is campaign.status().survives is None

@@ -181,7 +181,7 @@ class Machine(RuleBasedStateMachine):
             return
         status = self.campaign.status()
         self.model.tick(self.clock.now)
-        model, trial = self.model, self.campaign.core.writer.desk.state.trial
+        model, trial = self.model, self.campaign.core.writer.decider.state.trial
         offers = [(row.agent, row.arm, row.ending, row.recalled) for row in self.campaign.offers()]
         assert offers == [(f"#{it.agent}", _arm(it.arm), it.ending, it.recalled) for it in model.offers]
         ledger = [(entry.offer, entry.agent, entry.arm, entry.amount.minor) for entry in self.campaign.ledger()]

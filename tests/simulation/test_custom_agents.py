@@ -144,9 +144,9 @@ def test_numpy_integers_are_arms() -> None:
 @pytest.mark.parametrize(
     ("more", "said"),
     [
-        ({"agents": [Stubborn()]}, "agents must be one object for all or a sequence of 2, one an agent, got 1."),
-        ({"agents": [Stubborn()] * 3}, "agents must be one object for all or a sequence of 2, one an agent, got 3."),
-        ({"answers": []}, "answers must be one object for all or a sequence of 2, one an agent, got 0."),
+        ({"agents": [Stubborn()]}, "agents must be one object for all or a sequence of 2, one per agent, got 1."),
+        ({"agents": [Stubborn()] * 3}, "agents must be one object for all or a sequence of 2, one per agent, got 3."),
+        ({"answers": []}, "answers must be one object for all or a sequence of 2, one per agent, got 0."),
         ({"agents": "AlphaUCB"}, "agents must be objects with methods pick(t) and learn(arm, reward)"),
         ({"agents": [Stubborn(), object()]}, "agents must be objects with methods pick(t) and learn(arm, reward)"),
         ({"answers": Stubborn()}, "answers must be objects with a method takes(offer)"),

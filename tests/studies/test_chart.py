@@ -9,9 +9,9 @@ from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 
 from freepull import charts, studies
-from freepull.charts.style import COLOURS
+from freepull.charts import COLOURS
 from freepull.errors import InvalidInput, StudyError
-from freepull.studies.table import chart
+from freepull.studies.store import chart
 from support.sample import STUDY, written
 
 

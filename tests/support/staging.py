@@ -58,5 +58,5 @@ def contents(campaign: fp.Campaign) -> dict[str, list[Any]]:
 
 def picture(campaign: fp.Campaign) -> bytes:
     """Return everything that is in memory, down to the last bit."""
-    desk = campaign.core.writer.desk
-    return pieces_of(desk.state, desk.log)
+    decider = campaign.core.writer.decider
+    return pieces_of(decider.state, decider.log)

@@ -21,7 +21,7 @@ class Situation:
     arm: int
     bonus: float
     nth: int
-    """The how-manieth offer this is for the agent: 1 for the first."""
+    """Which of the agent's offers this is, counted from 1."""
     pulls: Sequence[int]
     sums: Sequence[float]
     coin: float
@@ -45,7 +45,7 @@ class Always:
     """Take every offer: optimal under Take-or-Ban (Lemma 1 of the paper)."""
 
     def takes(self, offer: Situation) -> bool:
-        """Yes."""
+        """Say yes."""
         return True
 
 
@@ -55,7 +55,7 @@ class Never:
     """Refuse every offer."""
 
     def takes(self, offer: Situation) -> bool:
-        """No."""
+        """Say no."""
         return False
 
 
@@ -70,7 +70,7 @@ class WithProbability:
         validation.keep_real(self, "p", 0.0, 1.0)
 
     def takes(self, offer: Situation) -> bool:
-        """Heads."""
+        """Say whether the coin falls below p."""
         return offer.coin < self.p
 
 

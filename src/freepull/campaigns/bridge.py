@@ -1,4 +1,4 @@
-"""From the writer's thread to asyncio: all answers of a commit wake the loop once, not each of them."""
+"""From the writer's thread to asyncio: all answers of a commit wake the loop together, once."""
 
 from __future__ import annotations
 

@@ -20,8 +20,8 @@ from freepull.money import Money
 GOING = ("running", "paused")
 
 
-class Desk:
-    """The one who decides, for one campaign."""
+class Decider:
+    """Checks what is asked of one campaign, decides what follows, and writes events."""
 
     def __init__(self, state: State, log: Log) -> None:
         self.state, self.log = state, log

@@ -13,13 +13,13 @@ from itertools import chain
 from typing import Any, TypeVar
 
 from freepull import commands, validation
-from freepull.campaigns.commands import Desk
+from freepull.campaigns.commands import Decider
 from freepull.campaigns.directory import Batch, Register
 from freepull.campaigns.journal.events import Kind, put
 from freepull.campaigns.journal.ownership import Here, claim, forget, owner
 from freepull.campaigns.journal.recovery import check_ledger, recover, segments
 from freepull.campaigns.journal.segments import Log
-from freepull.campaigns.journal.snapshots import Snapshooter, newest
+from freepull.campaigns.journal.snapshots import Snapshotter, newest
 from freepull.campaigns.journal.writer import MOST_QUEUED, Job, Writer
 from freepull.campaigns.people import Standing
 from freepull.campaigns.settings import Clock, Settings, agent_names, shown, system_clock
@@ -73,10 +73,10 @@ class Core:
             self.register.add(agent, name)
         state.rows = {}
         self._lease, self._closed = lease, False
-        self._desk = Desk(state, log)
+        self._decider = Decider(state, log)
         state.history = lambda: chain((it.records for it in segments(store, self.name)), [log.records()])
-        self._snapshots = Snapshooter(store, lease, state, log, limits.snapshot_every, self._wake)
-        self.writer = Writer(store, lease, self._desk, clock, limits.queue, self._snapshots.after_group, self._ended)
+        self._snapshots = Snapshotter(store, lease, state, log, limits.snapshot_every, self._wake)
+        self.writer = Writer(store, lease, self._decider, clock, limits.queue, self._snapshots.after_group, self._ended)
 
     @classmethod
     def create(
@@ -99,10 +99,10 @@ class Core:
         if settings.ends is not None and settings.ends <= clock():
             raise InvalidInput(f"ends must be a time to come, got {shown(settings.ends).isoformat()}.")
         log, state = Log(), State(settings, rows={})
-        desk, at = Desk(state, log), clock()
-        desk.write(Kind.CREATED, at, more=settings.encode() | {"by": who(by)})
+        decider, at = Decider(state, log), clock()
+        decider.write(Kind.CREATED, at, more=settings.encode() | {"by": who(by)})
         if count:
-            desk.enrol(count, given, at, who(by))
+            decider.enrol(count, given, at, who(by))
         rows = state.rows or {}
         rows["names"] = [] if isinstance(names, int) else list(enumerate(names))
         rows["segments"] = [log.seal()]
@@ -112,7 +112,7 @@ class Core:
 
     @classmethod
     def open(cls, url: Where, name: str, clock: Clock | None, wait: float, snapshots: bool, limits: Limits) -> Core:
-        """Read a campaign back and own it; wait so many seconds for another owner to let go."""
+        """Read a campaign back and own it; wait this many seconds for another owner to let go."""
         store = connect(url)
         with Here(store, name) as here:
             lease = claim(store, name, wait)
@@ -138,16 +138,16 @@ class Core:
 
     def _wake(self) -> None:
         with suppress(FreepullError):  # it is closed, or awake
-            self.do(lambda desk, at: None)
+            self.do(lambda decider, at: None)
 
     def _ended(self) -> None:
         """Let go of everything, when the writer has ended on its own."""
         self._snapshots.give_up()
         forget(self.store.url, self.name)
 
-    def do(self, run: Callable[[Desk, int], Reply]) -> Future[Reply]:
+    def do(self, run: Callable[[Decider, int], Reply]) -> Future[Reply]:
         """Let the writer do something."""
-        return self.writer.submit(Job(lambda at, known: run(self._desk, at)))
+        return self.writer.submit(Job(lambda at, known: run(self._decider, at)))
 
     def handle(self, command: Command[Reply]) -> Future[Reply]:
         """Do what a command says; an error that can be seen at once is raised, not returned."""
@@ -162,8 +162,8 @@ class Core:
         """Return the offer for an agent, a real or a simulated one, if there is one."""
         number = self.register.agent(agent)
 
-        def run(desk: Desk, at: int) -> CampaignOffer | None:
-            standing = desk.ask(number, at, simulated)
+        def run(decider: Decider, at: int) -> CampaignOffer | None:
+            standing = decider.ask(number, at, simulated)
             return None if standing is None else self.offer(standing)
 
         return self.do(run)
@@ -194,12 +194,12 @@ class Core:
         author = who(by)
 
         def run(at: int, known: Known) -> list[Any]:
-            state = self._desk.state
+            state = self._decider.state
             before = state.observations + state.observed
-            replies = tell(self._desk, batch, at, known, strict)
+            replies = tell(self._decider, batch, at, known, strict)
             new = state.observations + state.observed - before
             if author and new:
-                self._desk.note(at, author, {"told": new})
+                self._decider.note(at, author, {"told": new})
             return replies
 
         return self.writer.submit(Job(run, batch))
@@ -215,7 +215,7 @@ class Core:
 
     def rehearse(self, what: dict[str, Any]) -> Future[int]:
         """Let simulated agents play from now on; return how often they have before."""
-        return self.do(lambda desk, at: desk.rehearse(at, what))
+        return self.do(lambda decider, at: decider.rehearse(at, what))
 
     @handles(commands.AddAgents)
     def enrol(self, it: commands.AddAgents) -> Future[list[int]]:
@@ -225,15 +225,15 @@ class Core:
         given = checked_weights(it.weights, count)
         author = who(it.by)
 
-        def run(desk: Desk, at: int) -> list[int]:
+        def run(decider: Decider, at: int) -> list[int]:
             taken = [name for name in names if name in self.register.numbers] if isinstance(names, list) else []
             if taken:
                 raise InvalidInput(f"agents must be new, got {taken[0]!r}, which the campaign has already.")
-            first = desk.enrol(count, given, at, author) if count else desk.state.people.enrolled
-            self.register.enrolled = desk.state.people.enrolled
+            first = decider.enrol(count, given, at, author) if count else decider.state.people.enrolled
+            self.register.enrolled = decider.state.people.enrolled
             for i, name in enumerate(names if isinstance(names, list) else ()):
                 self.register.add(first + i, name)
-                put(desk.state.rows, "names", first + i, name)
+                put(decider.state.rows, "names", first + i, name)
             return list(range(first, first + count))
 
         return self.do(run)
@@ -242,49 +242,49 @@ class Core:
     def start(self, it: commands.Start) -> Future[None]:
         """Close the panel and begin."""
         author = who(it.by)
-        return self.do(lambda desk, at: desk.start(at, author))
+        return self.do(lambda decider, at: decider.start(at, author))
 
     @handles(commands.Pause)
     def pause(self, it: commands.Pause) -> Future[None]:
         """Make no offers for a while."""
         author = who(it.by)
-        return self.do(lambda desk, at: desk.pause(at, author))
+        return self.do(lambda decider, at: decider.pause(at, author))
 
     @handles(commands.Resume)
     def resume(self, it: commands.Resume) -> Future[None]:
         """Make offers again."""
         author = who(it.by)
-        return self.do(lambda desk, at: desk.resume(at, author))
+        return self.do(lambda decider, at: decider.resume(at, author))
 
     @handles(commands.Stop)
     def stop(self, it: commands.Stop) -> Future[None]:
         """End the campaign."""
         author, reason = who(it.by), who(it.why, "why")
-        return self.do(lambda desk, at: desk.stop(at, author, reason))
+        return self.do(lambda decider, at: decider.stop(at, author, reason))
 
     @handles(commands.Unban)
     def unban(self, it: commands.Unban) -> Future[None]:
         """End an agent's ban."""
         number, author = self.register.agent(it.agent), who(it.by)
-        return self.do(lambda desk, at: desk.unban(number, at, author))
+        return self.do(lambda decider, at: decider.unban(number, at, author))
 
     @handles(commands.Leave)
     def leave(self, it: commands.Leave) -> Future[None]:
         """Note that an agent has left."""
         number, author = self.register.agent(it.agent), who(it.by)
-        return self.do(lambda desk, at: desk.leave(number, at, author))
+        return self.do(lambda decider, at: decider.leave(number, at, author))
 
     @handles(commands.Withdraw)
     def withdraw(self, it: commands.Withdraw) -> Future[None]:
         """Take an arm out."""
         number, author = self.register.arm(it.arm), who(it.by)
-        return self.do(lambda desk, at: desk.withdraw(number, at, author))
+        return self.do(lambda decider, at: decider.withdraw(number, at, author))
 
     @handles(commands.SetBudget)
     def budget(self, it: commands.SetBudget) -> Future[None]:
         """Change the budget."""
         amount, author = None if it.budget is None else Money.parse("budget", it.budget), who(it.by)
-        return self.do(lambda desk, at: desk.budget(amount, at, author))
+        return self.do(lambda decider, at: decider.budget(amount, at, author))
 
     @handles(commands.EraseNames)
     def erase(self, it: commands.EraseNames) -> Future[None]:
@@ -292,29 +292,29 @@ class Core:
         numbers = None if it.agents is None else [self.register.agent(agent) for agent in it.agents]
         author = who(it.by)
 
-        def run(desk: Desk, at: int) -> None:
-            known = set(range(desk.state.people.enrolled) if numbers is None else numbers)
-            rows = desk.state.rows or {}
+        def run(decider: Decider, at: int) -> None:
+            known = set(range(decider.state.people.enrolled) if numbers is None else numbers)
+            rows = decider.state.rows or {}
             rows["names"] = [row for row in rows.get("names", []) if row[0] not in known]
             self.store.erase_names(self._lease, numbers)
             self.register.forget(known)
-            desk.note(at, author, {"erased": len(known)})
+            decider.note(at, author, {"erased": len(known)})
 
         return self.do(run)
 
     def snapshot(self) -> Future[Future[int]]:
         """Take a snapshot; the inner future is done when it is stored."""
-        return self.do(lambda desk, at: self._snapshots.want())
+        return self.do(lambda decider, at: self._snapshots.want())
 
     @handles(commands.ReadStatus)
     def status(self, it: commands.ReadStatus) -> Future[Status]:
         """Say how the campaign stands."""
-        return self.do(lambda desk, at: status_of(desk.state, self.register))
+        return self.do(lambda decider, at: status_of(decider.state, self.register))
 
     @handles(commands.ReadVerdict)
     def verdict(self, it: commands.ReadVerdict) -> Future[CampaignVerdict]:
         """Say which arm, and what that rests on."""
-        return self.do(lambda desk, at: verdict_of(desk.state, self.register))
+        return self.do(lambda decider, at: verdict_of(decider.state, self.register))
 
 
 def who(by: Any, name: str = "by") -> str:

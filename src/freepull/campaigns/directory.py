@@ -17,7 +17,7 @@ from freepull.principal.record import many_units, units
 
 LONGEST_ID = 200
 NAMED = 20
-"""So many arms are named in a sentence."""
+"""This many arms are named in a sentence."""
 LONGEST_NUMBER = 11
 """Characters of an agent's number, with its "#"; there are fewer than 2³² agents."""
 
@@ -54,7 +54,7 @@ class Batch:
 
     @classmethod
     def of(cls, pulls: list[Pull], errors: dict[int, FreepullError] | None = None) -> Batch:
-        """Put pulls into columns; those with errors are only place holders."""
+        """Put pulls into columns; those with errors are only placeholders."""
         agents, arms, values = np.array([pull[:3] for pull in pulls], np.int64).reshape(-1, 3).T
         ids, numbers = [pull.id for pull in pulls], [pull.number for pull in pulls]
         return cls(agents, arms, values, ids if any(ids) else [], numbers if any(numbers) else [], errors or {})

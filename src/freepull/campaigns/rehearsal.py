@@ -31,7 +31,7 @@ def play(
     until: str = "horizon",
     each_step: Callable[[int], None] | None = None,
 ) -> int:
-    """Let simulated agents act for so many steps; return how many pulls they made. Never where real agents have acted.
+    """Let simulated agents act for this many steps, never where real ones have acted; return how many pulls they made.
 
     From then on the campaign is a rehearsal: real agents are refused, and no verdict of it is certified.
     In rounds everybody acts once a step. In free mode a step is as many visits as there are agents, each by an agent

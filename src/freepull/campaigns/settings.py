@@ -72,7 +72,7 @@ def shown(at: int) -> datetime:
 MODES = ("free", "rounds")
 LATE_JOINERS = ("observe", "count")
 PARKED_AFTER = 3
-"""So many offers in a row that expire, and the agent is parked."""
+"""After this many offers in a row that expire, the agent is parked."""
 MOST_STREAMS = 2 * MOST_AGENTS
 """Pairs of an agent and an arm; each takes fifty bytes of memory or more."""
 

@@ -22,9 +22,9 @@ from freepull.principal.protocols import FOREVER
 from freepull.principal.record import finish
 
 NAMED = 10
-"""So many agents are named."""
+"""This many agents are named."""
 LOOKED_AT = 1000
-"""So many absent agents are looked at to find them."""
+"""This many absent agents are looked at to find them."""
 
 
 def status_of(state: State, register: Register) -> Status:
@@ -137,13 +137,13 @@ def _means(trial: Trial) -> list[float | None]:
 
 
 def ledger(store: Store, register: Register, after: int = 0) -> Iterator[LedgerEntry]:
-    """Return what was paid, from behind an entry on."""
+    """Return what was paid, after a given entry."""
     for entry, offer, agent, arm, amount, currency, at in store.read(register.campaign, "ledger", (after,)):
         yield LedgerEntry(entry, offer, register.shown(agent), register.arms[arm], Money(amount, currency), shown(at))
 
 
 def offers(store: Store, register: Register, after: int = 0) -> Iterator[OfferRow]:
-    """Return all offers, from behind an offer on."""
+    """Return all offers, after a given offer."""
     for row in store.read(register.campaign, "offers", (after,)):
         yield offer_row(register, row)
 
@@ -165,14 +165,14 @@ def offer_row(register: Register, row: Row) -> OfferRow:
 
 
 def bans(store: Store, register: Register, after: int = -1) -> Iterator[BanRow]:
-    """Return all bans, from behind one on."""
+    """Return all bans, after a given one."""
     for _, agent, offer, step, until, at, lifted in store.read(register.campaign, "bans", (after,)):
         end = None if lifted is None else shown(lifted)
         yield BanRow(register.shown(agent), offer, step, _until(until), shown(at), end)
 
 
 def audit(store: Store, register: Register, after: int = -1) -> Iterator[AuditEntry]:
-    """Return who did what, from behind an event on."""
+    """Return who did what, after a given event."""
     for event, at, author, action, detail in store.read(register.campaign, "audit", (after,)):
         yield AuditEntry(event, shown(at), author, action, _named(register, msgspec.json.decode(detail)))
 

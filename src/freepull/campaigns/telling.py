@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from freepull.campaigns.commands import GOING, Desk
+from freepull.campaigns.commands import GOING, Decider
 from freepull.campaigns.directory import Batch
 from freepull.campaigns.journal.events import ENDINGS, NUMBERED, OBSERVED, OUTCOME, PAID, Rows, pulls, put
 from freepull.errors import AgentHasLeft, EventConflict, EventGap, FreepullError, OutOfTurn, WrongMoment
@@ -21,12 +21,12 @@ Known = dict[bytes, tuple[int, bytes]]
 """Event ids that were used before: the number of the event, and its record."""
 
 
-def tell(desk: Desk, batch: Batch, at: int, known: Known, strict: bool) -> list[Told | FreepullError]:
+def tell(decider: Decider, batch: Batch, at: int, known: Known, strict: bool) -> list[Told | FreepullError]:
     """Tell a batch; return a reply or an error for each pull. If ``strict``, the first error is raised instead."""
-    looked = _Look(desk, batch, known)
+    looked = _Look(decider, batch, known)
     if strict and looked.errors:
         raise first_of(looked.errors)
-    told = _write(desk, batch, looked.fresh, at, known)
+    told = _write(decider, batch, looked.fresh, at, known)
     if len(looked.fresh) == len(batch):
         return [told[i] for i in range(len(batch))]
     replies: list[Told | FreepullError] = []
@@ -45,21 +45,21 @@ def first_of(errors: dict[int, FreepullError]) -> FreepullError:
 class _Look:
     """What each pull of a batch is, decided before any of them is told."""
 
-    def __init__(self, desk: Desk, batch: Batch, known: Known) -> None:
-        self.desk, self.batch, self.known = desk, batch, known
+    def __init__(self, decider: Decider, batch: Batch, known: Known) -> None:
+        self.decider, self.batch, self.known = decider, batch, known
         self.errors = dict(batch.errors)
         self.repeated: dict[int, Told] = {}
         """Replies that were given before."""
         self.same: dict[int, int] = {}
         """Repetitions within the batch: of which pull."""
         self.fresh: Sequence[int] = range(len(batch))
-        state = desk.state
+        state = decider.state
         gone = state.settings.leavers != "wait" and state.people.left
         closed = state.rehearsals > 0 and not batch.simulated
         plain = state.status in GOING and state.settings.mode == "free" and not gone and not closed
         new = len(set(batch.ids)) == len(batch.ids) and known.keys().isdisjoint(batch.ids)
         if not plain or self.errors or batch.numbers or not new:
-            self.moment = _Moment(desk, plain)
+            self.moment = _Moment(decider, plain)
             self.places: dict[bytes, int] = {}
             self.counted: dict[int, tuple[int, int]] = {}
             self.fresh = [i for i in range(len(batch)) if i not in self.errors and self._is_fresh(i)]
@@ -73,7 +73,7 @@ class _Look:
                 return False
             agent, arm = int(self.batch.agents[i]), int(self.batch.arms[i])
             if not self.batch.simulated:
-                self.desk.check_real()
+                self.decider.check_real()
             self.moment.check(agent, arm)
         except FreepullError as error:
             self.errors[i] = error
@@ -88,7 +88,7 @@ class _Look:
         if key in self.known:
             event, record = self.known[key]
             self._compare(i, record, "this event id")
-            self.repeated[i] = reply(self.desk, event, record)
+            self.repeated[i] = reply(self.decider, event, record)
         elif key in self.places:
             self._compare_within(i, self.places[key], "this event id")
         else:
@@ -96,7 +96,7 @@ class _Look:
         return True
 
     def _seen_number(self, i: int, number: int) -> bool:
-        agent, people = int(self.batch.agents[i]), self.desk.state.people
+        agent, people = int(self.batch.agents[i]), self.decider.state.people
         last, place = self.counted.get(agent, (people.last_number(agent), -1))
         if number == last + 1:
             return False
@@ -110,7 +110,7 @@ class _Look:
         else:
             record = people.last[agent].tobytes()
             self._compare(i, record, f"number {number}")
-            self.repeated[i] = reply(self.desk, int(people.last_event[agent]), record)
+            self.repeated[i] = reply(self.decider, int(people.last_event[agent]), record)
         return True
 
     def _content(self, i: int) -> tuple[int, int, int]:
@@ -135,15 +135,15 @@ class _Look:
 class _Moment:
     """Whether pulls fit the campaign's status, and in rounds the turn of their agents."""
 
-    def __init__(self, desk: Desk, plain: bool) -> None:
-        self.state, self.plain = desk.state, plain
+    def __init__(self, decider: Decider, plain: bool) -> None:
+        self.state, self.plain = decider.state, plain
         self.rounds = self.state.settings.mode == "rounds" and self.state.status in GOING
-        self.room = desk.room() if self.rounds else 0
+        self.room = decider.room() if self.rounds else 0
         self.acted: set[int] = set()
         self.absent, self.returned = self.state.people.absent, set[int]()
         """How many are absent, and who of them has come back in this batch."""
         self.new_round = False
-        self.name = desk.name
+        self.name = decider.name
 
     def check(self, agent: int, arm: int) -> None:
         """Refuse a pull that does not fit; otherwise count it."""
@@ -177,9 +177,9 @@ class _Moment:
             self.new_round, self.room = True, self.state.panel - self.absent
 
 
-def _write(desk: Desk, batch: Batch, fresh: Sequence[int], at: int, known: Known) -> dict[int, Told]:
+def _write(decider: Decider, batch: Batch, fresh: Sequence[int], at: int, known: Known) -> dict[int, Told]:
     """Tell new pulls, step by step; return their replies."""
-    state, told = desk.state, dict[int, Told]()
+    state, told = decider.state, dict[int, Told]()
     places = np.array(fresh, np.int64)
     records = pulls(batch.agents[places], batch.arms[places], batch.values[places], at)
     records["flags"][batch.agents[places] >= state.panel] |= OBSERVED
@@ -187,15 +187,15 @@ def _write(desk: Desk, batch: Batch, fresh: Sequence[int], at: int, known: Known
         records["flags"][[batch.numbers[i] is not None for i in fresh]] |= NUMBERED
     begin = 0
     while begin < len(fresh):
-        end = min(len(fresh), begin + max(1, desk.room()) if state.status in GOING else len(fresh))
+        end = min(len(fresh), begin + max(1, decider.room()) if state.status in GOING else len(fresh))
         part, first = records[begin:end], state.events
-        desk.write_pulls(part)
+        decider.write_pulls(part)
         told.update(zip(fresh[begin:end], map(Told, range(first, state.events)), strict=True))
         for j in np.flatnonzero(part["offer"]).tolist():
-            told[fresh[begin + j]] = reply(desk, first + j, part[j].tobytes())
+            told[fresh[begin + j]] = reply(decider, first + j, part[j].tobytes())
         if batch.ids:
             _remember(state.rows, [batch.ids[i] for i in fresh[begin:end]], first, part.tobytes(), at, known)
-        desk.end_step_if_due(at)
+        decider.end_step_if_due(at)
         begin = end
     return told
 
@@ -209,8 +209,8 @@ def _remember(rows: Rows | None, ids: list[bytes | None], first: int, written: b
             put(rows, "event_ids", key, *known[key], at)
 
 
-def reply(desk: Desk, event: int, record: bytes) -> Told:
+def reply(decider: Decider, event: int, record: bytes) -> Told:
     """Return the reply to a pull, from its record alone."""
     _, flags, _, _, _, offer, _ = RECORD.unpack(record)
     outcome = flags & OUTCOME
-    return Told(event, ENDINGS[outcome], offer or None, desk.state.settings.price if outcome == PAID else None)
+    return Told(event, ENDINGS[outcome], offer or None, decider.state.settings.price if outcome == PAID else None)

@@ -79,7 +79,7 @@ def widened(
 
 
 def first_events(history: Iterable[Records], count: int) -> Iterator[Records]:
-    """Return the first so many events of a log."""
+    """Return the first events of a log, as many as asked for."""
     for records in history:
         yield records[:count]
         count -= len(records)

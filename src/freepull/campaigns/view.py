@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from freepull.campaigns import status as tables
 from freepull.campaigns.bridge import awaited
-from freepull.campaigns.commands import Desk
+from freepull.campaigns.commands import Decider
 from freepull.campaigns.core import Core
 from freepull.campaigns.directory import Register
 from freepull.campaigns.journal.recovery import segments, settings_of
@@ -28,16 +28,16 @@ from freepull.principal.rules.pairwise.state import PairwiseState
 Row = TypeVar("Row", covariant=True)
 Found = TypeVar("Found")
 MOST_POINTS = 400
-"""So many points of a history are kept; every other one is dropped when there are more."""
+"""This many points of a history are kept; every other one is dropped when there are more."""
 GAP = 20
-"""So many points, or a twentieth of the log, may be missing while nobody watches."""
+"""This many points, or a twentieth of the log, may be missing while nobody watches."""
 LARGE = 1_000_000
 """With more streams than this the log is not read a second time for the sake of a chart."""
 SAMPLED, NAMED = 10_000, 500
-"""So many agents are counted for quantiles of pulls, and so many of them are named."""
+"""This many agents are counted for quantiles of pulls, and this many of them are named."""
 QUANTILES = (0.0, 0.1, 0.25, 0.5, 0.75, 0.9, 1.0)
 ROWS = 200
-"""So many rows of every table are on a screen."""
+"""This many rows of every table are on a screen."""
 Sample = tuple[int, NDArray[np.int64], NDArray[Any]]
 
 
@@ -114,10 +114,10 @@ class Screen(msgspec.Struct):
 
 
 class Reader(Protocol[Row]):
-    """Reads a table of `live.tables`."""
+    """Reads a table of `freepull.campaigns.status`."""
 
     def __call__(self, store: Store, register: Register, after: int = ...) -> Iterator[Row]:
-        """Return the rows from behind one on."""
+        """Return the rows after a given one."""
         ...
 
 
@@ -162,19 +162,21 @@ class CampaignView:
 
     async def me(self, number: int) -> Me:
         """Return what an agent may know."""
-        return await self._look(lambda desk: self._me(desk, number))
+        return await self._look(lambda decider: self._me(decider, number))
 
     async def agents(self, after: int, limit: int) -> list[AgentRow]:
         """Return agents in the order of their numbers."""
 
-        def look(desk: Desk) -> list[AgentRow]:
-            return [self._row(desk, m) for m in range(after + 1, min(after + 1 + limit, desk.state.people.enrolled))]
+        def look(decider: Decider) -> list[AgentRow]:
+            return [
+                self._row(decider, m) for m in range(after + 1, min(after + 1 + limit, decider.state.people.enrolled))
+            ]
 
         return await self._look(look)
 
     async def open_offers(self, after: int, limit: int) -> list[OfferRow]:
         """Return the offers that are open, in their order."""
-        return await self._look(lambda desk: self._open(desk, after, limit))
+        return await self._look(lambda decider: self._open(decider, after, limit))
 
     async def offers(self, after: int, limit: int) -> list[OfferRow]:
         """Return offers in their order."""
@@ -203,11 +205,13 @@ class CampaignView:
     async def screen(self) -> Screen:
         """Return all that a screen shows, as of one moment."""
 
-        def look(desk: Desk) -> tuple[Status, CampaignVerdict | None, list[AgentRow], Margins, list[OfferRow], Sample]:
-            status = status_of(desk.state, self._register)
-            verdict = None if desk.state.started is None else verdict_of(desk.state, self._register)
-            waiting = [self._row(desk, self._register.agent(name)) for name in status.awaited]
-            return status, verdict, waiting, self._margins(desk), self._open(desk, 0, ROWS), _sample(desk)
+        def look(
+            decider: Decider,
+        ) -> tuple[Status, CampaignVerdict | None, list[AgentRow], Margins, list[OfferRow], Sample]:
+            status = status_of(decider.state, self._register)
+            verdict = None if decider.state.started is None else verdict_of(decider.state, self._register)
+            waiting = [self._row(decider, self._register.agent(name)) for name in status.awaited]
+            return status, verdict, waiting, self._margins(decider), self._open(decider, 0, ROWS), _sample(decider)
 
         status, verdict, waiting, margins, offers, sample = await self._look(look)
         self.history.add(status)
@@ -226,9 +230,9 @@ class CampaignView:
             audit=[it for it in audit if it.event < status.events],
         )
 
-    async def _look(self, look: Callable[[Desk], Found]) -> Found:
+    async def _look(self, look: Callable[[Decider], Found]) -> Found:
         """Let the writer look, between two events."""
-        return await awaited(self._core.do(lambda desk, at: look(desk)))
+        return await awaited(self._core.do(lambda decider, at: look(decider)))
 
     async def _table(
         self, read: Reader[Found], table: str, after: int, limit: int | None, last: int | None = None
@@ -241,8 +245,8 @@ class CampaignView:
 
         return await asyncio.to_thread(rows)
 
-    def _me(self, desk: Desk, number: int) -> Me:
-        state, row, standing = desk.state, self._row(desk, number), desk.state.offers.open.get(number)
+    def _me(self, decider: Decider, number: int) -> Me:
+        state, row, standing = decider.state, self._row(decider, number), decider.state.offers.open.get(number)
         return Me(
             agent=row.name,
             campaign=self.name,
@@ -251,24 +255,24 @@ class CampaignView:
             arms=self._register.arms,
             pulls=row.pulls,
             offer=None if standing is None or standing.recalled or state.rehearsals else self._core.offer(standing),
-            banned=_banned(desk, number),
+            banned=_banned(decider, number),
             next_number=state.people.last_number(number) + 1,
         )
 
-    def _row(self, desk: Desk, m: int) -> AgentRow:
-        state, trial, people = desk.state, desk.state.started, desk.state.people
-        kinds = ((m in people.left, "left"), (m in people.parked, "parked"), (_banned(desk, m), "banned"))
+    def _row(self, decider: Decider, m: int) -> AgentRow:
+        state, trial, people = decider.state, decider.state.started, decider.state.people
+        kinds = ((m in people.left, "left"), (m in people.parked, "parked"), (_banned(decider, m), "banned"))
         kind = next((word for holds, word in kinds if holds), "active" if m < state.panel else "late")
         pulls = trial.record.pulls[m].tolist() if trial is not None and m < state.panel else []
         standing = state.offers.open.get(m)
         return AgentRow(m, self._register.shown(m), pulls, kind, None if standing is None else standing.offer)
 
-    def _open(self, desk: Desk, after: int, limit: int) -> list[OfferRow]:
-        behind = (it for it in desk.state.offers.open.values() if it.offer > after)
+    def _open(self, decider: Decider, after: int, limit: int) -> list[OfferRow]:
+        behind = (it for it in decider.state.offers.open.values() if it.offer > after)
         return [tables.offer_row(self._register, it.row()) for it in islice(behind, limit)]
 
-    def _margins(self, desk: Desk) -> Margins:
-        rule = None if desk.state.started is None else desk.state.started.rule
+    def _margins(self, decider: Decider) -> Margins:
+        rule = None if decider.state.started is None else decider.state.started.rule
         if rule is None:
             return Margins(None, None)
         leader, arms = rule.leader(), self._register.arms
@@ -284,19 +288,19 @@ class CampaignView:
         return Pulls(panel, shares, len(chosen) < panel, names, table[few].tolist())
 
 
-def _banned(desk: Desk, number: int) -> bool:
-    trial = desk.state.started
-    return trial is not None and number < desk.state.panel and bool(trial.bans.until[number] > trial.steps)
+def _banned(decider: Decider, number: int) -> bool:
+    trial = decider.state.started
+    return trial is not None and number < decider.state.panel and bool(trial.bans.until[number] > trial.steps)
 
 
 def _evenly(count: int, most: int) -> NDArray[np.int64]:
-    """Return places, from the first to the last, of at most so many out of a number of things."""
+    """Return places, from the first to the last, of at most this many out of a number of things."""
     return np.unique(np.linspace(0, count - 1, min(count, most)).astype(np.int64))
 
 
-def _sample(desk: Desk) -> Sample:
+def _sample(decider: Decider) -> Sample:
     """Copy the pulls of some agents: how many there are, which these are, and their pulls by arm."""
-    state, trial = desk.state, desk.state.started
+    state, trial = decider.state, decider.state.started
     if trial is None:
         return state.panel, np.zeros(0, np.int64), np.zeros((0, len(state.settings.arms)), np.uint32)
     chosen = _evenly(state.panel, SAMPLED)
@@ -325,7 +329,7 @@ class History:
         self._core = core
         self._points: list[Point] = []
         self._apart = 1
-        """At least so many events lie between two points."""
+        """At least this many events lie between two points."""
         self._loading = asyncio.Lock()
         self._loaded = False
 

@@ -40,7 +40,7 @@ def _note(message: Any, *_: Any) -> None:
 
 
 def main() -> None:
-    """Run the program. Starting makes many objects and no garbage, so it is looked for more seldom than usual."""
+    """Run the program. Starting makes many objects and no garbage, so it is looked for less often than usual."""
     gc.set_threshold(200_000)
     warnings.showwarning = cast(Any, _note)
     named = sys.argv[1] if len(sys.argv) > 1 else ""

@@ -10,10 +10,10 @@ import msgspec
 import typer
 
 from freepull.cli import options
-from freepull.cli.campaign_screen import AsJson, By, Name, Url, answer, created, opened, show_rows
-from freepull.cli.screen import sentence_errors
+from freepull.cli.screen import AsJson, By, Name, Url, answer, created, opened, sentence_errors, show_rows
 from freepull.commands import COMMANDS, Command, Shell
 from freepull.errors import InvalidInput
+from freepull.principal import Principal
 
 app = typer.Typer(
     help="Live campaigns: a trial made durable, with a log, a ledger and a verdict.",
@@ -21,7 +21,7 @@ app = typer.Typer(
     rich_markup_mode="rich",
 )
 Agent = Annotated[str, typer.Argument(help="The agent's name, or # and its number.")]
-CAMPAIGN = "The campaign"
+of_campaign = options.panel("The campaign")
 NONE = "none"
 """Stands for nothing, such as no limit."""
 NEW = """Make a campaign; agents can enrol until it starts.
@@ -30,61 +30,33 @@ Example: freepull campaign new sqlite:///trial.db onboarding --arms A,B,C --agen
 --horizon 60"""
 
 
-def _option(help: str) -> typer.models.OptionInfo:
-    option: typer.models.OptionInfo = typer.Option(help=help, rich_help_panel=CAMPAIGN)
-    return option
-
-
 @app.command("new", help=NEW)
 @sentence_errors
+@options.describe_principal()
 def new(
+    *,
     url: Url,
     name: Name,
-    arms: Annotated[str, _option("Names of the arms, A,B,C.")],
-    price: Annotated[str, _option('What one bonus costs, such as "0.50 EUR".')],
-    agents: Annotated[str, _option("A file with a name a line, or how many agents without names.")] = "0",
-    mode: Annotated[str, _option("free, or rounds: everybody acts once a round, as in the paper.")] = "free",
-    horizon: Annotated[int | None, _option("T, in steps; some rules and schedules need it.")] = None,
-    ends: Annotated[str | None, _option("When it stops, such as 2030-01-31T12:00+00:00.")] = None,
-    leavers: Annotated[str, _option("wait, independent or worst_case.")] = "wait",
-    offer_lasts: Annotated[str, _option("After this an offer expires.")] = "1 day",
-    cool_down: Annotated[str, _option("After an offer expired, its agent gets no other for so long.")] = "1 hour",
-    round_lasts: Annotated[str | None, _option("rounds: a round closes after this at the latest.")] = None,
-    late_joiners: Annotated[str, _option("observe, or count: the panel widens.")] = "observe",
-    withdrawal: Annotated[bool, _option("pairwise: arms may be withdrawn.")] = False,
-    remembers: Annotated[str, _option("How long event ids are remembered.")] = "30 days",
-    rule: options.RuleName = "certified",
-    delta: options.Delta = 0.05,
-    gap: options.Gap = None,
-    robust: options.Robust = None,
-    epsilon: options.Epsilon = None,
-    pulls: options.Pulls = None,
-    bound: options.Bound = None,
-    scale: options.Scale = None,
-    observe: options.Observe = "share:0.5",
-    protocol: options.Protocol = "take-or-ban",
-    offers: options.Offers = "each",
-    bonus: options.Bonus = 1.0,
-    budget: options.Budget = None,
+    arms: Annotated[str, of_campaign("Names of the arms, such as A,B,C.")],
+    price: Annotated[str, of_campaign('What one bonus costs, such as "0.50 EUR".')],
+    agents: Annotated[str, of_campaign("A file with one name per line, or how many agents without names.")] = "0",
+    mode: Annotated[str, of_campaign("free, or rounds: everybody acts once a round, as in the paper.")] = "free",
+    horizon: Annotated[int | None, of_campaign("T, in steps; some rules and schedules need it.")] = None,
+    ends: Annotated[str | None, of_campaign("When it stops, such as 2030-01-31T12:00+00:00.")] = None,
+    leavers: Annotated[str, of_campaign("What becomes of agents who leave: wait, independent or worst_case.")] = "wait",
+    offer_lasts: Annotated[str, of_campaign("How long an offer stands before it expires.")] = "1 day",
+    cool_down: Annotated[str, of_campaign("For how long after an expired offer its agent gets no other.")] = "1 hour",
+    round_lasts: Annotated[str | None, of_campaign("rounds: the longest that a round stays open.")] = None,
+    late_joiners: Annotated[
+        str, of_campaign("Agents who join after the start: observe them, or count them in a wider panel.")
+    ] = "observe",
+    withdrawal: Annotated[bool, of_campaign("pairwise: arms may be withdrawn.")] = False,
+    remembers: Annotated[str, of_campaign("How long event ids are remembered.")] = "30 days",
+    principal: Principal,
     by: By = "",
     as_json: AsJson = False,
 ) -> None:
     """See NEW."""
-    principal = options.build_principal(
-        rule=rule,
-        delta=delta,
-        gap=gap,
-        robust=robust,
-        epsilon=epsilon,
-        pulls=pulls,
-        bound=bound,
-        scale=scale,
-        observe=observe,
-        protocol=protocol,
-        offers=offers,
-        bonus=bonus,
-        budget=budget,
-    )
     with created(
         url,
         name=name,
@@ -112,11 +84,11 @@ def new(
 
 
 def read_agents(given: str) -> list[str] | int:
-    """Read agents: how many, or a file with a name a line."""
+    """Read agents: how many, or a file with one name per line."""
     if given.isascii() and given.isdigit():
         return int(given) if int(given) else []
     if not Path(given).is_file():
-        raise InvalidInput(f"--agents must be a number, or a file with a name a line that exists, got {given!r}.")
+        raise InvalidInput(f"--agents must be a number, or a file with one name per line that exists, got {given!r}.")
     try:
         return [line.strip() for line in Path(given).read_text(encoding="utf-8").splitlines() if line.strip()]
     except (OSError, UnicodeDecodeError) as error:
@@ -128,7 +100,7 @@ def read_agents(given: str) -> list[str] | int:
 def enrol(
     url: Url,
     name: Name,
-    agents: Annotated[str, typer.Argument(help="A file with a name a line, or how many agents without names.")],
+    agents: Annotated[str, typer.Argument(help="A file with one name per line, or how many agents without names.")],
     by: By = "",
     as_json: AsJson = False,
 ) -> None:

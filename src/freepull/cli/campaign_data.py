@@ -10,7 +10,8 @@ import typer
 
 from freepull.cli.campaign import Agent
 from freepull.cli.campaign import app as app
-from freepull.cli.campaign_screen import (
+from freepull.cli.options import build, build_game
+from freepull.cli.screen import (
     AsJson,
     By,
     FileUrl,
@@ -18,26 +19,28 @@ from freepull.cli.campaign_screen import (
     StoreUrl,
     Url,
     answer,
+    console,
     not_served,
     opened,
+    sentence_errors,
     served,
     show_status,
     show_verdict,
     token,
     waits,
 )
-from freepull.cli.options import build, build_game
-from freepull.cli.screen import console, sentence_errors
 from freepull.errors import InvalidInput
 from freepull.registry import choices
 from freepull.simulation.facade import progress_bar
 
 Found = TypeVar("Found")
+DataFile = Annotated[Path, typer.Argument(help="A .parquet or .csv file.")]
 Wait = Annotated[float, typer.Option(help="Seconds to wait for another process to let go of it.")]
 
 
 @app.command(
-    help="Is there an offer for an agent?\n\nExample: freepull campaign ask sqlite:///trial.db onboarding user-17"
+    help="Show the offer for an agent, if there is one."
+    "\n\nExample: freepull campaign ask sqlite:///trial.db onboarding user-17"
 )
 @sentence_errors
 def ask(url: Url, name: Name, agent: Agent, as_json: AsJson = False) -> None:
@@ -72,7 +75,7 @@ def tell(
     answer(told, as_json, f"{noted}{paid}{'; the offer was refused' if told.outcome == 'refused' else ''}")
 
 
-@app.command(help="How it stands.\n\nExample: freepull campaign status sqlite:///trial.db onboarding")
+@app.command(help="Show how the campaign stands.\n\nExample: freepull campaign status sqlite:///trial.db onboarding")
 @sentence_errors
 def status(url: Url, name: Name, as_json: AsJson = False) -> None:
     """See the help."""
@@ -82,7 +85,8 @@ def status(url: Url, name: Name, as_json: AsJson = False) -> None:
 
 
 @app.command(
-    help="Which arm, and what that rests on.\n\nExample: freepull campaign verdict sqlite:///trial.db onboarding"
+    help="Show which arm is best, and what that rests on."
+    "\n\nExample: freepull campaign verdict sqlite:///trial.db onboarding"
 )
 @sentence_errors
 def verdict(url: Url, name: Name, as_json: AsJson = False) -> None:
@@ -100,13 +104,14 @@ def _show(found: Found, as_json: bool, show: Callable[[Found], None]) -> None:
 
 
 @app.command(
-    help="Write a file.\n\nExample: freepull campaign export sqlite:///trial.db onboarding observations.parquet"
+    help="Write observations or the ledger to a file."
+    "\n\nExample: freepull campaign export sqlite:///trial.db onboarding observations.parquet"
 )
 @sentence_errors
 def export(
     url: Url,
     name: Name,
-    path: Annotated[Path, typer.Argument(help="A .parquet or .csv file.")],
+    path: DataFile,
     what: Annotated[str, typer.Option(help="observations or ledger.")] = "observations",
     as_json: AsJson = False,
 ) -> None:
@@ -118,15 +123,15 @@ def export(
 
 @app.command(
     "import",
-    help="Tell the observations of a file, all or none: agent, arm, reward, perhaps event. They are told now: open "
-    "offers are taken or refused by them. The same file counts once."
+    help="Tell the observations of a file, all or none; the columns are agent, arm, reward and perhaps "
+    "event. They count as told now, so they take or refuse open offers. The same file counts once."
     "\n\nExample: freepull campaign import sqlite:///trial.db onboarding pulls.csv",
 )
 @sentence_errors
 def import_file(
     url: Url,
     name: Name,
-    path: Annotated[Path, typer.Argument(help="A .parquet or .csv file.")],
+    path: DataFile,
     by: By = "",
     as_json: AsJson = False,
 ) -> None:
@@ -138,7 +143,7 @@ def import_file(
 
 @app.command(
     help="Replay the log and compare it with tables, ledger and snapshots."
-    "\n\nExample: freepull campaign verify sqlite:///trial.db x"
+    "\n\nExample: freepull campaign verify sqlite:///trial.db onboarding"
 )
 @sentence_errors
 def verify(url: StoreUrl, name: Name, wait: Wait = 0.0, as_json: AsJson = False) -> None:
@@ -151,7 +156,7 @@ def verify(url: StoreUrl, name: Name, wait: Wait = 0.0, as_json: AsJson = False)
 
 
 @app.command(
-    help="Copy it to another store, every bit."
+    help="Copy a campaign to another store, and compare every row."
     "\n\nExample: freepull campaign copy sqlite:///trial.db onboarding postgresql://user@host/trials"
 )
 @sentence_errors
@@ -169,7 +174,7 @@ def copy(
     answer(rows, as_json, f"{name} is copied: {sum(rows.values()):,} rows, all of them compared")
 
 
-@app.command("list", help="Which campaigns there are.\n\nExample: freepull campaign list sqlite:///trial.db")
+@app.command("list", help="List the campaigns.\n\nExample: freepull campaign list sqlite:///trial.db")
 @sentence_errors
 def names(url: Url, as_json: AsJson = False) -> None:
     """See the help."""
@@ -213,21 +218,21 @@ def backup(
 
 
 @app.command(
-    help="A rehearsal: simulated agents play a campaign that is for nothing else: it is closed to real ones and never "
-    "certified. It starts if it has not."
+    help="Rehearse: let simulated agents play a campaign made for that. It starts if it has not, is closed to real "
+    "agents, and its verdict is never certified."
     "\n\nExample: freepull campaign play sqlite:///trial.db rehearsal --game toy --steps 500"
 )
 @sentence_errors
 def play(
     url: StoreUrl,
     name: Name,
-    game: Annotated[str, typer.Option(help="toy, or a CSV file of means, a row an agent.")] = "toy",
+    game: Annotated[str, typer.Option(help="toy, or a CSV file of means, one row per agent.")] = "toy",
     rewards: Annotated[str, typer.Option(help=f"Reward law: {choices('rewards')}.")] = "bernoulli",
     agents: Annotated[str, typer.Option(help=f"{choices('agents')}.")] = "alpha-ucb:2",
     answers: Annotated[str, typer.Option(help=f"{choices('answers')}.")] = "always",
     steps: Annotated[int, typer.Option(help="How many steps.")] = 1000,
     seed: Annotated[int, typer.Option(help="Same seed, same bits.")] = 0,
-    until: Annotated[str, typer.Option(help="horizon, or decided: stop there.")] = "horizon",
+    until: Annotated[str, typer.Option(help="Where it ends: at the horizon, or once decided.")] = "horizon",
     as_json: AsJson = False,
 ) -> None:
     """See the help."""

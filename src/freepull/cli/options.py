@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, get_type_hints
 
 import typer
 
@@ -16,37 +18,45 @@ from freepull.principal.rules import Rule
 from freepull.principal.rules.paper import BOUNDS
 from freepull.registry import choices
 
-PRINCIPAL = "The principal"
 
+def panel(title: str) -> Callable[..., typer.models.OptionInfo]:
+    """Return what makes options that the help shows together, under a title."""
 
-def _option(help: str) -> typer.models.OptionInfo:
-    option: typer.models.OptionInfo = typer.Option(help=help, rich_help_panel=PRINCIPAL)
+    def option(help: str, *flags: str) -> typer.models.OptionInfo:
+        made: typer.models.OptionInfo = typer.Option(*flags, help=help, rich_help_panel=title)
+        return made
+
     return option
 
 
+of_principal, of_runs, of_output = panel("The principal"), panel("The runs"), panel("Output")
 RULES = ", ".join(rule.written for rule in registry.parts("rule"))
-RuleName = Annotated[str, _option(f"{RULES}; 'certified' is proven at every time.")]
-Delta = Annotated[float, _option("The most that the probability of a wrong certified verdict may be.")]
-Gap = Annotated[float | None, _option("certified, pairwise: a planned gap.")]
+RuleName = Annotated[str, of_principal(f"{RULES}; 'certified' is proven at any time.")]
+Delta = Annotated[float, of_principal("The most that the probability of a wrong certified verdict may be.")]
+Gap = Annotated[float | None, of_principal("certified, pairwise: the gap to plan for.")]
 Robust = Annotated[
-    float | None, _option("certified: verdicts must stand if payment, drift and the like move every mean by so much.")
+    float | None,
+    of_principal("certified: verdicts must stand even if payment, drift and the like move every mean by this much."),
 ]
-Epsilon = Annotated[float | None, _option("pairwise: stop when the leader is best up to ε.")]
+Epsilon = Annotated[float | None, of_principal("pairwise: stop once the leader is within ε of the best.")]
 Pulls = Annotated[
-    int | None, _option("population: look once, after so many pulls of every stream; after every number by default.")
+    int | None,
+    of_principal("population: look once, after this many pulls of every stream; by default after each."),
 ]
 Bound = Annotated[
-    str | None, _option(f"paper: {', '.join(BOUNDS)} ('simplified' is a heuristic); 'equation' by default.")
+    str | None, of_principal(f"paper: {', '.join(BOUNDS)} ('simplified' is a heuristic); 'equation' by default.")
 ]
-Scale = Annotated[float | None, _option("paper: factor of 'simplified'; the authors' code has 0.1.")]
-Observe = Annotated[str, _option(f"{choices('observe')}.")]
-Protocol = Annotated[str, _option(f"{choices('protocol')}.")]
-Offers = Annotated[str, _option("one offer a step, or each: up to one an agent.")]
-Bonus = Annotated[float, _option("What an accepted offer pays, in units of reward.")]
+Scale = Annotated[float | None, of_principal("paper: factor of 'simplified'; the authors' code has 0.1.")]
+Observe = Annotated[str, of_principal(f"{choices('observe')}.")]
+Protocol = Annotated[str, of_principal(f"{choices('protocol')}.")]
+Offers = Annotated[str, of_principal("one offer a step, or each: up to one per agent.")]
+Bonus = Annotated[float, of_principal("What an accepted offer pays, in units of reward.")]
 Budget = Annotated[
     float | None,
-    _option("The most that may be spent, in units of reward, as --bonus is: with a bonus of 1, how many bonuses."),
+    of_principal("The most that may be spent, in units of reward, as --bonus is: with a bonus of 1, how many bonuses."),
 ]
+Workers = Annotated[int | None, of_runs("How many runs at once; all cores by default.")]
+AsJson = Annotated[bool, of_output("Print JSON and nothing else.", "--json")]
 
 
 def build(kind: str, text: str, option: str | None = None) -> Any:
@@ -75,7 +85,7 @@ def build_rule(text: str, delta: float, **options: object) -> Rule:
 
 
 def build_game(text: str, law: str, weights: str | None) -> Any:
-    """Make a game from `toy`, `family:agents=30,sd=0.005`, or a CSV file of means, one row an agent."""
+    """Make a game from `toy`, `family:agents=30,sd=0.005`, or a CSV file of means, one row per agent."""
     name, _, given = text.partition(":")
     if name == "toy" and not given and law == "bernoulli" and weights is None:
         return toy()
@@ -96,7 +106,7 @@ def build_game(text: str, law: str, weights: str | None) -> Any:
             means = means_from_csv(text, Path(text).read_text())
         except (OSError, UnicodeDecodeError) as error:
             raise InvalidInput(
-                f"--game {text} cannot be read: {error}; give a CSV file of means, a row an agent."
+                f"--game {text} cannot be read: {error}; give a CSV file of means, one row per agent."
             ) from None
     return Game(means, rewards=build("rewards", law), weights=p)
 
@@ -122,3 +132,45 @@ def build_principal(
         bonus=bonus,
         budget=budget,
     )
+
+
+PRINCIPALS = {
+    "rule": (RuleName, "certified"),
+    "delta": (Delta, 0.05),
+    "gap": (Gap, None),
+    "robust": (Robust, None),
+    "epsilon": (Epsilon, None),
+    "pulls": (Pulls, None),
+    "bound": (Bound, None),
+    "scale": (Scale, None),
+    "observe": (Observe, "share:0.5"),
+    "protocol": (Protocol, "take-or-ban"),
+    "offers": (Offers, "each"),
+    "bonus": (Bonus, 1.0),
+    "budget": (Budget, None),
+}
+"""The options of a principal, and their defaults."""
+
+
+def describe_principal(**defaults: Any) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Give a command all options of a principal; it gets what they describe as its parameter ``principal``."""
+    options = [
+        Parameter(name, Parameter.KEYWORD_ONLY, annotation=kind, default=defaults.get(name, usual))
+        for name, (kind, usual) in PRINCIPALS.items()
+    ]
+
+    def give(command: Callable[..., None]) -> Callable[..., None]:
+        def run(**given: Any) -> None:
+            told = {name: given.pop(name) for name in PRINCIPALS}
+            command(principal=build_principal(**told), **given)
+
+        types = get_type_hints(command, include_extras=True)
+        own = [it.replace(annotation=types[it.name]) for it in signature(command).parameters.values()]
+        place = [it.name for it in own].index("principal")
+        parameters = [*own[:place], *options, *own[place + 1 :]]
+        made: Any = run
+        made.__name__, made.__doc__, made.__signature__ = command.__name__, command.__doc__, Signature(parameters)
+        made.__annotations__ = {it.name: it.annotation for it in parameters}
+        return run
+
+    return give

@@ -12,7 +12,7 @@ from rich.table import Table
 
 from freepull import validation
 from freepull.cli import options
-from freepull.cli.options import build
+from freepull.cli.options import build, of_output, of_principal, of_runs
 from freepull.cli.screen import check_target, console, sentence_errors
 from freepull.errors import InvalidInput
 from freepull.planning import Plan, plan
@@ -78,70 +78,44 @@ Example: freepull plan --arms 4 --agents 500 --horizon 60 --gap 0.05 --delta 0.0
 
 Give guesses (--gap or --means), or a log of past observations (--log). The first answer comes from formulas, the second
 from simulation; every figure says which."""
-KNOWN, PEOPLE, RUN, OUTPUT = "What is known of the game", "The people", "The simulation", "Output"
+of_game, of_people = options.panel("What is known of the game"), options.panel("The people")
 
 
 @sentence_errors
 def command(
-    horizon: Annotated[int, typer.Option(help="T: how often every agent acts.", rich_help_panel=KNOWN)],
-    arms: Annotated[int | None, typer.Option(help="K, how many options there are.", rich_help_panel=KNOWN)] = None,
+    horizon: Annotated[int, of_game("T: how often every agent acts.")],
+    arms: Annotated[int | None, of_game("K, how many options there are.")] = None,
     agents: Annotated[
         int | None,
-        typer.Option(help="M, how many people take part (with --log: others like them).", rich_help_panel=KNOWN),
+        of_game("M, how many people take part (with --log: others like them)."),
     ] = None,
     gap: Annotated[
         str | None,
-        typer.Option(
-            help="How far the best arm is ahead of the next; or of each other, 0.05,0.1,…", rich_help_panel=KNOWN
-        ),
+        of_game("How far the best arm is ahead of the next, or of each of the others: 0.05,0.1,…"),
     ] = None,
-    means: Annotated[
-        str | None, typer.Option(help="Instead of --gap: every arm's mean, 0.5,0.45,…", rich_help_panel=KNOWN)
-    ] = None,
-    level: Annotated[float | None, typer.Option(help="The best arm's mean [0.5].", rich_help_panel=KNOWN)] = None,
-    spread: Annotated[
-        float | None, typer.Option(help="How much people differ, a standard deviation [0.1].", rich_help_panel=KNOWN)
-    ] = None,
-    error: Annotated[
-        float | None, typer.Option(help="How far off the guesses may be [0.25: a quarter].", rich_help_panel=KNOWN)
-    ] = None,
-    rewards: Annotated[
-        str | None, typer.Option(help="Reward law: bernoulli or beta:concentration [bernoulli].", rich_help_panel=KNOWN)
-    ] = None,
-    log: Annotated[
-        Path | None, typer.Option(help="Past observations, CSV or Parquet: agent, arm, reward.", rich_help_panel=KNOWN)
-    ] = None,
+    means: Annotated[str | None, of_game("Instead of --gap: every arm's mean, 0.5,0.45,…")] = None,
+    level: Annotated[float | None, of_game("The best arm's mean [0.5].")] = None,
+    spread: Annotated[float | None, of_game("How much people differ, a standard deviation [0.1].")] = None,
+    error: Annotated[float | None, of_game("How far off the guesses may be [0.25: a quarter].")] = None,
+    rewards: Annotated[str | None, of_game("Reward law: bernoulli or beta:concentration [bernoulli].")] = None,
+    log: Annotated[Path | None, of_game("Past observations, CSV or Parquet: agent, arm, reward.")] = None,
     delta: options.Delta = 0.05,
-    rule: Annotated[str, typer.Option(help="certified or pairwise.", rich_help_panel=options.PRINCIPAL)] = "certified",
+    rule: Annotated[str, of_principal("certified or pairwise.")] = "certified",
     epsilon: options.Epsilon = None,
     observe: options.Observe = "share:0.5",
     protocol: options.Protocol = "take-or-ban",
     offers: options.Offers = "each",
-    budget: Annotated[
-        float | None, typer.Option(help="The most bonuses that may be paid.", rich_help_panel=options.PRINCIPAL)
-    ] = None,
-    price: Annotated[
-        str | None, typer.Option(help='What a bonus costs, as in "0.50 EUR".', rich_help_panel=options.PRINCIPAL)
-    ] = None,
-    strategy: Annotated[
-        list[str], typer.Option(help=f"{choices('agents')}; of several, at random.", rich_help_panel=PEOPLE)
-    ] = ["alpha-ucb:2"],  # noqa: B006
-    answers: Annotated[
-        list[str], typer.Option(help=f"{choices('answers')}; of several, at random.", rich_help_panel=PEOPLE)
-    ] = ["always"],  # noqa: B006
-    quick: Annotated[bool, typer.Option("--quick", help="Only formulas, at once.", rich_help_panel=RUN)] = False,
-    seconds: Annotated[float, typer.Option(help="About how long to simulate.", rich_help_panel=RUN)] = 15.0,
-    runs: Annotated[
-        int | None, typer.Option(help="So many runs instead, whatever they take.", rich_help_panel=RUN)
-    ] = None,
-    seed: Annotated[int, typer.Option(help="Same seed and --runs, same figures.", rich_help_panel=RUN)] = 0,
-    workers: Annotated[int | None, typer.Option(help="How many at once.", rich_help_panel=RUN)] = None,
-    html: Annotated[
-        Path | None, typer.Option(help="Write a page to send to the person who signs.", rich_help_panel=OUTPUT)
-    ] = None,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print JSON and nothing else.", rich_help_panel=OUTPUT)
-    ] = False,
+    budget: Annotated[float | None, of_principal("The most bonuses that may be paid.")] = None,
+    price: Annotated[str | None, of_principal('What a bonus costs, as in "0.50 EUR".')] = None,
+    strategy: Annotated[list[str], of_people(f"{choices('agents')}; of several, at random.")] = ["alpha-ucb:2"],  # noqa: B006
+    answers: Annotated[list[str], of_people(f"{choices('answers')}; of several, at random.")] = ["always"],  # noqa: B006
+    quick: Annotated[bool, of_runs("Only formulas, at once.", "--quick")] = False,
+    seconds: Annotated[float, of_runs("About how long to simulate.")] = 15.0,
+    runs: Annotated[int | None, of_runs("How many runs, instead of --seconds.")] = None,
+    seed: Annotated[int, of_runs("Same seed and --runs, same figures.")] = 0,
+    workers: options.Workers = None,
+    html: Annotated[Path | None, of_output("Write a page for whoever has to approve it.")] = None,
+    as_json: options.AsJson = False,
 ) -> None:
     """See HELP, which is shown as the command's help."""
     validation.one_of("--rule", rule, ("certified", "pairwise"))

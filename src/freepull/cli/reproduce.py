@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from freepull.cli.screen import console, sentence_errors
+from freepull.cli.screen import AsJson, console, sentence_errors
 
 HELP = """Reproduce the paper: every figure in three settings, lemmas, baselines, and a report.
 
@@ -30,7 +30,7 @@ def command(
     ] = None,
     seed: Annotated[int, typer.Option(help="Same seed, same bits.")] = 1,
     out: Annotated[Path, typer.Option(help="The folder for the report.")] = Path("out/reproduction"),
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """See HELP."""
     from freepull import reproduction

@@ -9,9 +9,10 @@ from typing import Annotated
 import typer
 
 from freepull.cli import options
-from freepull.cli.options import build, build_game
+from freepull.cli.options import build, build_game, of_output, of_runs
 from freepull.cli.screen import check_target, console, sentence_errors, show_result
 from freepull.errors import InvalidInput
+from freepull.principal import Principal
 from freepull.registry import choices
 from freepull.simulation import Result, simulate
 from freepull.simulation.experiment import UNTIL
@@ -22,56 +23,32 @@ Example: freepull simulate --rule certified --delta 0.01 --runs 100
 
 The default is the paper's game of 2 agents and 3 arms. The authors' own setting, a heuristic, is
 --rule paper --bound simplified --scale 0.1."""
-MODEL, RUN, OUTPUT = "The game and its agents", "The runs", "Output"
+of_model = options.panel("The game and its agents")
 
 
 @sentence_errors
+@options.describe_principal(delta=0.01, offers="one")
 def command(
+    *,
     game: Annotated[
         str,
-        typer.Option(help="toy, family:agents=M,sd=σ, or a CSV file of means, a row an agent.", rich_help_panel=MODEL),
+        of_model("toy, family:agents=M,sd=σ, or a CSV file of means, one row per agent."),
     ] = "toy",
-    rewards: Annotated[
-        str, typer.Option(help=f"Reward law: {choices('rewards')}.", rich_help_panel=MODEL)
-    ] = "bernoulli",
-    weights: Annotated[str | None, typer.Option(help="Weights of agents, 1,2,…", rich_help_panel=MODEL)] = None,
-    agents: Annotated[
-        list[str], typer.Option(help=f"{choices('agents')}; once for all, or once an agent.", rich_help_panel=MODEL)
-    ] = ["alpha-ucb:2"],  # noqa: B006
-    answers: Annotated[
-        list[str], typer.Option(help=f"{choices('answers')}; once for all, or once an agent.", rich_help_panel=MODEL)
-    ] = ["always"],  # noqa: B006
-    rule: options.RuleName = "certified",
-    delta: options.Delta = 0.01,
-    gap: options.Gap = None,
-    robust: options.Robust = None,
-    epsilon: options.Epsilon = None,
-    pulls: options.Pulls = None,
-    bound: options.Bound = None,
-    scale: options.Scale = None,
-    observe: options.Observe = "share:0.5",
-    protocol: options.Protocol = "take-or-ban",
-    offers: options.Offers = "one",
-    bonus: options.Bonus = 1.0,
-    budget: options.Budget = None,
-    horizon: Annotated[int, typer.Option(help="T, the steps of a run.", rich_help_panel=RUN)] = 100_000,
-    runs: Annotated[int, typer.Option(help="How many runs.", rich_help_panel=RUN)] = 10,
-    seed: Annotated[int, typer.Option(help="Same seed, same bits.", rich_help_panel=RUN)] = 0,
-    until: Annotated[str, typer.Option(help="horizon, or decided: stop there.", rich_help_panel=RUN)] = "horizon",
-    workers: Annotated[int | None, typer.Option(help="How many at once.", rich_help_panel=RUN)] = None,
-    engine: Annotated[str, typer.Option(help="auto, compiled or readable.", rich_help_panel=RUN)] = "auto",
-    trace: Annotated[
-        int | None, typer.Option(help="Record the state every so many steps (with --save).", rich_help_panel=OUTPUT)
-    ] = None,
-    keep: Annotated[
-        str, typer.Option(help="runs, agents: a row an agent too, or survives (with --save).", rich_help_panel=OUTPUT)
-    ] = "runs",
-    save: Annotated[
-        Path | None, typer.Option(help="Write the runs to this Parquet file.", rich_help_panel=OUTPUT)
-    ] = None,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print JSON and nothing else.", rich_help_panel=OUTPUT)
-    ] = False,
+    rewards: Annotated[str, of_model(f"Reward law: {choices('rewards')}.")] = "bernoulli",
+    weights: Annotated[str | None, of_model("Weights of the agents, such as 1,2,…")] = None,
+    agents: Annotated[list[str], of_model(f"{choices('agents')}; once for all, or once per agent.")] = ["alpha-ucb:2"],  # noqa: B006
+    answers: Annotated[list[str], of_model(f"{choices('answers')}; once for all, or once per agent.")] = ["always"],  # noqa: B006
+    principal: Principal,
+    horizon: Annotated[int, of_runs("T, the steps of a run.")] = 100_000,
+    runs: Annotated[int, of_runs("How many runs.")] = 10,
+    seed: Annotated[int, of_runs("Same seed, same bits.")] = 0,
+    until: Annotated[str, of_runs("Where runs end: at the horizon, or once decided.")] = "horizon",
+    workers: options.Workers = None,
+    engine: Annotated[str, of_runs("auto, compiled or readable.")] = "auto",
+    trace: Annotated[int | None, of_output("Record the state every so many steps (with --save).")] = None,
+    keep: Annotated[str, of_output("runs; agents, for one row per agent as well; or survives (with --save).")] = "runs",
+    save: Annotated[Path | None, of_output("Write the runs to this Parquet file.")] = None,
+    as_json: options.AsJson = False,
 ) -> None:
     """See HELP, which is shown as the command's help."""
     from freepull import validation
@@ -81,21 +58,6 @@ def command(
     if save is None and (trace is not None or keep != "runs"):
         raise InvalidInput("--trace and --keep need --save, a file to write to; add it or leave them out.")
     validation.one_of("--until", until, UNTIL)
-    principal = options.build_principal(
-        rule=rule,
-        delta=delta,
-        gap=gap,
-        robust=robust,
-        epsilon=epsilon,
-        pulls=pulls,
-        bound=bound,
-        scale=scale,
-        observe=observe,
-        protocol=protocol,
-        offers=offers,
-        bonus=bonus,
-        budget=budget,
-    )
     strategies = [build("agents", text) for text in agents]
     replies = [build("answers", text) for text in answers]
     result = simulate(

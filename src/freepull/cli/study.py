@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.table import Table
 
-from freepull.cli.screen import console, number, percent, sentence_errors
+from freepull.cli.screen import AsJson, console, number, percent, sentence_errors
 
 if TYPE_CHECKING:
     from freepull.studies import Store
@@ -61,7 +61,6 @@ def _rate(row: dict[str, Any], name: str) -> str:
 app = typer.Typer(help="Run, show and draw studies: simulations over a grid of parameters.", no_args_is_help=True)
 
 Folder = Annotated[Path, typer.Argument(help="The folder of a study, begun or finished.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")]
 
 RUN = """Run a study, or what is missing of it.
 
@@ -69,7 +68,7 @@ Example: freepull study run paper-2c --runs 5 --out out/2c
 
 FILE is a TOML file, or a study that comes with freepull, as in docs/studies.md. Stop it at any time with Ctrl-C; the
 same command continues it. A file that has changed since is refused, and the difference shown."""
-SHOW = """Show what a study found so far: a row a cell, with 95 % intervals.
+SHOW = """Show what a study found so far: one row per cell, with 95 % intervals.
 
 Example: freepull study show out/2c"""
 CHART = """Draw the cost against what was swept, with 95 % intervals and the share of runs decided.
@@ -143,7 +142,7 @@ def chart(
 
     from freepull import studies
     from freepull.errors import InvalidInput
-    from freepull.studies.table import chart as draw
+    from freepull.studies.store import chart as draw
 
     if out.suffix not in (".png", ".pdf", ".svg"):
         raise InvalidInput(f"--out must be a picture that ends in .png, .pdf or .svg, got {str(out)!r}.")

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import msgspec
 import typer
 
-from freepull.cli.campaign_screen import AsJson, answer, show_rows, token
-from freepull.cli.screen import sentence_errors
+from freepull.cli.screen import AsJson, answer, sentence_errors, show_rows, token
 from freepull.errors import CampaignBusy, InvalidInput
 from freepull.messages import TokenRow
 

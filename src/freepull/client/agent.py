@@ -1,4 +1,4 @@
-"""`fp.AgentClient` and `fp.AsyncAgentClient`: one agent of a campaign: ask, act, tell; an own strategy may choose."""
+"""`fp.AgentClient` and `fp.AsyncAgentClient`: an agent of a campaign, who asks, acts and tells."""
 
 from __future__ import annotations
 
@@ -8,17 +8,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any, Protocol
 
 from freepull.client import talks
-from freepull.client.transport import (
-    RETRIES,
-    AsyncConnected,
-    AsyncConnection,
-    Call,
-    Connected,
-    Connection,
-    Talk,
-    Talking,
-    send,
-)
+from freepull.client.transport import RETRIES, AsyncConnected, Call, Connected, Talk, Talking, send
 from freepull.errors import InvalidInput
 from freepull.messages import CampaignOffer, Me, Told
 
@@ -122,8 +112,8 @@ class AgentClient(_Agent, Connected):
     def __init__(
         self, url: str, campaign: str, token: str, *, strategy: Strategy | None = None, retries: int = RETRIES
     ) -> None:
+        super().__init__(url, token, retries)
         self.campaign, self._mind = campaign, _Mind(strategy)
-        self.connection = Connection(url, token, retries)
 
     def act(self, pull: Callable[[str], float]) -> Told:
         """Ask, take the offer or pick by the strategy, pull, and tell."""
@@ -144,8 +134,8 @@ class AsyncAgentClient(_Agent, AsyncConnected):
         retries: int = RETRIES,
         http: Any = None,
     ) -> None:
+        super().__init__(url, token, retries, http=http)
         self.campaign, self._mind = campaign, _Mind(strategy)
-        self.connection = AsyncConnection(url, token, retries, http=http)
 
     async def act(self, pull: Callable[[str], float] | Callable[[str], Awaitable[float]]) -> Told:
         """See `AgentClient.act`; the pull may be awaited."""

@@ -39,7 +39,7 @@ class _Campaign:
 
     @Talking
     def agents(self, after: int = -1) -> Talk[list[AgentRow]]:
-        """Return agents as they stand, from behind a number on."""
+        """Return agents as they stand, after a given number."""
         return talks.agents(self.name, after)
 
     @Talking
@@ -118,7 +118,7 @@ class Client(_Service, Connected):
     """
 
     def __init__(self, url: str, token: str, *, retries: int = RETRIES, seconds: float = SECONDS) -> None:
-        self.connection = Connection(url, token, retries, seconds)
+        super().__init__(url, token, retries, seconds)
 
     def campaign(self, name: str) -> RemoteCampaign:
         """Return a campaign of the service; nothing is sent yet."""
@@ -156,7 +156,7 @@ class AsyncClient(_Service, AsyncConnected):
     def __init__(
         self, url: str, token: str, *, retries: int = RETRIES, seconds: float = SECONDS, http: Any = None
     ) -> None:
-        self.connection = AsyncConnection(url, token, retries, seconds, http)
+        super().__init__(url, token, retries, seconds, http)
 
     def campaign(self, name: str) -> AsyncRemoteCampaign:
         """Return a campaign of the service; nothing is sent yet."""

@@ -20,7 +20,7 @@ from freepull.messages import AgentRow, AgentTokens, Arm, CampaignOffer, Importe
 
 Reply = TypeVar("Reply")
 AT_ONCE = 1000
-"""So many pulls are told in one request."""
+"""This many pulls are told in one request."""
 MEDIA = {".csv": "text/csv", ".parquet": "application/vnd.apache.parquet"}
 
 
@@ -80,7 +80,7 @@ def my_pull(campaign: str, arm: str, reward: float, event: str | int | None) -> 
 
 
 def pages(path: str, kind: Any, after: int, key: str) -> Talk[list[Any]]:
-    """Return all rows of a table, from behind one on."""
+    """Return all rows of a table, after a given one."""
     rows: list[Any] = []
     last = after
     while found := (yield from send(Call[list[Any]]("GET", path, kind, query=(("after", last),)))):

@@ -7,7 +7,7 @@ import inspect
 import random
 import time
 import uuid
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Coroutine, Generator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar, get_args, get_type_hints
@@ -176,18 +176,46 @@ def checked(url: Any, token: Any) -> tuple[str, str]:
     return url.rstrip("/"), token
 
 
-class _Address:
-    """Where requests go, and with what."""
+class _Sender:
+    """Sends requests; written once as coroutines, which a `Connection` runs without asyncio."""
+
+    http: Any
 
     def __init__(self, url: str, token: str, retries: int) -> None:
         self.url, self.token = checked(url, token)
         self._retries, self._owners = retries, dict[str, str]()
 
-    def _attempt(self, call: Call[Any]) -> Attempt:
-        return Attempt(call, self.url, self.token, self._retries, self._owners)
+    async def _request(self, *address: str, **options: Any) -> Any:
+        raise NotImplementedError
+
+    async def _sleep(self, seconds: float) -> None:
+        raise NotImplementedError
+
+    async def _send(self, call: Call[Reply]) -> Reply:
+        attempt = Attempt(call, self.url, self.token, self._retries, self._owners)
+        while True:
+            try:
+                found = await self._request(*attempt.arguments(), **attempt.options)
+            except httpx().TransportError as error:
+                wait: float | None = attempt.failed(error)
+            else:
+                wait = attempt.answered(found.status_code, found.content, found.headers.get("retry-after"))
+                if wait is None:
+                    return call.read(found.content)
+            await self._sleep(wait or 0.0)
+
+    async def _talk(self, talk: Talk[Reply]) -> Reply:
+        found: Any = None
+        while True:
+            try:
+                call = talk.send(found)
+            except StopIteration as end:
+                reply: Reply = end.value
+                return reply
+            found = await self._send(call)
 
 
-class Connection(_Address):
+class Connection(_Sender):
     """Sends requests, and waits for their replies."""
 
     def __init__(self, url: str, token: str, retries: int = RETRIES, seconds: float = SECONDS) -> None:
@@ -196,31 +224,30 @@ class Connection(_Address):
 
     def send(self, call: Call[Reply]) -> Reply:
         """Send a request until it is answered."""
-        attempt = self._attempt(call)
-        while True:
-            try:
-                found = self.http.request(*attempt.arguments(), **attempt.options)
-            except httpx().TransportError as error:
-                wait: float | None = attempt.failed(error)
-            else:
-                wait = attempt.answered(found.status_code, found.content, found.headers.get("retry-after"))
-                if wait is None:
-                    return call.read(found.content)
-            time.sleep(wait or 0.0)
+        return _run(self._send(call))
 
     def talk(self, talk: Talk[Reply]) -> Reply:
         """Send what is asked for, one after another, and return what comes of it."""
-        found: Any = None
-        while True:
-            try:
-                call = talk.send(found)
-            except StopIteration as end:
-                reply: Reply = end.value
-                return reply
-            found = self.send(call)
+        return _run(self._talk(talk))
+
+    async def _request(self, *address: str, **options: Any) -> Any:
+        return self.http.request(*address, **options)
+
+    async def _sleep(self, seconds: float) -> None:
+        time.sleep(seconds)
 
 
-class AsyncConnection(_Address):
+def _run(waiting: Coroutine[Any, Any, Reply]) -> Reply:
+    """Run a coroutine that never lets go of the thread, which needs no event loop."""
+    try:
+        waiting.send(None)
+    except StopIteration as end:
+        reply: Reply = end.value
+        return reply
+    raise RuntimeError("a blocking connection must not await anything.")
+
+
+class AsyncConnection(_Sender):
     """Sends requests, and awaits their replies."""
 
     def __init__(
@@ -232,28 +259,17 @@ class AsyncConnection(_Address):
 
     async def send(self, call: Call[Reply]) -> Reply:
         """Send a request until it is answered."""
-        attempt = self._attempt(call)
-        while True:
-            try:
-                found = await self.http.request(*attempt.arguments(), **attempt.options)
-            except httpx().TransportError as error:
-                wait: float | None = attempt.failed(error)
-            else:
-                wait = attempt.answered(found.status_code, found.content, found.headers.get("retry-after"))
-                if wait is None:
-                    return call.read(found.content)
-            await asyncio.sleep(wait or 0.0)
+        return await self._send(call)
 
     async def talk(self, talk: Talk[Reply]) -> Reply:
         """Send what is asked for, one after another, and return what comes of it."""
-        found: Any = None
-        while True:
-            try:
-                call = talk.send(found)
-            except StopIteration as end:
-                reply: Reply = end.value
-                return reply
-            found = await self.send(call)
+        return await self._talk(talk)
+
+    async def _request(self, *address: str, **options: Any) -> Any:
+        return await self.http.request(*address, **options)
+
+    async def _sleep(self, seconds: float) -> None:
+        await asyncio.sleep(seconds)
 
 
 class Talking(Twin[Arguments, Reply]):
@@ -273,7 +289,8 @@ class Talking(Twin[Arguments, Reply]):
 class Connected(Blocking):
     """Whoever has connections, and closes them; a context manager."""
 
-    connection: Connection
+    def __init__(self, url: str, token: str, retries: int = RETRIES, seconds: float = SECONDS) -> None:
+        self.connection = Connection(url, token, retries, seconds)
 
     def close(self) -> None:
         """Close the connections."""
@@ -287,9 +304,12 @@ class Connected(Blocking):
 
 
 class AsyncConnected(Awaiting):
-    """The same for asyncio."""
+    """The same for asyncio; connections of somebody else's can be shared."""
 
-    connection: AsyncConnection
+    def __init__(
+        self, url: str, token: str, retries: int = RETRIES, seconds: float = SECONDS, http: Any = None
+    ) -> None:
+        self.connection = AsyncConnection(url, token, retries, seconds, http)
 
     async def close(self) -> None:
         """Close the connections, if they are nobody else's."""

@@ -126,7 +126,7 @@ class Known:
         return self.game
 
     def sized(self, agents: int) -> Known | None:
-        """Return every agent several times, if that comes to so many; None where the law fixes who there is."""
+        """Return every agent several times, if that comes to this many; None where the law fixes who there is."""
         if agents % self.game.agents or self.game.rewards.means() is not None:
             return None
         rows = np.arange(agents) % self.game.agents

@@ -289,7 +289,7 @@ def plan(
     curves
         Whether to look at other numbers of agents, horizons, observing phases, δ and ε.
     runs, seconds
-        So many runs; or as many as make the range tight, in about so many seconds.
+        This many runs; or as many as make the range tight, in about this many seconds.
     seed
         Same seed and same runs, same figures.
     workers, progress

@@ -44,7 +44,7 @@ FEW = 2.0
 
 @dataclass(frozen=True)
 class Forecast:
-    """What trials pay, whether they end with a certified answer, and when: one entry a run."""
+    """What trials pay, whether they end with a certified answer, and when: one entry per run."""
 
     paid: Array
     """Numbers of bonuses."""
@@ -112,7 +112,7 @@ class Forecast:
         return float((self.certified & (self.paid == 0)).mean())
 
     def within(self, budget: float) -> float:
-        """The probability of a certified answer for at most so many bonuses."""
+        """The probability of a certified answer for at most this many bonuses."""
         return float((self.certified & (self.paid <= budget)).mean())
 
     def budget(self, chance: float) -> float | None:

@@ -79,7 +79,7 @@ class Case:
         )
 
     def _assigned(self, parts: tuple[Any, ...], block: int, purpose: int) -> Any:
-        """Return one for all, or one an agent: as given, or at random, the same for all runs of a block."""
+        """Return one for all, or one per agent: as given, or at random, the same for all runs of a block."""
         if len(parts) == 1:
             return parts[0]
         if len(parts) == self.agents:
@@ -134,7 +134,7 @@ def _guessed(arms: int | None, agents: int | None, given: dict[str, Any]) -> tup
         table = validation.numbers("means", means)
         if table.ndim != 1 or len(table) < 2 or not ((table > 0) & (table < 1)).all():
             raise InvalidInput(
-                f"means must be at least 2 numbers in (0, 1), one an arm, got {validation.shown(means)}."
+                f"means must be at least 2 numbers in (0, 1), one per arm, got {validation.shown(means)}."
             )
         ranked = np.sort(table)[::-1]
         if ranked[0] == ranked[1]:

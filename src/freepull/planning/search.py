@@ -17,11 +17,11 @@ from freepull.principal.schedules import Share
 FIRST, MOST = 40, 4096
 """Runs of the trial itself: in its first batch, with which a 95 % range has ends, and at most."""
 LEAST, POINT = 32, 256
-"""Runs of a variant: so many at least, or none, and at most."""
+"""Runs of a variant: this many at least, or none, and at most."""
 STEPS, DEARER = 30_000_000, 8
-"""With a fixed number of runs, a variant may take so many steps of agents, or so many times those of the trial."""
+"""With a fixed number of runs, a variant may take this many steps of agents, or this many times those of the trial."""
 HASTE = 3.0
-"""A variant whose first runs seem to take so many times its share of the time is left out."""
+"""A variant whose first runs seem to take this many times its share of the time is left out."""
 
 
 @dataclass
@@ -30,7 +30,7 @@ class Work:
 
     seconds: float
     runs: int | None
-    """So many runs, whatever they take; None: as many as are needed and fit."""
+    """This many runs, whatever they take; None: as many as are needed and fit."""
     tell: Callable[[str], None] = lambda _: None
     """Told what is being done."""
     began: float = field(default_factory=time.perf_counter)
@@ -63,7 +63,7 @@ class Work:
         return found
 
     def point(self, case: Case, seconds: float) -> Forecast | None:
-        """Simulate a variant for about so many seconds; None if that is far too short."""
+        """Simulate a variant for about this many seconds; None if that is far too short."""
         if self.runs is not None:
             runs = min(self.runs, POINT, max(self.own, STEPS) // (case.agents * case.horizon))
             return self._batch(case, 0, runs) if runs >= min(self.runs, LEAST) else None
@@ -195,7 +195,7 @@ class Panels:
         self.found: dict[int, Forecast] = {case.agents: own}
 
     def at(self, agents: int) -> Forecast | None:
-        """Return the forecast for so many agents; None if nothing is believed of them, or time is short."""
+        """Return the forecast for this many agents; None if nothing is believed of them, or time is short."""
         if agents not in self.found:
             case = self.case.sized(agents)
             self.work.tell(f"{agents:,} agents")

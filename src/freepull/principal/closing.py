@@ -39,7 +39,7 @@ class Closing:
         self._later[1].frombytes(rewards)
 
     def go_on(self, seconds: float | None) -> bool:
-        """Work for about so many seconds, or to the end; return whether it is done."""
+        """Work for about this many seconds, or to the end; return whether it is done."""
         until = math.inf if seconds is None else time.perf_counter() + seconds
         self._show(self._worked_on)
         for _ in self._work:

@@ -134,7 +134,7 @@ class Offers:
 
     @property
     def room(self) -> int:
-        """How many more offers the budget allows, at most one an agent."""
+        """How many more offers the budget allows, at most one per agent."""
         if self.affordable is None:
             return self.agents
         return min(self.agents, self.affordable - self.paid_total - self.opened)

@@ -49,7 +49,7 @@ class Principal:
     protocol
         Who may still be paid after a refusal: `protocols.TakeOrBan`, `BanFor`, `BanAfter`, `NeverBan`.
     offers
-        "one" offer a step, as in the paper, or "each": up to one an agent and step.
+        "one" offer a step, as in the paper, or "each": up to one per agent and step.
     bonus
         What an accepted offer pays, in units of reward; below 1, the reward range, Lemma 1 no longer holds.
     budget

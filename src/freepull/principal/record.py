@@ -56,7 +56,7 @@ Words = NDArray[np.uint32]
 ONE = 1 << 40
 """The number 1 in the fixed-point sums over agents."""
 BATCH = 1 << 20
-"""So many pulls at once cannot make a change of these sums overflow."""
+"""This many pulls at once cannot make a change of these sums overflow."""
 _FINER = ONE // UNITS
 _INVERSES, _MEANS, _FIRST = range(3)
 

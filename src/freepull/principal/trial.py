@@ -341,7 +341,7 @@ class Trial:
             self.work()
 
     def work(self, seconds: float | None = None) -> bool:
-        """Go on closing a step for about so many seconds, or to its end; return whether nothing is left to do.
+        """Go on closing a step for about this many seconds, or to its end; return whether nothing is left to do.
 
         One slice more or less takes a few milliseconds. Nothing happens if no step is being closed.
         """

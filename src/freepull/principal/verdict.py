@@ -12,7 +12,7 @@ from freepull.messages import Grounds as Grounds
 from freepull.principal.offers import Payments
 
 SHOWN = 10
-"""So many agents are named, the others counted."""
+"""This many agents are named, the others counted."""
 
 
 def listed(agents: Sequence[int], name: Callable[[int], str] = "agent {}".format) -> str:

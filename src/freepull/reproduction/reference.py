@@ -21,7 +21,7 @@ THRESHOLD = 5.5
 CHANCE = math.erfc(THRESHOLD / math.sqrt(2))
 TOY_RUNS, FAMILY_RUNS = 1024, 100
 FEW = 30
-"""Below so many runs, the error of a mean is itself uncertain."""
+"""Below this many runs, the error of a mean is itself uncertain."""
 MOSTLY = 0.5
 """From this share of zeros on, a mean is not compared."""
 

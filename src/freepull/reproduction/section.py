@@ -18,7 +18,7 @@ from freepull.simulation.results import wilson
 SETTINGS = {
     "paper": "as printed: the bound of Eq. (2), δ = .01, σ = .1",
     "authors": "as in the authors' code: the appendix's bound × 0.1 (heuristic), σ = .005, δ = .05 in Fig. 2(a, b)",
-    "certified": "freepull's own rule, proven at every time, δ = .01",
+    "certified": "freepull's own rule, proven at any time, δ = .01",
 }
 
 
@@ -191,7 +191,7 @@ class Found:
         return list(dict.fromkeys(cell.principal for cell, _ in self.cells))
 
     def rows(self) -> pl.DataFrame:
-        """Return a row a cell: where it lies and what was found."""
+        """Return one row per cell: where it lies and what was found."""
         return pl.DataFrame([
             {"principal": cell.principal, **{key.rpartition(".")[2]: value for key, value in cell.coordinates.items()},
              **row(result)}

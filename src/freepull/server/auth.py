@@ -28,7 +28,7 @@ from freepull.server.problems import Refused
 
 LONGEST_TOKEN = 2000
 READ = 50_000
-"""So many checked signatures are remembered."""
+"""This many checked signatures are remembered."""
 NO_TOKEN = "Send a token as 'Authorization: Bearer …'; an admin makes them with freepull token new."
 
 

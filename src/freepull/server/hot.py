@@ -39,7 +39,7 @@ class HotRoute:
     """A POST below a campaign that is answered with 200 and JSON."""
 
     tail: str
-    """Its path, behind the campaign's."""
+    """The end of its path, after the campaign's."""
     scopes: tuple[str, ...]
     answer: Callable[..., Awaitable[Any]]
     """Takes a `Visit`, and ``data`` if the request has a body."""

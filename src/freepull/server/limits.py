@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from freepull.server.problems import Refused
 
 MOST = 100_000
-"""So many agents are remembered; whoever was not here for longest is forgotten first."""
+"""This many agents are remembered; whoever was not here for longest is forgotten first."""
 SECONDS = 2.0
 
 

@@ -29,7 +29,7 @@ Log = Callable[..., None]
 Headers = list[tuple[bytes, bytes]]
 WITH_BODY = ("POST", "PATCH", "DELETE", "PUT")
 ALWAYS = ("/healthz", "/metrics")
-"""Answered however much is waiting: who is overloaded lives, and is looked at just then."""
+"""Answered however much is waiting: an overloaded service is alive, and that is when it is looked at."""
 OPEN = "/v1/openapi.json"
 """The only path under /v1 that needs no token."""
 LARGE = ("/imports", "/agents", "/campaigns")

@@ -36,7 +36,7 @@ SWITCH = 0.0005
 """Seconds after which the writers' threads get their turn; with Python's 5 ms every reply would wait for several."""
 ENDING_SECONDS = 10
 ACCEPTING = 16
-"""Copies of the listening socket. Each yields one new connection a turn of the loop, and turns are long under load."""
+"""Copies of the listening socket. Each yields one connection per turn of the loop, and turns are long under load."""
 EVERYWHERE = ("0.0.0.0", "::", "")
 
 

@@ -19,7 +19,7 @@ LOOKING = 0.5
 SCREENS = 1.0
 """Seconds between two screens, at least: they are large."""
 SILENT = 10.0
-"""After so many seconds without news a comment is sent, so that a dead connection is noticed."""
+"""After this many seconds without news a comment is sent, so that a dead connection is noticed."""
 MOST = 200
 
 
@@ -32,7 +32,7 @@ class Look(NamedTuple):
     """How things stood, as JSON."""
     after: int = -1
     audit: tuple[AuditEntry, ...] = ()
-    """What was audited behind event ``after``."""
+    """What was audited after event ``after``."""
 
 
 class Feed:
@@ -117,8 +117,8 @@ class Streams:
     async def stream(
         self, after: int, screen: bool, closing: asyncio.Event, allowed: Callable[[], bool]
     ) -> AsyncIterator[bytes]:
-        """Yield server-sent events: all that a screen shows; or from behind an event of the log on what was audited,
-        and how things stand.
+        """Yield server-sent events: all that a screen shows; or how things stand, and what was audited
+        after an event of the log.
 
         It ends when the service does, or when whoever watches may no longer do so.
         """

@@ -196,7 +196,7 @@ def _for_each(name: str, given: Any, count: int, kind: type, contract: str) -> t
     items = list(given) if several else [given]
     if several and len(items) != count:
         raise InvalidInput(
-            f"{name} must be one object for all or a sequence of {count}, one an agent, got {len(items)}."
+            f"{name} must be one object for all or a sequence of {count}, one per agent, got {len(items)}."
         )
     made = [_object(name, item) for item in items]
     for item in made:

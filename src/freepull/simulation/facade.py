@@ -81,7 +81,7 @@ def simulate(
     until
         "horizon": agents play on to T after the decision; "decided": the run ends there.
     keep
-        "runs"; "agents" for a row a run and agent as well; "survives" for a column that says how far every verdict
+        "runs"; "agents" for one row per run and agent as well; "survives" for a column that says how far every verdict
         survives (`rules.Certified`, `Verdict.survives`), which takes up to three times as long.
     trace
         Record active arms, means, bounds and payments at these steps, or every so many steps.

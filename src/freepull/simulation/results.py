@@ -1,4 +1,4 @@
-"""Results: what a run leaves behind, a row a run, a summary that hides nothing, and files that know their origin."""
+"""Results: one row per run, a summary that hides nothing, and files that know their origin."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ class Result:
     """What a simulation found."""
 
     frame: pl.DataFrame
-    """One row a run: run, arm, correct, decided, certified, decided_at, paid, offered, refused, banned, free_pulls,
+    """One row per run: run, arm, correct, decided, certified, decided_at, paid, offered, refused, banned, free_pulls,
     reward, bonus, regret; the last three are sums over agents. Where not everybody acts in every step also acts, and
     with keep="survives" also survives."""
     paid_sum: Counts
@@ -107,9 +107,9 @@ class Result:
     """Their squares, added up over runs."""
     provenance: dict[str, Any]
     agents: pl.DataFrame | None = None
-    """One row a run and agent, if asked for by keep="agents"; ``pulls`` is a list, one number an arm."""
+    """One row per run and agent, if asked for by keep="agents"; ``pulls`` is a list, one number per arm."""
     trace: pl.DataFrame | None = None
-    """One row a run, traced step and arm, if asked for by trace=…"""
+    """One row per run, traced step and arm, if asked for by trace=…"""
 
     @property
     def paid(self) -> NDArray[np.float64]:

@@ -2,8 +2,7 @@
 
 from freepull.studies.reading import read, shipped
 from freepull.studies.runner import Report, run
-from freepull.studies.store import Changed, Store
+from freepull.studies.store import Changed, Store, frame, result, summary
 from freepull.studies.study import Cell, Study
-from freepull.studies.table import frame, result, summary
 
 __all__ = ["Cell", "Changed", "Report", "Store", "Study", "frame", "read", "result", "run", "shipped", "summary"]

@@ -170,7 +170,7 @@ class _Driver:
 
 
 def it_wants_what_can_be_paid_for(rule: Any) -> None:
-    """Wants are at most one an agent, of active arms, of agents who may be paid, the neediest first."""
+    """Wants are at most one per agent, of active arms, of agents who may be paid, the neediest first."""
     for seed in range(3):
         driver = _Driver(rule, seed)
         for _ in range(60):
@@ -196,7 +196,7 @@ def what_is_out_stays_out(rule: Any) -> None:
             assert driver.trial.active, "no arm is left"
             assert set(driver.trial.active) <= set(active), "an eliminated arm came back"
             active = driver.trial.active
-            assert len(driver.trial.rule.bounds()) == len(MEANS), "bounds must have one number an arm"
+            assert len(driver.trial.rule.bounds()) == len(MEANS), "bounds must have one number per arm"
 
 
 def a_decision_names_an_active_arm(rule: Any) -> None:

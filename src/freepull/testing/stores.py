@@ -60,7 +60,7 @@ def _name() -> str:
 
 
 def rows_come_back_as_they_were(make: Make) -> None:
-    """Every value of every table, in the order of the key, from behind any key on, also after reopening."""
+    """Every value of every table, in the order of the key, after any key, also after reopening."""
     name = _name()
     with closing(make()) as store:
         assert name not in store.campaigns()

@@ -28,7 +28,7 @@ TABLES: dict[str, tuple[str, ...]] = {
 }
 """The columns of every table; each also names its campaign."""
 KEYS: dict[str, int] = dict.fromkeys(TABLES, 1) | {"snapshots": 2}
-"""So many first columns are a table's key."""
+"""This many first columns are a table's key."""
 CHANGING = ("offers", "bans", "snapshots")
 """Tables whose rows may be written again: when an offer or a ban ends, or when a snapshot was interrupted."""
 DERIVED = ("offers", "ledger", "bans", "audit")

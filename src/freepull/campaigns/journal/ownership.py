@@ -88,7 +88,7 @@ def check_free(store: ServedStore, name: str) -> None:
 
 
 def claim(store: Store, name: str, wait: float) -> Lease:
-    """Take a campaign over; wait so many seconds for another owner to let go."""
+    """Take a campaign over; wait this many seconds for another owner to let go."""
     limit = time.monotonic() + wait
     while True:
         try:

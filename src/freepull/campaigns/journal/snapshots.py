@@ -33,11 +33,11 @@ PLAIN = (
     *("round_closes", "refused", "decision", "stopped_why", "rehearsals", "doubts"),
 )
 PEOPLE = ("enrolled", "silent", "cooling", "banned", "bans")
-"""The fields that are kept as they are."""
+"""The fields that are stored as they are."""
 
 
-class Kept(msgspec.Struct):
-    """Plain data, from which a state can be made again."""
+class Content(msgspec.Struct):
+    """Plain data from which a state can be made again."""
 
     segment: int
     checksum: int
@@ -75,11 +75,11 @@ class Kept(msgspec.Struct):
     last_event: bytes
 
 
-def keep(state: State, log: Log) -> Kept:
-    """Return what is to be kept of a state, and where in the log it is; the same bytes for the same log."""
+def content_of(state: State, log: Log) -> Content:
+    """Return what a snapshot has of a state, and where in the log it is; the same bytes for the same log."""
     people, offers = state.people, state.offers
     standing = [(it.offer, it.agent, it.arm, it.step, it.at, it.deadline, it.recalled) for it in offers.open.values()]
-    return Kept(
+    return Content(
         segment=log.number,
         checksum=log.checksum,
         **{name: getattr(state, name) for name in PLAIN},
@@ -98,28 +98,28 @@ def keep(state: State, log: Log) -> Kept:
     )
 
 
-def restored(settings: Settings, kept: Kept, trial: memoryview) -> tuple[State, Log]:
+def restored(settings: Settings, content: Content, trial: memoryview) -> tuple[State, Log]:
     """Make the state again, and the end of its log."""
     state = State(settings)
     for name in PLAIN:
-        setattr(state, name, getattr(kept, name))
+        setattr(state, name, getattr(content, name))
     for name in PEOPLE:
-        setattr(state.people, name, getattr(kept, name))
+        setattr(state.people, name, getattr(content, name))
     people, offers = state.people, state.offers
-    people.parked, people.left = set(kept.parked), set(kept.left)
-    offers.budget, offers.made = kept.budget, kept.made
-    offers.endings.update(kept.endings)
-    offers.open = {row[1]: Standing(*row) for row in kept.open}
+    people.parked, people.left = set(content.parked), set(content.left)
+    offers.budget, offers.made = content.budget, content.made
+    offers.endings.update(content.endings)
+    offers.open = {row[1]: Standing(*row) for row in content.open}
     offers.recalled = {agent for agent, standing in offers.open.items() if standing.recalled}
-    state.pulls = np.array(kept.pulls, np.int64)
-    state.acted = np.frombuffer(kept.acted, bool).copy()
-    state.acted_and_left = sum(bool(state.acted[agent]) for agent in (*kept.parked, *kept.left))
-    people.numbers = np.frombuffer(kept.numbers, np.int64).copy()
-    people.last = np.frombuffer(kept.last, RECORD).copy()
-    people.last_event = np.frombuffer(kept.last_event, np.int64).copy()
+    state.pulls = np.array(content.pulls, np.int64)
+    state.acted = np.frombuffer(content.acted, bool).copy()
+    state.acted_and_left = sum(bool(state.acted[agent]) for agent in (*content.parked, *content.left))
+    people.numbers = np.frombuffer(content.numbers, np.int64).copy()
+    people.last = np.frombuffer(content.last, RECORD).copy()
+    people.last_event = np.frombuffer(content.last_event, np.int64).copy()
     if len(trial):
-        state.started = restore(settings, kept.panels, trial)
-    return state, Log(kept.segment, kept.events, kept.checksum)
+        state.started = restore(settings, content.panels, trial)
+    return state, Log(content.segment, content.events, content.checksum)
 
 
 MAGIC = b"fpsn"
@@ -135,7 +135,7 @@ Piece = bytes | memoryview
 
 def pieces(state: State, log: Log) -> list[Piece]:
     """Return a snapshot in pieces that are not copied; nothing may change until they are written."""
-    kept = msgspec.msgpack.encode(keep(state, log))
+    kept = msgspec.msgpack.encode(content_of(state, log))
     trial = [] if state.started is None else list(state.started.state_pieces())
     return [HEADER.pack(MAGIC, VERSION, 0, len(kept)), kept, *trial]
 
@@ -237,7 +237,7 @@ def read(store: Store, name: str, event: int, settings: Settings) -> tuple[State
             magic, version, _, length = HEADER.unpack_from(whole)
             if (magic, version) != (MAGIC, VERSION):
                 return None
-            kept = msgspec.msgpack.decode(whole[HEADER.size : HEADER.size + length], type=Kept)
+            kept = msgspec.msgpack.decode(whole[HEADER.size : HEADER.size + length], type=Content)
             with memoryview(whole) as view, view[HEADER.size + length :] as trial:
                 if bytes(trial[: len(saving.MAGIC)]) not in (b"", saving.MAGIC):
                     return None
@@ -247,7 +247,7 @@ def read(store: Store, name: str, event: int, settings: Settings) -> tuple[State
                     return None
 
 
-class Snapshooter:
+class Snapshotter:
     """Takes a snapshot now and then, while the campaign goes on."""
 
     def __init__(

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Any
 
-from freepull.campaigns.commands import Desk
+from freepull.campaigns.commands import Decider
 from freepull.campaigns.directory import Batch, Pull
 from freepull.campaigns.settings import Clock
 from freepull.campaigns.stores import Lease, Store
@@ -25,7 +25,7 @@ from freepull.errors import Fenced, FreepullError, Overloaded, StoreError, Write
 
 MOST_QUEUED = 10_000
 GROUP = 20_000
-"""So many pulls, at least one request, go into one commit."""
+"""This many pulls, at least one request, go into one commit."""
 FORGETTING, FORGOTTEN = 10 * 10**6, 20_000
 """How often old event ids are forgotten, in microseconds, and how many at a time."""
 
@@ -56,13 +56,13 @@ class Writer:
         self,
         store: Store,
         lease: Lease,
-        desk: Desk,
+        decider: Decider,
         clock: Clock,
         most_queued: int,
         after_group: Callable[[], None],
         on_end: Callable[[], None],
     ) -> None:
-        self.store, self.lease, self.desk, self.clock = store, lease, desk, clock
+        self.store, self.lease, self.decider, self.clock = store, lease, decider, clock
         self.after_group, self.on_end = after_group, on_end
         self._most = most_queued
         self._jobs: deque[Job] = deque()
@@ -70,7 +70,7 @@ class Writer:
         self._closing = False
         self._ended: StoreError | None = None
         self._forgotten = 0
-        self._thread = threading.Thread(target=self._run, name=f"freepull {desk.name}", daemon=True)
+        self._thread = threading.Thread(target=self._run, name=f"freepull {decider.name}", daemon=True)
         self._thread.start()
 
     def submit(self, job: Job) -> Future[Any]:
@@ -79,9 +79,9 @@ class Writer:
             if self._ended is not None:
                 raise self._ended
             if self._closing:
-                raise WriterEnded(f"campaign {self.desk.name} is closed; open it again.")
+                raise WriterEnded(f"campaign {self.decider.name} is closed; open it again.")
             if len(self._jobs) >= self._most:
-                raise Overloaded(f"campaign {self.desk.name} has {self._most:,} requests waiting; try again later.")
+                raise Overloaded(f"campaign {self.decider.name} has {self._most:,} requests waiting; try again later.")
             self._jobs.append(job)
             self._wake.notify()
         return job.reply
@@ -111,7 +111,7 @@ class Writer:
         """Wait for jobs, for something that is due, or for the lease to need care; say whether to go on."""
         with self._wake:
             if not self._jobs and not self._closing:
-                due = self.desk.due()
+                due = self.decider.due()
                 soon = 3600.0 if due is None else max(0.0, (due - self.clock()) / 1e6)
                 self._wake.wait(min(soon, self.lease.seconds / 3))
             return bool(self._jobs) or not self._closing
@@ -127,9 +127,9 @@ class Writer:
 
     def _serve(self, group: list[Job]) -> None:
         """Do a group of jobs, commit, and answer."""
-        state = self.desk.state
+        state = self.decider.state
         at = max(self.clock(), state.at)
-        self.desk.tick(at)
+        self.decider.tick(at)
         ids = [key for job in group for key in job.known()]
         known = self.store.find_events(self.lease, ids) if ids else {}
         answers: list[tuple[Any, FreepullError | None]] = []
@@ -152,7 +152,7 @@ class Writer:
 
     def _tell(self, pulls: list[Pull], at: int, known: Known) -> Iterator[tuple[Any, FreepullError | None]]:
         """Tell single pulls all at once; each has its own reply or error."""
-        for told in tell(self.desk, Batch.of(pulls), at, known, strict=False):
+        for told in tell(self.decider, Batch.of(pulls), at, known, strict=False):
             yield (None, told) if isinstance(told, FreepullError) else (told, None)
 
     def _do(self, job: Job, at: int, known: Known) -> tuple[Any, FreepullError | None]:
@@ -166,7 +166,7 @@ class Writer:
 
     def _commit(self, at: int) -> None:
         """Make what was done durable; without anything to commit, see that the campaign is still ours."""
-        state, log = self.desk.state, self.desk.log
+        state, log = self.decider.state, self.decider.log
         if log.gathered:
             rows, state.rows = state.rows or {}, {}
             rows["segments"] = [log.seal()]
@@ -180,7 +180,7 @@ class Writer:
     def _end(self, group: list[Job], error: BaseException) -> None:
         """Answer nothing but that this is the end."""
         ended: StoreError = WriterEnded(
-            f"campaign {self.desk.name} was closed, because it could not go on ({_line(error)}); open it again, and "
+            f"campaign {self.decider.name} was closed, because it could not go on ({_line(error)}); open it again, and "
             "repeat what was not answered with the same event ids."
         )
         if isinstance(error, Fenced):

@@ -50,7 +50,7 @@ class Lease:
 
 
 class Store(ABC):
-    """Durable tables for campaigns (see the module for what it promises, and `rows.TABLES` for the tables)."""
+    """Durable tables for campaigns (what it promises stands above; the tables are in `journal.events.TABLES`)."""
 
     url: str
     """How to find it again, for messages."""
@@ -83,10 +83,10 @@ class Store(ABC):
 
     @abstractmethod
     def read(self, name: str, table: str, after: Row = ()) -> Iterator[Row]:
-        """Return a table's rows in the order of its key, from behind the key ``after`` on."""
+        """Return a table's rows in the order of its key, after the key ``after``."""
 
     def before_last(self, name: str, table: str, count: int) -> Row:
-        """Return the key behind which a table's last rows begin; empty if it has no more than so many."""
+        """Return the key after which a table's last rows begin; empty if it has no more than this many."""
         behind = deque((row[: KEYS[table]] for row in self.read(name, table)), count + 1)
         return behind[0] if len(behind) > count else ()
 

@@ -14,7 +14,7 @@ from freepull.campaigns.stores.serving import Holder, StoredReply, StoredToken
 from freepull.errors import CampaignBusy, CampaignExists, Fenced, NewerVersion
 
 PAGE = 1 << 22
-"""So many bytes are read at a time, about."""
+"""This many bytes are read at a time, about."""
 MIGRATIONS = sorted(files(__package__).joinpath("migrations").iterdir(), key=lambda file: file.name)
 
 
@@ -202,7 +202,7 @@ class SqlStore(Store):
         return int(entries), int(amount)
 
     def before_last(self, name: str, table: str, count: int) -> Row:
-        """Return the key behind which a table's last rows begin."""
+        """Return the key after which a table's last rows begin."""
         key = TABLES[table][: KEYS[table]]
         newest = ", ".join(f"{column} DESC" for column in key)
         sql = f"SELECT {', '.join(key)} FROM {table} JOIN campaigns USING (campaign) WHERE campaigns.name = ?"

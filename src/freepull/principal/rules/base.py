@@ -172,7 +172,7 @@ class RuleState(ABC):
 
     @abstractmethod
     def wants(self, payable: Sequence[bool]) -> list[Want]:
-        """Return the pulls to pay for in the next step, at most one an agent, neediest first."""
+        """Return the pulls to pay for in the next step, at most one per agent, neediest first."""
 
     def wanting(self, payable: NDArray[np.bool_], room: int) -> Work[Wanted]:
         """Find the wants in slices, at most ``room`` of them."""

@@ -254,9 +254,6 @@ class PopulationState(OwingState):
     A stream takes 12 bytes here, and a reward that waits 8.
     """
 
-    proven = True
-    stepwise = False
-
     def __init__(self, rule: Population, setting: Setting, record: Record) -> None:
         super().__init__(setting, record)
         K, M = setting.arms, setting.agents

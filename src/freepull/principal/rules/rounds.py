@@ -100,7 +100,10 @@ Ints = NDArray[np.int64]
 
 
 class OwingState(NeedingState):
-    """A rule to which streams owe samples."""
+    """A rule to which streams owe samples; what it proves holds at any pace of its agents."""
+
+    proven = True
+    stepwise = False
 
     @abstractmethod
     def owed_by(self, agents: Any) -> Ints:

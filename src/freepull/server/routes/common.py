@@ -27,11 +27,11 @@ Screens = Annotated[
     bool, QueryParameter(description="Send all that a screen shows, as `screen`, instead of `status` and `audit`.")
 ]
 Only = Annotated[bool, QueryParameter(description="Only the open ones.")]
-After = Annotated[int, QueryParameter(ge=-1, lt=1 << 62, description="Only what comes behind this one.")]
+After = Annotated[int, QueryParameter(ge=-1, lt=1 << 62, description="Only what comes after this one.")]
 Last = Annotated[
-    int | None, QueryParameter(ge=1, le=PAGE, description="Only the last so many, still the oldest first.")
+    int | None, QueryParameter(ge=1, le=PAGE, description="Only this many of the last, still the oldest first.")
 ]
-Limit = Annotated[int, QueryParameter(ge=1, le=PAGE, description="At most so many.")]
+Limit = Annotated[int, QueryParameter(ge=1, le=PAGE, description="At most this many.")]
 
 
 def needs(*scopes: str, lists: bool = False) -> Callable[[Asked], Awaitable[None]]:
@@ -40,12 +40,12 @@ def needs(*scopes: str, lists: bool = False) -> Callable[[Asked], Awaitable[None
     It is run before the request: Litestar's own guards would copy the handler each time.
     """
 
-    async def guard(request: Asked) -> None:
+    async def check_scope(request: Asked) -> None:
         params = {name: name_in(part) for name, part in request.path_params.items()}
         request.scope["path_params"] = params
         check(visitor_of(request), params.get("campaign", ""), scopes, lists, request.app.state.rate_limit)
 
-    return guard
+    return check_scope
 
 
 def visitor_of(request: Asked) -> Visitor:

@@ -99,7 +99,7 @@ async def verdict(request: Asked, campaign: InPath) -> CampaignVerdict:
 
 @get("/campaigns/{campaign:str}/history", **WATCH)
 async def history(request: Asked, campaign: InPath) -> list[Point]:
-    """How means, bounds, spend and active arms came about, in at most some hundred points."""
+    """How means, bounds, spend and active arms came about, in a few hundred points at most."""
     return await (await _view(request, campaign)).history.points()
 
 

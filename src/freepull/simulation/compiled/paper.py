@@ -126,7 +126,7 @@ def choose_offers(lanes: Any, state: Any, terms: Any, uniform: bool, run: int, t
     if room < 1:
         return
     if uniform:
-        trials[run, OPEN] = plan_in_turn(state, terms, room, run, t)
+        trials[run, OPEN] = pay_in_turn(state, terms, room, run, t)
         return
     if terms.each:
         trials[run, OPEN] = _plan_each(lanes, state, terms, room, run, t)
@@ -194,7 +194,7 @@ def _plan_each(lanes: Any, state: Any, terms: Any, room: int, run: int, t: int) 
 
 
 @jit_apart
-def plan_in_turn(state: Any, terms: Any, room: int, run: int, t: int) -> int:
+def pay_in_turn(state: Any, terms: Any, room: int, run: int, t: int) -> int:
     """Pay for the pulls of all active arms and all agents in turn; return how many offers step t + 1 has."""
     seats, offers, arms = state.seats, state.offers, state.arms
     first, row = run * terms.agents, np.uint64(run) * terms.K

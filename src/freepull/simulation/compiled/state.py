@@ -25,15 +25,15 @@ Words = NDArray[np.uint64]
 NEVER = 1 << 62
 
 LANE, PLACE, BANNED_UNTIL, REFUSALS, OFFERS = range(5)
-"""Columns of ``seats``, one row a (run, agent); PLACE is where its arm 0 lies, the next arm 16 further on."""
+"""Columns of ``seats``, one row per (run, agent); PLACE is where its arm 0 lies, the next arm 16 further on."""
 SEAT, ARM, NEED = range(3)
 """Columns of ``offers``: who has one for the coming step, for which arm, how urgently; a run uses OPEN rows."""
 KAPPA, DECIDED_AT, QUIET_UNTIL, UNSEEN, OPEN, REFUSED, PAID, DECLARED = range(8)
-"""Columns of ``trials``, one row a run; DECIDED_AT is 0 while undecided, no elimination can happen before QUIET_UNTIL,
+"""Columns of ``trials``, one row per run; DECIDED_AT is 0 while undecided, nothing is eliminated before QUIET_UNTIL,
 UNSEEN streams were never pulled, OPEN counts the coming step's offers, DECLARED is an arm that was named while others
 were still in, −1 if none."""
 INVERSES, MEANS, UNPULLED, ACTIVE = range(4)
-"""Columns of ``arms``, one row a (run, arm): Σ⌊2⁴⁰/N⌋, Σ⌊2⁴⁰·S/N⌋, agents who never pulled it, still in or not."""
+"""Columns of ``arms``, one row per (run, arm): Σ⌊2⁴⁰/N⌋, Σ⌊2⁴⁰·S/N⌋, agents who never pulled it, still in or not."""
 KIND, ROW = range(2)
 """Columns of ``chunks``: the strategy, and its row in the table of s_t."""
 REWARDS, CHOICES, ANSWERS = range(3)
@@ -46,7 +46,7 @@ class Streams(NamedTuple):
     mean: Floats
     """S/N of each stream, infinite while unpulled."""
     cells: Words
-    """Two words a stream. Coins: N with S in the upper half, then the threshold. Other laws: N, then S."""
+    """Two words per stream. Coins: N with S in the upper half, then the threshold. Other laws: N, then S."""
     keys: Words
     laws: Any
     """None where rewards are coins, otherwise the kind of law, its parameters by lane and arm, levels and values."""

@@ -22,7 +22,7 @@ Counts = NDArray[np.integer[Any]]
 """What is counted per stream: 64 bits in simulations, which is faster, 32 in a trial, which is smaller."""
 
 MEAN, VARIANCE, NOISE, STRENGTH, INFORMATION = range(5)
-"""Columns of ``Used.arms``: the arm's mean m_k and its variance tv_k, Q̄_k (pooled squared prediction errors a sample),
+"""Columns of ``Used.arms``: the arm's mean m_k, its variance tv_k, Q̄_k (squared prediction errors per sample, pooled),
 ν_k (how strongly predictions are drawn to m_k), I_k (information against the leader)."""
 LEVEL, ROUNDS = range(2)
 """Entries of ``Used.course``: R, the level reached, and how many rounds were evaluated."""

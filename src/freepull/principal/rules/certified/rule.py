@@ -183,7 +183,7 @@ SMALLEST_GAP = 1e-6
 @part("rule", "certified", nested=("design",), kernel=0, most_arms=500, late_joiners=True)
 @dataclass(frozen=True)
 class Certified(Rule):
-    """Rounds, and one betting account against every arm: **proven** at every time, for any adaptive sampling.
+    """Rounds, and one betting account against every arm: **proven** at any time, for any adaptive sampling.
 
     An arm goes when the account against it has grown 1/δ-fold. A best arm is ever eliminated with probability at most
     δ, whatever the agents, offers, bans and the horizon do.

@@ -40,8 +40,6 @@ BETS = 1 << 18
 class CertifiedState(OwingState):
     """The books of one trial, and the samples that wait."""
 
-    proven = True
-    stepwise = False
     assumptions = STACKS
 
     def __init__(self, rule: Certified, setting: Setting, record: Record) -> None:

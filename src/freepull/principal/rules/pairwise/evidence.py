@@ -34,7 +34,7 @@ class Blocks:
         r_c is this share of all levels before it, at least 1.
     neyman
         A block has samples in proportion to the spread of its stream, √(p̂(1−p̂)) = ``neyman`` counting 1 and nothing
-        below 1; None: a sample a level.
+        below 1; None: one sample per level.
     """
 
     first_block: int = 1
@@ -64,7 +64,7 @@ class Blocks:
 
 
 def auto(setting: Setting) -> Blocks:
-    """Choose from K and κ: where an agent acts only some dozen times, a first block of 30 is useless."""
+    """Choose from K and κ: where an agent acts only a few dozen times, a first block of 30 is useless."""
     if (setting.expected_kappa or 0) < 10 * LONG * setting.arms:
         return Blocks()
     return Blocks(first_block=30, first_level=6, neyman=0.1)
@@ -91,7 +91,7 @@ Ints = NDArray[np.int64]
 HIGH, LOW = range(2)
 """The two words of a sum: units of 2⁻¹⁶, and of 2⁻⁴⁶."""
 SUM, WORST, SPREAD, ERRORS = range(4)
-"""Columns of ``Books.ledger``: S_k, what leavers may have added to it at most, Σ q²·r·(errors a sample), and from
+"""Columns of ``Books.ledger``: S_k, what leavers may have added to it at most, Σ q²·r·(errors per sample), and from
 ERRORS on A_k,i."""
 _REST = (1 << 30) - 1
 
@@ -138,7 +138,7 @@ class Books(NamedTuple):
 
 
 def fresh(arms: int, rounds: int, constants: Constants, runs: int | None = None) -> Books:
-    """Return empty books, for one trial or for several side by side, with room for so many rounds."""
+    """Return empty books, for one trial or for several side by side, with room for this many rounds."""
     lead = () if runs is None else (runs,)
     K, n = arms, len(constants.bets)
     return Books(

@@ -25,7 +25,7 @@ TYPICAL = 0.48
 @part("rule", "pairwise", nested=("blocks",), kernel=1, most_arms=5_000, late_joiners=True)
 @dataclass(frozen=True)
 class Pairwise(Rule):
-    """An e-process for every pair of arms: **proven** at every time, for any adaptive sampling, in O(KM) of memory.
+    """An e-process for every pair of arms: **proven** at any time, for any adaptive sampling, in O(KM) of memory.
 
     An arm goes when the evidence that some arm is better reaches (K−1)/δ. A best arm is ever eliminated with
     probability at most δ, whatever the agents, offers, bans and the horizon do; agents may even leave, and arms be

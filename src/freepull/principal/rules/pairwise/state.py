@@ -215,8 +215,6 @@ MOST = 700.0
 class PairwiseState(OwingState):
     """Streams, their books, and what the looks have concluded."""
 
-    proven = True
-    stepwise = False
     assumptions = STACKS
 
     def __init__(self, rule: Pairwise, setting: Setting, record: Record) -> None:

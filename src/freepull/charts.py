@@ -1,4 +1,7 @@
-"""Charts of simulations: bonuses as bars, what is paid over time, lower bounds, and sweeps."""
+"""Charts of simulations and plans, one per function; each takes ``ax=`` and returns the axes.
+
+They have one look, readable in print and by the colour-blind: Okabe and Ito's colours, hatches, markers.
+"""
 
 from __future__ import annotations
 
@@ -11,9 +14,60 @@ import polars as pl
 from matplotlib.axes import Axes
 from matplotlib.patheffects import withStroke
 
-from freepull.charts.style import COLOURS, HATCHES, MARKERS, axes, lengths, plain, spans_decade
 from freepull.errors import InvalidInput
+from freepull.planning import Plan
+from freepull.planning.search import CHANCE, Curve, Point
 from freepull.simulation import Result
+
+__all__ = [
+    "accuracy",
+    "against",
+    "chance_by_budget",
+    "floors",
+    "grouped",
+    "payments",
+    "plain",
+    "spend",
+    "spend_by_agents",
+    "spend_by_horizon",
+    "spend_by_observing",
+]
+
+
+COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#000000")
+HATCHES = ("", "//", "..", "xx", "\\\\", "++", "oo", "--")
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
+DECADE = 10.0
+"""From this ratio of the largest to the smallest value on, an axis is logarithmic."""
+
+
+def plain(text: object) -> str:
+    """Return a name as it is to be written: no mathematics in it, and none left out of legends."""
+    escaped = str(text).replace("$", r"\$")
+    return f" {escaped}" if escaped.startswith("_") else escaped
+
+
+def lengths(values: pl.Series, ends: pl.Series) -> list[float]:
+    """Return the lengths of error bars, 0 where a single run has none."""
+    return [0.0 if math.isnan(length) else abs(length) for length in (ends - values).to_list()]
+
+
+def spans_decade(values: Sequence[float]) -> bool:
+    """Say whether an axis with these values is logarithmic."""
+    low, high = min(values, default=0.0), max(values, default=0.0)
+    return low > 0 and high / low >= DECADE
+
+
+def axes(ax: Axes | None) -> Axes:
+    """Return the given axes, or new ones, without the lines that carry nothing."""
+    if ax is None:
+        from matplotlib.figure import Figure
+
+        ax = Figure(figsize=(4.5, 3.2), layout="constrained").subplots()
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.grid(axis="y", color="0.9", linewidth=0.8)
+    ax.set_axisbelow(True)
+    return ax
 
 
 def accuracy(results: Mapping[str, Result], ax: Axes | None = None) -> Axes:
@@ -142,7 +196,7 @@ LINE = 0.04
 
 
 def against(rows: pl.DataFrame, x: str, series: str = "principal", ax: Axes | None = None) -> Axes:
-    """Bonuses paid against the column ``x``, one line a series, with 95 % intervals; above each the share decided.
+    """Bonuses paid against the column ``x``, one line per series, with 95 % intervals; above each the share decided.
 
     ``rows`` needs the columns bonus, bonus_low, bonus_high and decided, as `freepull.studies.summary` gives them. A
     series without a value of ``x`` is a level line. A column lower_bound, if there is one, is drawn dotted.
@@ -218,3 +272,88 @@ def _scale(values: Sequence[Any], ax: Axes) -> Callable[[Any, float], float]:
     if wide:
         return lambda value, beside: float(value * (high / low) ** beside)
     return lambda value, beside: float(value + (high - low) * beside)
+
+
+NAMED_APART = 0.11
+"""The share of the axis that must lie between two points for both to be named."""
+
+
+def spend_by_agents(plan: Plan, ax: Axes | None = None) -> Axes:
+    """Bonuses paid against the number of agents, with the ranges of single trials."""
+    return _band(plan, "agents", "agents", axes(ax))
+
+
+def spend_by_horizon(plan: Plan, ax: Axes | None = None) -> Axes:
+    """Bonuses paid against the horizon, with the ranges of single trials."""
+    return _band(plan, "horizon", "horizon T, steps of every agent", axes(ax))
+
+
+def spend_by_observing(plan: Plan, ax: Axes | None = None) -> Axes:
+    """Bonuses paid against κ, as a share of the horizon, with the ranges of single trials."""
+    return _band(plan, "observing", "observing phase κ, share of the horizon", axes(ax))
+
+
+def chance_by_budget(plan: Plan, ax: Axes | None = None) -> Axes:
+    """How likely a certified answer is for at most this many bonuses."""
+    if plan.forecast is None:
+        raise InvalidInput("plan must be a simulated one, got a plan by formulas; leave quick out.")
+    ax, found = axes(ax), plan.forecast
+    costs = np.sort(found.paid[found.certified])
+    heights = 100 * np.arange(1, len(costs) + 1) / found.runs
+    top = max(float(found.paid.max()), 1.0)
+    last = heights[-1] if len(heights) else 0.0
+    ax.step([0.0, *costs, 1.05 * top], [0.0, *heights, last], where="post", color=COLOURS[0])
+    ax.axhline(100 * CHANCE, color="0.4", linewidth=1, linestyle="--")
+    budget = found.budget(CHANCE)
+    if budget is not None:
+        ax.plot([budget], [100 * CHANCE], "o", color=COLOURS[5])
+        ax.annotate(f"{budget:,.0f} bonuses", (budget, 100 * CHANCE), (6, -12), textcoords="offset points", fontsize=8)
+    ax.set_xlim(-0.02 * top, 1.05 * top)
+    ax.set_ylim(0, 104)
+    ax.set_xlabel("budget, bonuses")
+    ax.set_ylabel("certified within it, %")
+    return ax
+
+
+def _band(plan: Plan, quantity: str, label: str, ax: Axes) -> Axes:
+    points = _curve(plan, quantity).points
+    x = np.array([point.x for point in points])
+    for share, shade in ((0.9, 0.18), (0.5, 0.35)):
+        low, high = np.array([point.forecast.range(share) for point in points]).T
+        ax.fill_between(x, low, high, color=COLOURS[0], alpha=shade, linewidth=0, label=f"{100 * share:g} % of trials")
+    ax.plot(x, [point.forecast.mean for point in points], "o-", color=COLOURS[0], markersize=4, label="mean")
+    wide = spans_decade(x.tolist())
+    named, top = _apart(points, wide), max(point.forecast.quantile(0.95) for point in points) or 1.0
+    for point in named:
+        weight = "bold" if point.planned else "normal"
+        at = (point.x, point.forecast.quantile(0.95) + 0.02 * top)
+        ax.annotate(f"{100 * point.forecast.chance[0]:.0f} %", at, ha="center", fontsize=8, fontweight=weight)
+    for point in points:
+        if point.planned:
+            ax.plot(point.x, point.forecast.mean, "o", color=COLOURS[5], markersize=8, zorder=3, label="the plan")
+    if wide:
+        ax.set_xscale("log")
+        ax.minorticks_off()
+    ax.set_xticks([point.x for point in named], [f"{point.x:,g}" for point in named], fontsize=8)
+    ax.set_ylim(0, 1.32 * top)
+    ax.set_xlabel(label)
+    ax.set_ylabel("bonuses paid (%: certified)")
+    ax.legend(frameon=False, fontsize=8, loc="upper right")
+    return ax
+
+
+def _apart(points: Sequence[Point], wide: bool) -> list[Point]:
+    """Return the points that can be named without their names touching; the plan itself always is."""
+    place = np.array([np.log(point.x) if wide else point.x for point in points])
+    near = NAMED_APART * (place.max() - place.min())
+    chosen: list[int] = []
+    for i in sorted(range(len(points)), key=lambda i: (not points[i].planned, i)):
+        if all(abs(place[i] - place[j]) >= near for j in chosen):
+            chosen.append(i)
+    return [points[i] for i in sorted(chosen)]
+
+
+def _curve(plan: Plan, quantity: str) -> Curve:
+    if quantity not in plan.curves:
+        raise InvalidInput(f"plan must have been made with curves, got one without {quantity}.")
+    return plan.curves[quantity]
