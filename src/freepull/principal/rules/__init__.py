@@ -8,4 +8,15 @@ from freepull.principal.rules.paper import Paper
 from freepull.principal.rules.passive import Passive
 from freepull.principal.rules.population import Population
 
-__all__ = ["Blocks", "Certified", "Comparisons", "Design", "Forecast", "Pairwise", "Paper", "Passive", "Population", "Rule"]
+__all__ = [
+    "Blocks",
+    "Certified",
+    "Comparisons",
+    "Design",
+    "Forecast",
+    "Pairwise",
+    "Paper",
+    "Passive",
+    "Population",
+    "Rule",
+]

@@ -209,7 +209,9 @@ class RuleState(ABC):
         raise self._lacks("restore")
 
     def _lacks(self, method: str) -> InvalidInput:
-        what = {"leave": "count leavers by the worst case", "withdraw": "take arms out", "wanted": "hear asks"}.get(method, "be saved")
+        what = {"leave": "count leavers by the worst case", "withdraw": "take arms out", "wanted": "hear asks"}.get(
+            method, "be saved"
+        )
         return InvalidInput(f"{type(self).__name__} must have the method {method}, if trials under it are to {what}.")
 
     def mean(self, arm: int) -> float:

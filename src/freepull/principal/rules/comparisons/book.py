@@ -174,7 +174,7 @@ def open_comparison(book: Any, constants: Any, run: int, m: int, seat: int) -> N
 
 
 @jit
-def worst(book: Any, run: int, edition: int, k: int, i: int, w: Any) -> Any:
+def worst(book: Any, run: int, edition: Any, k: int, i: int, w: Any) -> Any:
     """The two logarithms of a sample that is missing."""
     if w == WHOLE:
         return book.logs[run, edition, k, LOW, i], book.logs[run, edition, k, HIGH, i]
@@ -200,7 +200,7 @@ def put_together(book: Any, run: int) -> None:
 
 
 @jit
-def fill(book: Any, constants: Any, run: int, m: int, seat: int, k: int, reward: Any) -> None:
+def fill(book: Any, constants: Any, run: int, m: Any, seat: Any, k: Any, reward: Any) -> None:
     """Count a pull, its reward in units of 2⁻³⁰, as the sample that the agent's open comparison lacks, if it does."""
     asked = book.asked[seat]
     book.asked[seat] = 0
@@ -255,7 +255,7 @@ def total_of(book: Any, run: int, k: int) -> Any:
 @jit
 def is_due(book: Any, run: int) -> bool:
     """Whether enough is news for another look."""
-    return book.counts[run, NEWS] > 0 and book.counts[run, NEWS] * LOOKS >= book.counts[run, OPENED]
+    return bool(book.counts[run, NEWS] > 0 and book.counts[run, NEWS] * LOOKS >= book.counts[run, OPENED])
 
 
 @jit
@@ -379,7 +379,7 @@ def log_evidence(book: Any, run: int, j: int, k: int, margin: float) -> float:
 @jit
 def _log_account(book: Any, run: int, j: int, k: int, i: int, margin: float) -> float:
     log = float(book.running[run, 0, j, i] + book.running[run, 1, k, i]) / float(FINE)
-    return log + LOG_SHARES[i] - BETS[i] * margin * (float(book.counts[run, MASS]) / float(WHOLE))
+    return float(log + LOG_SHARES[i] - BETS[i] * margin * (float(book.counts[run, MASS]) / float(WHOLE)))
 
 
 @jit

@@ -38,7 +38,7 @@ def guess(pulls: Any, sums: Any) -> int:
 
 
 @jit
-def hear(book: Any, constants: Any, run: int, m: int, seat: int, pulls: Any, sums: Any, step: int) -> None:
+def hear(book: Any, constants: Any, run: int, m: Any, seat: Any, pulls: Any, sums: Any, step: int) -> None:
     """Note that an agent asks, and open a comparison if none of its own is open and it will probably complete one.
 
     Nothing is opened while a pull may be under way, that is if it has asked before and was not told of since.
@@ -95,4 +95,4 @@ def worth_paying(hope: float, constants: Any, step: int) -> bool:
     if constants.horizon == 0:
         return True
     forecast = max(hope + 1.0, 0.0) * float(constants.horizon) / float(max(step, 1)) - 1.0
-    return forecast < ENOUGH * constants.threshold
+    return bool(forecast < ENOUGH * constants.threshold)

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from freepull import validation
 from freepull.compiling import jit
@@ -23,7 +22,6 @@ from freepull.principal.rules.comparisons.book import (
     READ,
     READERS,
     WHOLE,
-    Book,
     Constants,
     fill,
     fresh,
@@ -34,7 +32,7 @@ from freepull.principal.rules.comparisons.book import (
     renew_predictions,
     strongest,
 )
-from freepull.principal.rules.comparisons.openings import hear, is_open, wanted, worth_paying
+from freepull.principal.rules.comparisons.openings import hear, wanted, worth_paying
 from freepull.principal.setting import Setting
 from freepull.registry import part
 
@@ -90,13 +88,11 @@ class Comparisons(Rule):
 
 
 @jit
-def take(
-    book: Any, constants: Any, pulls: Any, sums: Any, changes: Any, step: int, streams: Any, rewards: Any
-) -> None:
+def take(book: Any, constants: Any, pulls: Any, sums: Any, changes: Any, step: int, streams: Any, rewards: Any) -> None:
     """Hear asks, enter pulls into the record, and count those that a comparison lacks, in their order."""
     K = pulls.shape[1]
     for i in range(streams.shape[0]):
-        m, k = np.int64(streams[i] // K), np.int64(streams[i] % K)
+        m, k = int(streams[i] // K), int(streams[i] % K)
         if rewards[i] == ASKED:
             hear(book, constants, 0, m, m, pulls[m], sums[m], step)
         else:
@@ -189,7 +185,8 @@ class ComparisonsState(RuleState):
         victims = [k for k in range(self.setting.arms) if self.book.fell[0, k, 0] == arm]
         if victims:
             raise InvalidInput(
-                f"arm {arm} cannot be withdrawn, because arm {victims[0]} fell to it; stop here, and begin anew without it."
+                f"arm {arm} cannot be withdrawn, because arm {victims[0]} fell to it; stop here, and begin anew without "
+                "it."
             )
         if sum(self.active) == 1:
             raise InvalidInput("the last arm cannot be withdrawn; stop the trial.")
@@ -203,16 +200,16 @@ class ComparisonsState(RuleState):
     def claim(self) -> str:
         """Say what is proven, over which comparisons, of how many people."""
         said = [
-            f"over the first {n:,} comparisons opened, of {people:,} agents, arm {j} was better than arm {k} on average, "
-            f"by {self.book.margins[0, k]:.4f} or more"
+            f"over the first {n:,} comparisons opened, of {people:,} agents, arm {j} was better than arm {k} on "
+            f"average, by {self.book.margins[0, k]:.4f} or more"
             for k, (j, n, people) in enumerate(self.book.fell[0].tolist())
             if j != NONE
         ]
         if self.declared is not None and sum(self.active) > 1:
             n, people = self.extent
             said.append(
-                f"over the first {n:,}, of {people:,} agents, arm {self.declared} was at most {self.epsilon:g} worse than "
-                "any other arm still in"
+                f"over the first {n:,}, of {people:,} agents, arm {self.declared} was at most {self.epsilon:g} worse "
+                "than any other arm still in"
             )
         return f"{'; '.join(said)} ({self.title})" if said else f"every other arm was withdrawn ({self.title})"
 
