@@ -41,7 +41,7 @@ agents they are of, their Σ w."""
 OUT, IN, GOING = range(3)
 """What ``active`` says of an arm; those that go in one look are rivals in it."""
 LOW, HIGH, HEADS, TAILS = range(4)
-"""What ``logs`` has: for ``plus`` and ``minus`` of what is missing, ``plus`` of a reward of 1, ``minus`` of one of 0."""
+"""What ``logs`` has: ``plus`` and ``minus`` of what is missing, ``plus`` of a reward of 1, ``minus`` of one of 0."""
 NONE = -1
 
 
@@ -84,7 +84,7 @@ class Book(NamedTuple):
     fell: Ints
     """Of every arm that went: to which arm, after how many comparisons, of how many agents; −1 for the others."""
     margins: Floats
-    """By how much it is worse than that arm, at least, over these comparisons."""
+    """By how much it is worse than that arm, at least and at most, over these comparisons."""
     hope: Floats
     """The least that the leader had against a rival at the last look, log E with ε granted."""
 
@@ -124,7 +124,7 @@ def fresh(runs: int, agents: int, arms: int) -> Book:
         evidence=np.full((runs, arms, arms), -np.inf),
         active=np.ones((runs, arms), np.uint8),
         fell=np.full((runs, arms, 3), NONE),
-        margins=zeros((runs, arms), np.float64),
+        margins=zeros((runs, arms, 2), np.float64),
         hope=zeros((runs,), np.float64),
     )
     book.counts[:, WIDTH] = book.counts[:, EXPECTED] = 1
@@ -230,7 +230,7 @@ def fill(book: Any, constants: Any, run: int, m: Any, seat: Any, k: Any, reward:
 
 @jit
 def renew_predictions(book: Any, run: int) -> None:
-    """Begin a new edition of predictions when samples have grown by a third: every arm's mean, with half a sample of ½."""
+    """Begin a new edition of predictions when samples have grown by a third: every arm's mean, with half a one of ½."""
     counts = book.counts
     if counts[run, SAMPLES] < counts[run, EXPECTED] or counts[run, EDITION] == EDITIONS - 1:
         return
@@ -275,7 +275,8 @@ def look(book: Any, constants: Any, run: int) -> int:
             j = strongest(book, run, k)
             if book.evidence[run, j, k] >= constants.threshold:
                 active[k] = GOING
-                book.fell[run, k, 0], book.margins[run, k] = j, lower_bound(book, constants, run, j, k)
+                book.fell[run, k, 0], book.margins[run, k, 0] = j, lower_bound(book, constants, run, j, k)
+                book.margins[run, k, 1] = -lower_bound(book, constants, run, k, j)
                 book.fell[run, k, 1], book.fell[run, k, 2] = book.counts[run, READ], book.counts[run, READERS]
     for k in range(K):
         active[k] = IN if active[k] == IN else OUT

@@ -18,10 +18,12 @@ from freepull.principal.rules.base import ASKED, SMALLEST, STACKS, Rule, RuleSta
 from freepull.principal.rules.comparisons.book import (
     IN,
     NONE,
+    OPENED,
     OUT,
     READ,
     READERS,
     WHOLE,
+    WIDTH,
     Constants,
     fill,
     fresh,
@@ -31,6 +33,7 @@ from freepull.principal.rules.comparisons.book import (
     lower_bound,
     renew_predictions,
     strongest,
+    total_of,
 )
 from freepull.principal.rules.comparisons.openings import hear, wanted, worth_paying
 from freepull.principal.setting import Setting
@@ -185,8 +188,7 @@ class ComparisonsState(RuleState):
         victims = [k for k in range(self.setting.arms) if self.book.fell[0, k, 0] == arm]
         if victims:
             raise InvalidInput(
-                f"arm {arm} cannot be withdrawn, because arm {victims[0]} fell to it; stop here, and begin anew without "
-                "it."
+                f"arm {arm} cannot be withdrawn, because arm {victims[0]} fell to it; stop here and begin anew."
             )
         if sum(self.active) == 1:
             raise InvalidInput("the last arm cannot be withdrawn; stop the trial.")
@@ -200,10 +202,9 @@ class ComparisonsState(RuleState):
     def claim(self) -> str:
         """Say what is proven, over which comparisons, of how many people."""
         said = [
-            f"over the first {n:,} comparisons opened, of {people:,} agents, arm {j} was better than arm {k} on "
-            f"average, by {self.book.margins[0, k]:.4f} or more"
-            for k, (j, n, people) in enumerate(self.book.fell[0].tolist())
-            if j != NONE
+            f"over the first {it.comparisons:,} comparisons opened, of {it.people:,} agents, arm {it.arm} was better "
+            f"than arm {it.than} on average, by {it.low:.4f} or more"
+            for it in self._fallen()
         ]
         if self.declared is not None and sum(self.active) > 1:
             n, people = self.extent
@@ -211,20 +212,24 @@ class ComparisonsState(RuleState):
                 f"over the first {n:,}, of {people:,} agents, arm {self.declared} was at most {self.epsilon:g} worse "
                 "than any other arm still in"
             )
-        return f"{'; '.join(said)} ({self.title})" if said else f"every other arm was withdrawn ({self.title})"
+        return "; ".join([*(said or ["every other arm was withdrawn"]), *self._disagreement()]) + f" ({self.title})"
 
     def survives(self) -> float | None:
-        """γ*: half of the smallest margin that is proven (docs/comparisons.md, tipping)."""
-        margins = [self.book.margins[0, k] for k in range(self.setting.arms) if self.book.fell[0, k, 0] != NONE]
+        """γ*: half of the smallest margin that is proven (docs/comparisons.md, comparisons-tipping)."""
+        margins = [it.low for it in self._fallen()]
         if self.declared is not None:
-            margins += [it.low + self.epsilon for it in self.differences() if it.arm == self.declared]
-        return max(0.0, float(min(margins)) / 2) if margins else None
+            margins += [it.low + self.epsilon for it in self._bounded()]
+        return max(0.0, min(margins) / 2) if margins else None
 
     def differences(self) -> list[Difference]:
-        """Bound what the leader has over every other active arm, over the comparisons that the last look has read.
+        """Bound what the leader has over every arm still in, as the last look has read it, and what every arm that is out
+        fell by, when it did.
 
         With probability at least 1 − δ all of these hold, at all times.
         """
+        return self._bounded() + self._fallen()
+
+    def _bounded(self) -> list[Difference]:
         if self.book.counts[0, READ] == 0:
             return []
         leader, (n, people) = self.leader(), self.extent
@@ -239,6 +244,39 @@ class ComparisonsState(RuleState):
             )
             for k in range(self.setting.arms)
             if k != leader and self.active[k]
+        ]
+
+    def _fallen(self) -> list[Difference]:
+        fell, margins = self.book.fell[0].tolist(), self.book.margins[0].tolist()
+        return [
+            Difference(by, k, *margins[k], comparisons=n, people=people)
+            for k, (by, n, people) in enumerate(fell)
+            if by != NONE
+        ]
+
+    def _disagreement(self) -> list[str]:
+        """Say so if the two leading arms differ otherwise in the second half of the comparisons than in the first."""
+        means = [
+            total / max(came, 1.0) for total, came in (total_of(self.book, 0, k) for k in range(self.setting.arms))
+        ]
+        first, second = sorted(range(self.setting.arms), key=lambda k: (-means[k], k))[:2]
+        counts = self.book.counts[0]
+        half = (int(counts[OPENED]) // int(counts[WIDTH]) + 1) // 2
+        found, variance = [], 0.0
+        for blocks in (slice(0, half), slice(half, None)):
+            came, sums = (part[0, blocks].sum(axis=0) / WHOLE for part in (self.book.came, self.book.sums))
+            if min(came[first], came[second]) < 1:
+                return []
+            found.append(sums[first] / came[first] - sums[second] / came[second])
+            variance += sum(
+                max(m * (1 - m), 0.01) / n for m, n in ((sums[k] / came[k], came[k]) for k in (first, second))
+            )
+        if abs(found[0] - found[1]) <= 3 * math.sqrt(variance):
+            return []
+        early, late = (f"{it:+.3f}" for it in found)
+        return [
+            f"early and late comparisons disagree: arm {first} against arm {second} {early} in the first half, {late} in "
+            "the second"
         ]
 
     @property
