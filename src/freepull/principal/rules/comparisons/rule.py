@@ -222,8 +222,7 @@ class ComparisonsState(RuleState):
         return max(0.0, min(margins) / 2) if margins else None
 
     def differences(self) -> list[Difference]:
-        """Bound what the leader has over every arm still in, as the last look has read it, and what every arm that is out
-        fell by, when it did.
+        """Bound what the leader has over every arm still in, as the last look has read it, and what others fell by.
 
         With probability at least 1 − δ all of these hold, at all times.
         """
@@ -249,7 +248,7 @@ class ComparisonsState(RuleState):
     def _fallen(self) -> list[Difference]:
         fell, margins = self.book.fell[0].tolist(), self.book.margins[0].tolist()
         return [
-            Difference(by, k, *margins[k], comparisons=n, people=people)
+            Difference(by, k, margins[k][0], margins[k][1], n, people)
             for k, (by, n, people) in enumerate(fell)
             if by != NONE
         ]
@@ -275,8 +274,8 @@ class ComparisonsState(RuleState):
             return []
         early, late = (f"{it:+.3f}" for it in found)
         return [
-            f"early and late comparisons disagree: arm {first} against arm {second} {early} in the first half, {late} in "
-            "the second"
+            f"early and late comparisons disagree: arm {first} against arm {second} {early} in the first half, "
+            f"{late} in the second"
         ]
 
     @property
