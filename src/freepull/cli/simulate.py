@@ -12,6 +12,7 @@ from freepull.cli import options
 from freepull.cli.options import build, build_game
 from freepull.cli.screen import check_target, console, sentence_errors, show_result
 from freepull.errors import InvalidInput
+from freepull.panels import Panel
 from freepull.registry import choices
 from freepull.simulation import Result, simulate
 from freepull.simulation.experiment import UNTIL
@@ -25,22 +26,29 @@ The default is the paper's game of 2 agents and 3 arms. The authors' own setting
 MODEL, RUN, OUTPUT = "The game and its agents", "The runs", "Output"
 
 
+def _people(kind: str, default: str) -> typer.models.OptionInfo:
+    said = f"{choices(kind)}; once for all, or once an agent. {default}, or the panel's, by default."
+    option: typer.models.OptionInfo = typer.Option(help=said, rich_help_panel=MODEL)
+    return option
+
+
 @sentence_errors
 def command(
     game: Annotated[
         str,
-        typer.Option(help="toy, family:agents=M,sd=σ, or a CSV file of means, a row an agent.", rich_help_panel=MODEL),
+        typer.Option(
+            help=f"toy, family:agents=M,sd=σ, or a CSV file of means, a row an agent; or a panel: {options.GAMES}.",
+            rich_help_panel=MODEL,
+        ),
     ] = "toy",
     rewards: Annotated[
         str, typer.Option(help=f"Reward law: {choices('rewards')}.", rich_help_panel=MODEL)
     ] = "bernoulli",
     weights: Annotated[str | None, typer.Option(help="Weights of agents, 1,2,…", rich_help_panel=MODEL)] = None,
-    agents: Annotated[
-        list[str], typer.Option(help=f"{choices('agents')}; once for all, or once an agent.", rich_help_panel=MODEL)
-    ] = ["alpha-ucb:2"],  # noqa: B006
-    answers: Annotated[
-        list[str], typer.Option(help=f"{choices('answers')}; once for all, or once an agent.", rich_help_panel=MODEL)
-    ] = ["always"],  # noqa: B006
+    agents: Annotated[list[str] | None, _people("agents", "alpha-ucb:2")] = None,
+    answers: Annotated[list[str] | None, _people("answers", "always")] = None,
+    activity: Annotated[list[str] | None, _people("activity", "every-step")] = None,
+    leaving: Annotated[list[str] | None, _people("leaving", "stays")] = None,
     rule: options.RuleName = "certified",
     delta: options.Delta = 0.01,
     gap: options.Gap = None,
@@ -54,7 +62,9 @@ def command(
     offers: options.Offers = "one",
     bonus: options.Bonus = 1.0,
     budget: options.Budget = None,
-    horizon: Annotated[int, typer.Option(help="T, the steps of a run.", rich_help_panel=RUN)] = 100_000,
+    horizon: Annotated[
+        int | None, typer.Option(help="T, the steps of a run: 100,000, or the panel's.", rich_help_panel=RUN)
+    ] = None,
     runs: Annotated[int, typer.Option(help="How many runs.", rich_help_panel=RUN)] = 10,
     seed: Annotated[int, typer.Option(help="Same seed, same bits.", rich_help_panel=RUN)] = 0,
     until: Annotated[str, typer.Option(help="horizon, or decided: stop there.", rich_help_panel=RUN)] = "horizon",
@@ -96,12 +106,14 @@ def command(
         bonus=bonus,
         budget=budget,
     )
-    strategies = [build("agents", text) for text in agents]
-    replies = [build("answers", text) for text in answers]
+    played = build_game(game, rewards, weights)
+    if horizon is None and not isinstance(played, Panel):
+        horizon = 100_000
+    given = {"agents": agents, "answers": answers, "activity": activity, "leaving": leaving}
+    people = {kind: [build(kind, text) for text in texts] for kind, texts in given.items() if texts}
     result = simulate(
-        build_game(game, rewards, weights),
-        agents=strategies[0] if len(strategies) == 1 else strategies,
-        answers=replies[0] if len(replies) == 1 else replies,
+        played,
+        **{kind: parts[0] if len(parts) == 1 else parts for kind, parts in people.items()},
         principal=principal,
         horizon=horizon,
         runs=runs,
