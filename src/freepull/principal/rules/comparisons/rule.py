@@ -43,7 +43,7 @@ ASKING = "whoever acts has asked first, and reports the pull before asking again
 UNLIMITED = (1 << 31) - 1
 
 
-@part("rule", "comparisons", most_arms=500)
+@part("rule", "comparisons", kernel=5, most_arms=500)
 @dataclass(frozen=True)
 class Comparisons(Rule):
     """Compares arms within people, whoever comes, however often, and whoever leaves: **proven** at every time.
