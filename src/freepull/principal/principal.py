@@ -41,8 +41,8 @@ class Principal:
     Parameters
     ----------
     rule
-        Who is still in, and which pull is missing: `rules.Certified` at δ = 0.05 by default, `Pairwise`, `Population`,
-        `Paper`, `Passive`.
+        Who is still in, and which pull is missing: `rules.Certified` at δ = 0.05 by default, `Comparisons` for people
+        who come and go, `Pairwise`, `Population`, `Paper`, `Passive`.
     observe
         When to stop observing: `observe.Share`, `Root`, `Steps`, `KnownGap`, or `Adaptive`, which pays too early and
         warns.
@@ -112,7 +112,7 @@ class Principal:
             What becomes of agents who leave: "wait" for them, "independent" (speak of those who stayed; right if
             leaving has nothing to do with rewards), or "worst_case" (right for any leaving, `rules.Pairwise` only).
         withdrawal
-            Whether arms may be withdrawn later (`rules.Pairwise` only; it costs a little from the start).
+            Whether arms may be withdrawn later (`rules.Comparisons`, and `Pairwise`, where it costs a little).
         rules
             The version of what decides; an older one (1) is for trials that began under it and are told again.
         """
@@ -136,7 +136,9 @@ class Principal:
             allowed = " or ".join(repr(policy) for policy in self.rule.policies)
             raise InvalidInput(f"leavers must be {allowed} with rules.{name}, got {leavers!r}.")
         if withdrawal and not self.rule.withdrawals:
-            raise InvalidInput(f"withdrawal must be False with rules.{name}; only rules.Pairwise provides for it.")
+            raise InvalidInput(
+                f"withdrawal must be False with rules.{name}; only rules.Comparisons and Pairwise provide for it."
+            )
         version = validation.whole("rules", rules, 1, RULES)
         frame = Setting(arms, agents, horizon, p, weighted, self.offers, None, leavers, bool(withdrawal), version)
         return Trial(self, frame)

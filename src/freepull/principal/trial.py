@@ -248,6 +248,13 @@ class Trial:
         self._check_agent(agent)
         return self.offers.cancel(int(agent))
 
+    def pass_over(self, agent: int) -> None:
+        """Note that an agent who asked has made no pull, so that none is under way; its open offer is cancelled."""
+        self._check_agent(agent)
+        self.work()
+        self.rule.passed_over(int(agent))
+        self.offers.cancel(int(agent))
+
     def recall(self, agent: int) -> None:
         """Take back an open offer that the agent may be acting on: still paid if taken, no refusal if not."""
         self._check_agent(agent)
@@ -312,7 +319,7 @@ class Trial:
         """
         if not self.setting.withdrawal:
             raise InvalidInput(
-                "withdrawing an arm must be provided for: start with rules.Pairwise and withdrawal=True."
+                "withdrawing an arm must be provided for: start with rules.Comparisons or Pairwise and withdrawal=True."
             )
         self._check_arm(arm)
         self.work()
@@ -353,7 +360,7 @@ class Trial:
     def verdict(self) -> Verdict:
         """Say which arm, whether that is decided and certified, why, when, and what it cost."""
         decided = self.decided_at is not None
-        why = self.rule.claim() if decided else f"{self.rule.standing()}; this one has the largest global sample mean"
+        why = self.rule.claim() if decided else f"{self.rule.standing()}; this one has {self.rule.leads_by}"
         if decided and self.doubt is not None:
             why += f"; {self.doubt}"
         survives = self.rule.survives() if decided and self.certifiable else None

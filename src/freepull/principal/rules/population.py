@@ -28,6 +28,8 @@ BETS = np.array([0.99, 0.8, 0.5, 0.25, 0.12])
 """λ_i."""
 SHARES = np.array([0.4, 0.2, 0.15, 0.15, 0.1])
 """π_i."""
+TOGETHER = 32
+"""Factors that are multiplied before a logarithm is taken; slices of agents end at multiples of it."""
 MOST = 1 << 30
 """No sum of first rewards, in units of 2⁻³⁰, can then overflow."""
 
@@ -150,10 +152,13 @@ def add_logs(
     for k in range(low, high):
         if compared(rows, targets, once, j, k):
             for i in range(BETS.shape[0]):
-                log = rows[1 + i, k]
+                log, product = rows[1 + i, k], 1.0
                 for m in range(first, last):
                     if weights[m] > 0.0:
-                        log += math.log1p(BETS[i] * (float(sums[j, m] - sums[k, m]) * 2.0**-30 / float(n)))
+                        product *= 1.0 + BETS[i] * (float(sums[j, m] - sums[k, m]) * 2.0**-30 / float(n))
+                    if m % TOGETHER == TOGETHER - 1 or m == last - 1:
+                        log += math.log(product)
+                        product = 1.0
                 rows[1 + i, k] = log
 
 
