@@ -101,7 +101,15 @@ def act_one(lanes: Any, strategies: Any, state: Any, terms: Any, sums: Any, owed
         answer_one(lanes, state, terms, terms.answers, np.uint64(seat), state.seats[seat, OFFER], clock, t)
     reward = pull_one(lanes, sums, owed, lane, terms.K)
     count_act(lanes.there, seat, reward)
+    _forget_most(owed, seat, lanes.arm[lane])
     return reward
+
+
+@jit
+def _forget_most(owed: Any, seat: int, arm: Any) -> None:
+    """Find anew what an agent owes most of, once it has pulled that."""
+    if owed is not None and owed.most[seat, 0] == arm:
+        owed.most[seat, 0] = -1
 
 
 @jit
@@ -315,7 +323,7 @@ def choose_offers(lanes: Any, state: Any, terms: Any, owed: Any, run: int, t: in
     for seat in range(first, first + agents):
         if seats[seat, BANNED_UNTIL] <= t:
             own = most[seat, 0]
-            if own < 0 or own == lanes.arm[seats[seat, LANE]]:
+            if own < 0 or (lanes.there is None and own == lanes.arm[seats[seat, LANE]]):
                 find_most(lanes.streams, seats, owed.goals, most, seat, terms.K)
             amount, own = most[seat, 1], most[seat, 0]
             if terms.each:
