@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from statistics import NormalDist
+from typing import Any
 
 import numpy as np
 import pytest
@@ -100,7 +101,7 @@ def test_both_engines_walk_the_same_street() -> None:
         ({"arms": 11, "gap": 0.06}, "gap must be a number in [0, 0.05], got 0.06"),
     ],
 )
-def test_wrong_parameters_are_refused_in_one_sentence(wrong: dict[str, float], words: str) -> None:
+def test_wrong_parameters_are_refused_in_one_sentence(wrong: dict[str, Any], words: str) -> None:
     for make in (fp.panels.street, fp.panels.ideal):
         with pytest.raises(InvalidInput) as problem:
             make(**wrong)

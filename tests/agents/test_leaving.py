@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -114,9 +114,9 @@ def test_nobody_who_is_silent_is_asked_or_told_of() -> None:
         (lambda: AfterActs(0), "acts must be a whole number of at least 1"),
         (lambda: InAnger(0.5, probability=2.0), "probability must be a number in [0, 1]"),
         (lambda: AnyOf([]), "leaving must be a list of one or more ways to leave, none of them AnyOf, got []"),
-        (lambda: AnyOf(Stays()), "leaving must be a list of one or more ways to leave"),
+        (lambda: AnyOf(cast(Any, Stays())), "leaving must be a list of one or more ways to leave"),
         (lambda: AnyOf([AnyOf([Stays()])]), "leaving must be a list of one or more ways to leave, none of them AnyOf"),
-        (lambda: AnyOf("stays"), "leaving must be a list of one or more ways to leave"),
+        (lambda: AnyOf(cast(Any, "stays")), "leaving must be a list of one or more ways to leave"),
         (lambda: experiment(COINS, PASSIVE, 9, leaving=3), "leaving must be objects with methods until(key, horizon)"),
     ],
 )  # fmt: skip

@@ -29,7 +29,7 @@ def is_one(share: float, key: Any) -> bool:
 
 
 @jit
-def last_step(share: float, after: int, horizon: int, key: Any) -> int:
+def last_step(share: float, after: Any, horizon: int, key: Any) -> Any:
     """The last step before the agent leaves at random; far beyond the horizon if it does not."""
     if after >= horizon or not is_one(share, key):
         return NEVER
