@@ -19,7 +19,7 @@ ATTEMPT = 0xF1357AEA2E62A9C5
 
 MIX_FACTORS = 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
 
-REWARD, CHOICE, ANSWER = 1, 2, 3
+REWARD, CHOICE, ANSWER, SURPRISE = 1, 2, 3, 4
 """What a key is for."""
 CHOICE_COIN, CHOICE_ARM = 0, 1
 """Which stack of an agent's own an ε-greedy choice is read from: whether to explore, and what."""
