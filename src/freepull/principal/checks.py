@@ -42,8 +42,8 @@ class Checks:
         The most pairs whose differences are added up to look for a common shock; two fifths of the agents if that is
         less, and more where there are more than 64 groups to a period.
     gap
-        Steps between the early and the late pulls that are compared to look for a drift; None: a third of the horizon,
-        or 20 without one.
+        Steps between the early and the late pulls that are compared to look for a drift; None: a quarter of the
+        horizon, or 20 without one.
     payment
         q, with which probability a free choice is paid by surprise (`Trial.chose`); 0: payment is not tested.
     bonuses
@@ -74,9 +74,9 @@ class Checks:
     def frame(self, arms: int, agents: int, horizon: int | None) -> Any:
         """Return the sizes that a trial's books have."""
         group = max(min(self.group, 2 * agents // 5), 2, -(-agents // MOST_GROUPS))
-        gap = self.gap or (GAP if horizon is None else max(2, horizon // 3))
+        gap = self.gap or (GAP if horizon is None else max(2, horizon // 4))
         coin = round(self.payment * 1_000_000)
-        return np.array([self.period, group, -(-agents // group), gap, max(1, gap // 16), coin, arms], np.int64)
+        return np.array([self.period, group, -(-agents // group), gap, max(1, gap // 2), coin, arms], np.int64)
 
 
 class Checking:

@@ -129,12 +129,25 @@ def ask(b: Any, m: int, step: int) -> None:
         b.pair_place[m, pair] = period * b.frame[GROUPS] + group + 1
         b.pair_early[m, pair] = OPEN
         _missing(b.groups[period % WINDOW, group], 1, -FINE, FINE)
-    block, began = _free(b.block_round[m], b.counts[OLDEST_BLOCKS]), step // b.frame[LENGTH]
-    if block >= 0 and began < LAST_ROUND:
-        b.block_round[m, block] = began + 1
+    _ask_blocks(b, m, step // b.frame[LENGTH])
+
+
+@jit
+def _ask_blocks(b: Any, m: int, now: int) -> None:
+    """A pull under way may be one more early pull of an open block, or the first of a new one: it stands at its worst."""
+    row = b.blocks[now % BLOCK_ROUNDS]
+    for i in range(SLOTS):
+        early = np.int64(b.block_counts[m, i]) // 16
+        if np.int64(b.block_round[m, i]) - 1 == now and early < BLOCK:
+            first = np.int64(b.block_early[m, i])
+            _book(row, -1, early, 0, first, first, 0)
+            _book(row, 1, early + 1, 0, first, first + FINE, 0)
+    block = _free(b.block_round[m], b.counts[OLDEST_BLOCKS])
+    if block >= 0 and now < LAST_ROUND:
+        b.block_round[m, block] = now + 1
         b.block_counts[m, block] = b.block_early[m, block] = b.block_late[m, block] = 0
         b.counts[EARLY] += 1
-        _book(b.blocks[began % BLOCK_ROUNDS], 1, 1, 0, FINE, 0)
+        _book(row, 1, 1, 0, 0, FINE, 0)
 
 
 @jit
@@ -155,11 +168,13 @@ def _missing(group: Any, sign: int, low: int, high: int) -> None:
 
 
 @jit
-def _book(row: Any, sign: int, early: int, late: int, early_sum: int, late_sum: int) -> None:
-    """Enter a block into its round, or take it out again: what is missing at its worst, for both signs."""
+def _book(row: Any, sign: int, early: int, late: int, least: int, most: int, late_sum: int) -> None:
+    """Enter a block into its round, or take it out again: both signs, what is missing at its worst.
+
+    ``least`` and ``most`` are what the early rewards may add up to.
+    """
     for i in range(BETS.shape[0]):
-        rise = late_sum - early_sum
-        fall = early_sum - late_sum - (early - late) * FINE
+        rise, fall = late_sum - most, least - late_sum - (early - late) * FINE
         row[i] += sign * _log(1.0 + BETS[i] * (rise / FINE))
         row[BETS.shape[0] + i] += sign * _log(1.0 + BETS[i] * (fall / FINE))
 
@@ -223,34 +238,38 @@ def _tell_pairs(b: Any, m: int, arm: int, x: int, asked: int, step: int) -> None
 
 @jit
 def _tell_blocks(b: Any, m: int, arm: int, x: int, asked: int, step: int) -> None:
-    """The first pull of a block fixes its arm; then early pulls, and as many late ones."""
-    length, oldest = b.frame[LENGTH], b.counts[OLDEST_BLOCKS]
+    """The first pull of a block fixes its arm; more early pulls follow in the same round, and later as many late ones."""
+    length, now = b.frame[LENGTH], asked // b.frame[LENGTH]
     opened, held = -1, False
     for i in range(SLOTS):
         began = np.int64(b.block_round[m, i]) - 1
-        if began < oldest:
+        if began < b.counts[OLDEST_BLOCKS]:
             continue
         early, late = np.int64(b.block_counts[m, i]) // 16, np.int64(b.block_counts[m, i]) % 16
         if early == 0:
             opened = i
-        elif b.block_arm[m, i] == arm:
-            held = True
-            later, row = asked - began * length, b.blocks[began % BLOCK_ROUNDS]
-            first, second = np.int64(b.block_early[m, i]), np.int64(b.block_late[m, i])
-            if 2 * later < b.frame[GAP] and early < BLOCK:
-                _book(row, -1, early, late, first, second)
+            continue
+        mine, row = b.block_arm[m, i] == arm, b.blocks[began % BLOCK_ROUNDS]
+        first, second = np.int64(b.block_early[m, i]), np.int64(b.block_late[m, i])
+        held = held or mine
+        if now == began and early < BLOCK:
+            if step // length > began:  # an early pull that was told too late: the block stays at its worst
+                b.block_round[m, i] = 0
+                continue
+            _book(row, -1, early + 1, 0, first, first + FINE, 0)
+            if mine:
                 early, first = early + 1, first + x
                 b.counts[EARLY] += 1
-            elif later >= b.frame[GAP] + length and late < early:
-                _book(row, -1, early, late, first, second)
-                late, second = late + 1, second + x
-                b.counts[LATE] += 1
-            else:
-                continue
-            _book(row, 1, early, late, first, second)
-            b.block_counts[m, i], b.block_early[m, i], b.block_late[m, i] = 16 * early + late, first, second
-            if late == early:
-                b.block_round[m, i] = 0
+        elif mine and late < early and asked >= (began + 1) * length + b.frame[GAP]:
+            _book(row, -1, early, late, first, first, second)
+            late, second = late + 1, second + x
+            b.counts[LATE] += 1
+        else:
+            continue
+        _book(row, 1, early, late, first, first, second)
+        b.block_counts[m, i], b.block_early[m, i], b.block_late[m, i] = 16 * early + late, first, second
+        if late == early:
+            b.block_round[m, i] = 0
     if opened < 0:
         return
     began = np.int64(b.block_round[m, opened]) - 1
@@ -258,13 +277,13 @@ def _tell_blocks(b: Any, m: int, arm: int, x: int, asked: int, step: int) -> Non
         b.block_round[m, opened] = 0
         return
     row = b.blocks[began % BLOCK_ROUNDS]
-    _book(row, -1, 1, 0, FINE, 0)
+    _book(row, -1, 1, 0, 0, FINE, 0)
     if held:
         b.block_round[m, opened] = 0
         b.counts[EARLY] -= 1
         return
     b.block_arm[m, opened], b.block_counts[m, opened], b.block_early[m, opened] = arm, 16, x
-    _book(row, 1, 1, 0, x, 0)
+    _book(row, 1, 1, 0, x, x, 0)
 
 
 @jit_apart
