@@ -25,6 +25,16 @@ TESTS = {
     REPORTING: "every pull is reported exactly once",
 }
 """What each looks at."""
+WRONG = {
+    SHOCK: "events hit many agents at once",
+    DRIFT: "rewards drift",
+    PAYMENT: "payment changes rewards",
+}
+"""What an alarm says."""
+COUNTED = (
+    "ASKS", "REPORTS", "UNASKED", "IN_STEP", "SLOWEST", "REPEATED", "PAIRS", "PAIRED", "EARLY", "LATE", "COINS",
+    "OUTCOMES",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -116,7 +126,7 @@ class Checking:
             return False
         key = randomness.key(self.checks.seed, 0, agent, randomness.SURPRISE)
         word = randomness.word(key, 0, int(counts[openings.COINS]) + 1)
-        coin = randomness.uniform(word) < self.books.frame[openings.COIN] / 1e6
+        coin = randomness.uniform(word) < int(self.books.frame[openings.COIN]) / 1e6
         openings.toss(self.books, agent, arm, int(coin))
         return coin
 
@@ -176,13 +186,3 @@ class Checking:
         self.books = self.books._replace(**kept)
         for name in openings.AGENTS:
             getattr(self.books, name)[: len(parts[name])] = parts[name]
-
-
-COUNTED = (
-    "ASKS", "REPORTS", "UNASKED", "IN_STEP", "SLOWEST", "REPEATED", "PAIRS", "PAIRED", "EARLY", "LATE", "COINS", "OUTCOMES"
-)  # fmt: skip
-WRONG = {
-    SHOCK: "events hit many agents at once",
-    DRIFT: "rewards drift",
-    PAYMENT: "payment changes rewards",
-}

@@ -36,6 +36,10 @@ STAKES = np.array([0.6, 0.3, 0.1])
 """λ of the payment check, in both signs, as shares of min(q, 1 − q)."""
 ONE = 2.0**36
 """The number 1 in sums of logarithms."""
+LOGS = np.array(
+    [[math.floor(math.log(1.0 + bet * d / FINE) * ONE) for d in range(-BLOCK * FINE, BLOCK * FINE + 1)] for bet in BETS]
+)
+"""log(1 + λ·ΣD) of every bet and every sum that a block can have, in whole units."""
 OPEN = 255
 """Stands for the first reward of a pair until it is told."""
 PERIOD, GROUP, GROUPS, GAP, LENGTH, COIN, ARMS = range(7)
@@ -71,7 +75,7 @@ class Books(NamedTuple):
     groups: Any
     """Per round and group: ΣD, the least and the most that missing D may add to it, and ΣD² at its worst."""
     blocks: Any
-    """Per round: the logarithms of both signs and all bets."""
+    """Per round: the logarithms of both signs and all bets, the number of early pulls, and that of late ones."""
     folded_pairs: Any
     folded_blocks: Any
     shares: Any
@@ -92,7 +96,7 @@ AGENTS = Books._fields[:11]
 
 def books(agents: int, arms: int, frame: NDArray[np.int64], paying: bool) -> Books:
     """Return empty books."""
-    M, bets = agents, 2 * len(BETS)
+    M, kept = agents, 2 * len(BETS) + 2
     tested = M if paying else 0
     return Books(
         zeros((M,), np.int32),
@@ -100,8 +104,8 @@ def books(agents: int, arms: int, frame: NDArray[np.int64], paying: bool) -> Boo
         zeros((M, SLOTS), np.uint16), zeros((M, SLOTS), np.uint16), zeros((M, SLOTS), np.uint8),
         zeros((M, SLOTS), np.uint16), zeros((M, SLOTS), np.uint16),
         zeros((tested,), np.uint16), zeros((tested,), np.uint8),
-        zeros((WINDOW, int(frame[GROUPS]), 4), np.int64), zeros((BLOCK_ROUNDS, bets), np.int64),
-        zeros((len(RHOS),), np.int64), zeros((bets,), np.int64), zeros((bets,), np.int64),
+        zeros((WINDOW, int(frame[GROUPS]), 4), np.int64), zeros((BLOCK_ROUNDS, kept), np.int64),
+        zeros((len(RHOS),), np.int64), zeros((kept,), np.int64), zeros((kept,), np.int64),
         zeros((2 * len(STAKES),), np.int64),
         zeros((arms if paying else 0, 2), np.int64), zeros((16,), np.int64), np.ones(3), frame,
     )  # fmt: skip
@@ -134,7 +138,7 @@ def ask(b: Any, m: int, step: int) -> None:
 
 @jit
 def _ask_blocks(b: Any, m: int, now: int) -> None:
-    """A pull under way may be one more early pull of an open block, or the first of a new one: it stands at its worst."""
+    """A pull under way may be an early one of an open block, or the first of a new one: it stands at its worst."""
     row = b.blocks[now % BLOCK_ROUNDS]
     for i in range(SLOTS):
         early = np.int64(b.block_counts[m, i]) // 16
@@ -146,7 +150,7 @@ def _ask_blocks(b: Any, m: int, now: int) -> None:
     if block >= 0 and now < LAST_ROUND:
         b.block_round[m, block] = now + 1
         b.block_counts[m, block] = b.block_early[m, block] = b.block_late[m, block] = 0
-        b.counts[EARLY] += 1
+        row[-2] += 1
         _book(row, 1, 1, 0, 0, FINE, 0)
 
 
@@ -160,7 +164,7 @@ def _free(slots: Any, oldest: int) -> int:
 
 
 @jit
-def _missing(group: Any, sign: int, low: int, high: int) -> None:
+def _missing(group: Any, sign: int, low: Any, high: Any) -> None:
     """Enter a missing D between two numbers into a group, or take it out again."""
     group[1] += sign * low
     group[2] += sign * high
@@ -168,20 +172,20 @@ def _missing(group: Any, sign: int, low: int, high: int) -> None:
 
 
 @jit
-def _book(row: Any, sign: int, early: int, late: int, least: int, most: int, late_sum: int) -> None:
+def _book(row: Any, sign: int, early: Any, late: Any, least: Any, most: Any, late_sum: Any) -> None:
     """Enter a block into its round, or take it out again: both signs, what is missing at its worst.
 
     ``least`` and ``most`` are what the early rewards may add up to.
     """
+    rise, fall = late_sum - most, least - late_sum - (early - late) * FINE
     for i in range(BETS.shape[0]):
-        rise, fall = late_sum - most, least - late_sum - (early - late) * FINE
-        row[i] += sign * _log(1.0 + BETS[i] * (rise / FINE))
-        row[BETS.shape[0] + i] += sign * _log(1.0 + BETS[i] * (fall / FINE))
+        row[i] += sign * LOGS[i, BLOCK * FINE + rise]
+        row[BETS.shape[0] + i] += sign * LOGS[i, BLOCK * FINE + fall]
 
 
 @jit_apart
 def tell(b: Any, m: int, arm: int, reward: Any, step: int) -> None:
-    """See one report, its reward in units of 2⁻³⁰: it counts for what was opened at or before the ask that it answers."""
+    """See one report, its reward in units of 2⁻³⁰: it counts for what was open at the ask that it answers."""
     b.counts[REPORTS] += 1
     if b.arms.shape[0] > 0:
         b.arms[arm, 0] += 1
@@ -200,7 +204,7 @@ def tell(b: Any, m: int, arm: int, reward: Any, step: int) -> None:
 
 
 @jit
-def _tell_pairs(b: Any, m: int, arm: int, x: int, asked: int, step: int) -> None:
+def _tell_pairs(b: Any, m: int, arm: int, x: Any, asked: Any, step: int) -> None:
     """The first pull of a pair fixes its arm; the next one of that arm, asked for in a later period, is its second."""
     groups, period, oldest = b.frame[GROUPS], asked // b.frame[PERIOD], b.counts[OLDEST_PAIRS]
     opened, held = -1, False
@@ -237,8 +241,8 @@ def _tell_pairs(b: Any, m: int, arm: int, x: int, asked: int, step: int) -> None
 
 
 @jit
-def _tell_blocks(b: Any, m: int, arm: int, x: int, asked: int, step: int) -> None:
-    """The first pull of a block fixes its arm; more early pulls follow in the same round, and later as many late ones."""
+def _tell_blocks(b: Any, m: int, arm: int, x: Any, asked: Any, step: int) -> None:
+    """The first pull of a block fixes its arm; early ones follow in the same round, and later as many late ones."""
     length, now = b.frame[LENGTH], asked // b.frame[LENGTH]
     opened, held = -1, False
     for i in range(SLOTS):
@@ -259,11 +263,11 @@ def _tell_blocks(b: Any, m: int, arm: int, x: int, asked: int, step: int) -> Non
             _book(row, -1, early + 1, 0, first, first + FINE, 0)
             if mine:
                 early, first = early + 1, first + x
-                b.counts[EARLY] += 1
+                row[-2] += 1
         elif mine and late < early and asked >= (began + 1) * length + b.frame[GAP]:
             _book(row, -1, early, late, first, first, second)
             late, second = late + 1, second + x
-            b.counts[LATE] += 1
+            row[-1] += 1
         else:
             continue
         _book(row, 1, early, late, first, first, second)
@@ -280,7 +284,7 @@ def _tell_blocks(b: Any, m: int, arm: int, x: int, asked: int, step: int) -> Non
     _book(row, -1, 1, 0, 0, FINE, 0)
     if held:
         b.block_round[m, opened] = 0
-        b.counts[EARLY] -= 1
+        row[-2] -= 1
         return
     b.block_arm[m, opened], b.block_counts[m, opened], b.block_early[m, opened] = arm, 16, x
     _book(row, 1, 1, 0, x, x, 0)
@@ -303,7 +307,7 @@ def toss(b: Any, m: int, arm: int, coin: int) -> None:
 
 
 @jit
-def _worst(bet: float, hundredths: int) -> float:
+def _worst(bet: float, hundredths: Any) -> Any:
     """The least of 1 + bet·(x − x̂) over x in [0, 1]."""
     return 1.0 + min(bet * (0.0 - hundredths / 100.0), bet * (1.0 - hundredths / 100.0))
 
@@ -377,15 +381,18 @@ def _excess(group: Any) -> float:
 @jit
 def _look_at_blocks(b: Any, rounds: int) -> None:
     """The evidence for drift after each number of rounds, averaged over signs and bets; then make room."""
-    oldest = b.counts[OLDEST_BLOCKS]
+    oldest, bets = b.counts[OLDEST_BLOCKS], 2 * BETS.shape[0]
+    due = rounds - 2 - b.frame[GAP] // b.frame[LENGTH]  # late pulls have had a round of time for those before
     for i in range(b.blocks.shape[1]):
         b.shares[i] = b.folded_blocks[i]
     for r in range(oldest, rounds):
         total = 0.0
         for i in range(b.blocks.shape[1]):
             b.shares[i] += b.blocks[r % BLOCK_ROUNDS, i]
-            total += math.exp(min(b.shares[i] / ONE, 700.0))
-        b.peaks[DRIFT] = max(b.peaks[DRIFT], total / b.blocks.shape[1])
+            total += math.exp(min(b.shares[i] / ONE, 700.0)) if i < bets else 0.0
+        b.peaks[DRIFT] = max(b.peaks[DRIFT], total / bets)
+        if r < due:
+            b.counts[EARLY], b.counts[LATE] = b.shares[bets], b.shares[bets + 1]
     if rounds - oldest == BLOCK_ROUNDS:
         for i in range(b.blocks.shape[1]):
             b.folded_blocks[i] += b.blocks[oldest % BLOCK_ROUNDS, i]
