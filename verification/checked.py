@@ -24,6 +24,8 @@ from .picks import Floats
 PEOPLE, STEPS, SEED, LEVEL, BONUSES = 500, 60, 8_000, 0.01, 500
 MEANS = np.array([0.5, 0.45, 0.4, 0.35])
 """Of the arms; each person's own differ from them by N(0, .1²), within [.15, .85]."""
+SHORT = 15
+"""Steps of the runs that look at false alarms about payment."""
 STREAK = 0.12
 """The bet of pairing what is there."""
 (OFFERS, ANGER, RATE, SILENT, RANDOM_LEAVERS, HOLD_BACK, SHOCK, DRIFT, PAYMENT, COIN, PLEASED, ALPHA) = range(12)
@@ -188,10 +190,10 @@ def run(world: World, seed: int, people: int = PEOPLE, steps: int = STEPS) -> tu
     return np.append(b.peaks, naive[2]), np.array([*missing, n[openings.BONUSES]])
 
 
-def runs(world: World, count: int, seed: int) -> tuple[Floats, Floats]:
+def runs(world: World, count: int, seed: int, steps: int = STEPS) -> tuple[Floats, Floats]:
     """Play many runs on all cores."""
     with ThreadPoolExecutor(THREADS) as pool:
-        played = list(pool.map(lambda i: run(world, seed + i), range(count)))
+        played = list(pool.map(lambda i: run(world, seed + i, steps=steps), range(count)))
     return np.array([peaks for peaks, _ in played]), np.array([shares for _, shares in played])
 
 
@@ -215,8 +217,20 @@ def alarms(world: World, count: int, seed: int) -> Alarms:
     return Alarms(world, rates, tuple(shares[:, :3].mean(axis=0)), float(shares[:, 3].mean()))
 
 
+def false_alarms(world: World, count: int, seed: int) -> Alarms:
+    """The same where all assumptions hold.
+
+    All coins are tossed early, so more and shorter runs tell about payment. They have to: with nothing missing, its
+    error comes close to its level.
+    """
+    found = alarms(world, count, seed)
+    peaks, _ = runs(world, 4 * count, seed, SHORT)
+    rate = Rate(found.rates[2].what, 4 * count, int((peaks[:, 2] >= 1 / LEVEL).sum()), LEVEL)
+    return replace(found, rates=(*found.rates[:2], rate, found.rates[3]))
+
+
 def measure(scale: float) -> tuple[list[Alarms], list[Alarms]]:
     """False alarms in worlds where the assumptions hold, and alarms where they do not."""
-    false = [alarms(world, max(100, int(5_000 * scale)), SEED + 10_000 * i) for i, world in enumerate(HONEST)]
+    false = [false_alarms(world, max(100, int(3_000 * scale)), SEED + 20_000 * i) for i, world in enumerate(HONEST)]
     seen = [alarms(world, max(40, int(400 * scale)), SEED + 500_000 + 10_000 * i) for i, world in enumerate(SEEN)]
     return false, seen

@@ -48,8 +48,9 @@ ABOUT_CHECKS = """\
 500 α-UCB people, four arms, 60 steps of one act each, the [checks](checks.md) at 1 %, surprises with q = .2 until 500
 bonuses are paid. Where the assumptions hold, with people who get offers of what had bad luck for them, who leave, come
 seldom, or tell bad news late, alarms are false. *Pairing what is there* takes the first and second pull of a stream,
-the third and fourth, and so on, as they come: whether a second one comes depends on the first. *Missing* is the share
-of pairs that were not complete, for common shocks and for drift."""
+the third and fourth, and so on, as they come: whether a second one comes depends on the first. Payment is looked at in
+four times as many runs of 15 steps, in which its coins are tossed. *Missing* is the share of pairs that were not
+complete, for common shocks and for drift."""
 ABOUT_SEEN = """\
 The same where an assumption is wrong: how often each check raises an alarm."""
 ABOUT_DISPLAYED = """\

@@ -69,7 +69,8 @@ class ByTheBook:
                 if pair.early[-1] is None and not in_time:
                     pair.standing = False
                 elif pair.arm is None:
-                    pair.early, pair.arm, pair.standing = ([], None, False) if held else ([x], arm, True)
+                    pair.early, pair.standing = [] if held else [x], not held
+                    pair.arm = None if held else arm
                 elif pair.early[-1] is None:
                     pair.early[-1:] = [x] if pair.arm == arm else []
                 elif pair.arm == arm and asked >= (pair.began + 1) * size + gap:
@@ -97,7 +98,7 @@ class ByTheBook:
                 low = high = squares = 0.0
                 for pair in places[at : at + self.group]:
                     if pair.early:
-                        first, second = pair.early[0], (pair.late or [None])[0]
+                        first, second = pair.early[0], pair.late[0] if pair.late else None
                         least = (0.0 if first is None else first) - (1.0 if second is None else second)
                         most = (1.0 if first is None else first) - (0.0 if second is None else second)
                         low, high = low + least, high + most
@@ -197,7 +198,7 @@ def test_a_first_pull_told_after_its_period_is_missing_for_ever() -> None:
 
 def test_agents_take_at_most_40_bytes() -> None:
     for settings in ({}, {"payment": 0.2}):
-        books = checking(1_000, 40, **settings).books  # type: ignore[arg-type]
+        books = checking(1_000, 40, **settings).books
         assert sum(getattr(books, name).nbytes for name in openings.AGENTS) <= 40 * 1_000
 
 
@@ -223,10 +224,16 @@ def test_an_alarm_takes_the_certificate_away_and_says_why() -> None:
     drive(trials[0], 40, seed=1)
     drive(trials[1], 40, seed=1, shock=0.25)
     honest, shaken = (trial.verdict() for trial in trials)
-    assert honest.decided and honest.certified and not any(check.alarmed for check in honest.checks)
-    assert shaken.decided and not shaken.certified and shaken.survives is None
+    assert honest.decided
+    assert honest.certified
+    assert not any(check.alarmed for check in honest.checks)
+    assert shaken.decided
+    assert not shaken.certified
+    assert shaken.survives is None
     alarm = next(check for check in shaken.checks if check.alarmed)
-    assert alarm.name == "common shock" and alarm.e_value is not None and alarm.e_value >= 100
+    assert alarm.name == "common shock"
+    assert alarm.e_value is not None
+    assert alarm.e_value >= 100
     assert "not certified, because it was found that events hit many agents at once" in shaken.why
     assert shaken.checks == trials[1].checks()
 
@@ -247,7 +254,8 @@ def test_a_saved_trial_goes_on_with_its_checks(payment: float) -> None:
     assert other.state() == trial.state()
     for one in (trial, other):
         drive(one, 12, seed=3, shock=0.3)
-    assert other.checks() == trial.checks() and other.state() == trial.state()
+    assert other.checks() == trial.checks()
+    assert other.state() == trial.state()
 
 
 def test_many_reports_at_once_are_seen_as_one_by_one() -> None:
@@ -282,11 +290,13 @@ def test_no_offer_and_no_second_coin_while_a_chosen_pull_is_under_way() -> None:
     trial = fp.Principal(observe=fp.observe.Steps(0)).start(arms=2, agents=1, checks=fp.Checks(payment=0.999))
     trial.offers.arms_wanted[:] = -1
     trial.ask(0)
-    assert trial.chose(0, 1) and not trial.chose(0, 1)
+    assert trial.chose(0, 1)
+    assert not trial.chose(0, 1)
     trial.offers.arms_wanted[:] = 0
     assert trial.ask(0) is None
     trial.tell(0, 1, 1.0)
-    assert trial.ask(0) is not None and not trial.chose(0, 0), "an offer is open"
+    assert trial.ask(0) is not None
+    assert not trial.chose(0, 0), "an offer is open"
 
 
 def test_payment_that_changes_rewards_is_seen() -> None:
@@ -303,7 +313,8 @@ def test_an_outcome_that_is_not_told_stands_at_its_worst() -> None:
     ours.chose(0, 1, room=1)
     assert ours.books.coins.max() < 0
     ours.told(0, 2, UNITS, 0)
-    assert ours.books.coins.max() < 0 and ours.books.counts[openings.OUTCOMES] == 0, "another arm"
+    assert ours.books.coins.max() < 0, "another arm"
+    assert ours.books.counts[openings.OUTCOMES] == 0
 
 
 def test_reports_are_counted() -> None:
@@ -329,7 +340,8 @@ def test_rounds_are_closed_when_they_are_old_and_late_pulls_find_their_places_ta
         ours.end_step(step + 1)
     assert ours.books.counts[openings.OLDEST_PAIRS] == 600 - openings.WINDOW + 1
     assert ours.books.counts[openings.OLDEST_BLOCKS] == 600 - openings.BLOCK_ROUNDS + 1
-    assert ours.books.folded_pairs.any() and ours.books.folded_blocks.any()
+    assert ours.books.folded_pairs.any()
+    assert ours.books.folded_blocks.any()
 
 
 def test_a_wider_trial_takes_the_checks_over() -> None:

@@ -64,7 +64,10 @@ def command(
         int | None, typer.Option(help="Record the state every so many steps (with --save).", rich_help_panel=OUTPUT)
     ] = None,
     keep: Annotated[
-        str, typer.Option(help="runs, agents: a row an agent too, or survives (with --save).", rich_help_panel=OUTPUT)
+        str,
+        typer.Option(
+            help="runs, agents: a row an agent too, survives, or checks (with --save).", rich_help_panel=OUTPUT
+        ),
     ] = "runs",
     save: Annotated[
         Path | None, typer.Option(help="Write the runs to this Parquet file.", rich_help_panel=OUTPUT)

@@ -14,7 +14,7 @@ from freepull.agents import Agent
 from freepull.agents.answers import Answer
 from freepull.errors import InvalidInput
 from freepull.game import Game
-from freepull.principal import Grounds, Principal, Trial
+from freepull.principal import Checks, Grounds, Principal, Trial
 from freepull.principal.setting import Setting
 
 GameMaker = Callable[[np.random.Generator], Game]
@@ -51,6 +51,8 @@ class Experiment:
     """Why no run can be decided, if that is known beforehand."""
     margins: bool = False
     """Whether it is kept how far every verdict survives."""
+    checks: Checks | None = None
+    """The checks of assumptions that run beside every trial, if they are kept."""
 
     def game_of(self, run: int) -> Game:
         """Return the game of one run: the given one, or a fresh one drawn for this run."""
@@ -141,10 +143,10 @@ def check(
     )
 
 
-def start(principal: Principal, game: Game, horizon: int) -> Trial:
+def start(principal: Principal, game: Game, horizon: int, checks: Checks | None = None) -> Trial:
     """Start the trial of a game."""
     weights = game.weights if game.weighted else None
-    return principal.start(arms=game.arms, agents=game.agents, horizon=horizon, weights=weights)
+    return principal.start(arms=game.arms, agents=game.agents, horizon=horizon, weights=weights, checks=checks)
 
 
 def _check_maker(maker: GameMaker) -> None:
