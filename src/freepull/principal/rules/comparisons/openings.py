@@ -2,7 +2,7 @@
 
 A comparison that stays incomplete counts at its worst, which is about as much as ten complete ones bring. So one is
 opened only for who will probably complete it, and a bonus is offered only where the person would do something else.
-How these choices were measured stands in docs/comparisons.md (choices).
+How these choices were measured stands in docs/comparisons.md, comparisons_choices.
 """
 
 from __future__ import annotations
@@ -135,7 +135,7 @@ def wanted(book: Any, run: int, seat: Any, pulls: Any, sums: Any) -> int:
 
 @jit
 def worth_paying(book: Any, constants: Any, run: int, step: int) -> bool:
-    """Whether what comes for free, at the pace so far, will not be enough (docs/comparisons.md, choices)."""
+    """Whether what comes for free, at the pace so far, will not be enough (docs/comparisons.md, comparisons_choices)."""
     if constants.horizon == 0:
         return True
     evidence, samples, enough = book.hope[run]
