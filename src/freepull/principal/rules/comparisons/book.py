@@ -316,7 +316,7 @@ def look(book: Any, constants: Any, run: int) -> int:
 
 @jit
 def forecast(book: Any, constants: Any, run: int, leader: int) -> None:
-    """Note how far the leader is from its nearest rival, in evidence and in samples (docs/comparisons.md, comparisons_choices)."""
+    """Note how far the leader is from its nearest rival, in evidence and in samples (docs/comparisons.md)."""
     hope, rival = math.inf, leader
     for k in range(book.lacks.shape[1]):
         if k != leader and book.active[run, k] == IN:

@@ -135,7 +135,7 @@ def wanted(book: Any, run: int, seat: Any, pulls: Any, sums: Any) -> int:
 
 @jit
 def worth_paying(book: Any, constants: Any, run: int, step: int) -> bool:
-    """Whether what comes for free, at the pace so far, will not be enough (docs/comparisons.md, comparisons_choices)."""
+    """Whether what comes for free, at the pace so far, will not be enough (docs/comparisons.md)."""
     if constants.horizon == 0:
         return True
     evidence, samples, enough = book.hope[run]
