@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -40,7 +40,7 @@ ASKING = "whoever acts has asked first, and reports the pull before asking again
 UNLIMITED = (1 << 31) - 1
 
 
-@part("rule", "comparisons", most_arms=500)
+@part("rule", "comparisons", most_arms=500, late_joiners=True)
 @dataclass(frozen=True)
 class Comparisons(Rule):
     """Compares arms within people, whoever comes, however often, and whoever leaves: **proven** at every time.
@@ -64,6 +64,8 @@ class Comparisons(Rule):
     """
 
     withdrawals: ClassVar[bool] = True
+    grows: ClassVar[bool] = True
+    waits: ClassVar[bool] = False
 
     delta: float = 0.05
     epsilon: float = 0.0
@@ -113,6 +115,8 @@ class ComparisonsState(RuleState):
         self.book = fresh(1, setting.agents, setting.arms)
         self.declared: int | None = None
         """The arm that is best up to ε, once there is one."""
+        self.most = [0.0] * setting.arms
+        """By how much an arm that went was worse at most, over the comparisons at which it went."""
         up_to = f" up to ε = {rule.epsilon:g}" if rule.epsilon > 0 else ""
         self.title = f"comparisons within people at δ = {rule.delta:g}{up_to} (proven)"
         self.assumptions = (*STACKS, ASKING)
@@ -160,7 +164,10 @@ class ComparisonsState(RuleState):
         if not self.decided and is_due(self.book, 0):
             found = look(self.book, self.constants, 0)
             self.declared = None if found == NONE else int(found)
-            self.active = (self.book.active[0] == IN).tolist()
+            before, self.active = self.active, (self.book.active[0] == IN).tolist()
+            for k in range(self.setting.arms):
+                if before[k] and not self.active[k]:
+                    self.most[k] = -lower_bound(self.book, self.constants, 0, k, int(self.book.fell[0, k, 0]))
 
     def wanted(self, agent: int) -> int:
         """Return the arm that an agent would be paid for if it asked now, −1 for none."""
@@ -185,8 +192,8 @@ class ComparisonsState(RuleState):
         victims = [k for k in range(self.setting.arms) if self.book.fell[0, k, 0] == arm]
         if victims:
             raise InvalidInput(
-                f"arm {arm} cannot be withdrawn, because arm {victims[0]} fell to it; stop here, and begin anew without "
-                "it."
+                f"arm {arm} cannot be withdrawn, because arm {victims[0]} fell to it; stop here, and begin anew "
+                "without it."
             )
         if sum(self.active) == 1:
             raise InvalidInput("the last arm cannot be withdrawn; stop the trial.")
@@ -197,10 +204,10 @@ class ComparisonsState(RuleState):
         """Return the arm that is best up to ε, or the active one whose samples have the largest mean."""
         return int(leading(self.book, 0)) if self.declared is None else self.declared
 
-    def claim(self) -> str:
+    def claim(self, arm: Callable[[int], str] = "arm {}".format) -> str:
         """Say what is proven, over which comparisons, of how many people."""
         said = [
-            f"over the first {n:,} comparisons opened, of {people:,} agents, arm {j} was better than arm {k} on "
+            f"over the first {n:,} comparisons opened, of {people:,} agents, {arm(j)} was better than {arm(k)} on "
             f"average, by {self.book.margins[0, k]:.4f} or more"
             for k, (j, n, people) in enumerate(self.book.fell[0].tolist())
             if j != NONE
@@ -208,7 +215,7 @@ class ComparisonsState(RuleState):
         if self.declared is not None and sum(self.active) > 1:
             n, people = self.extent
             said.append(
-                f"over the first {n:,}, of {people:,} agents, arm {self.declared} was at most {self.epsilon:g} worse "
+                f"over the first {n:,}, of {people:,} agents, {arm(self.declared)} was at most {self.epsilon:g} worse "
                 "than any other arm still in"
             )
         return f"{'; '.join(said)} ({self.title})" if said else f"every other arm was withdrawn ({self.title})"
@@ -223,12 +230,13 @@ class ComparisonsState(RuleState):
     def differences(self) -> list[Difference]:
         """Bound what the leader has over every other active arm, over the comparisons that the last look has read.
 
-        With probability at least 1 − δ all of these hold, at all times.
+        Arms that went follow, each with the arm to which it fell, over the comparisons at which it did. With
+        probability at least 1 − δ all of these hold, at all times.
         """
         if self.book.counts[0, READ] == 0:
             return []
         leader, (n, people) = self.leader(), self.extent
-        return [
+        still_in = [
             Difference(
                 arm=leader,
                 than=k,
@@ -239,6 +247,11 @@ class ComparisonsState(RuleState):
             )
             for k in range(self.setting.arms)
             if k != leader and self.active[k]
+        ]
+        return still_in + [
+            Difference(j, k, float(self.book.margins[0, k]), self.most[k], comparisons, agents)
+            for k, (j, comparisons, agents) in enumerate(self.book.fell[0].tolist())
+            if j != NONE
         ]
 
     @property
@@ -259,11 +272,25 @@ class ComparisonsState(RuleState):
     def parts(self) -> dict[str, Any]:
         """Return the book."""
         declared = NONE if self.declared is None else self.declared
-        return self.book._asdict() | {"declared": declared, "active_arms": self.active, "step": self.step}
+        plain = {"declared": declared, "active_arms": self.active, "most": self.most, "step": self.step}
+        weights = {"weights": self.constants.weights} if self.setting.weighted else {}
+        return self.book._asdict() | plain | weights
 
     def restore(self, parts: dict[str, Any]) -> None:
         """Go on from what `parts` returned."""
         for name, own in self.book._asdict().items():
             np.copyto(own, parts[name])
         self.declared = None if parts["declared"] == NONE else parts["declared"]
-        self.active, self.step = parts["active_arms"], parts["step"]
+        self.active, self.most, self.step = parts["active_arms"], parts["most"], parts["step"]
+        np.copyto(self.constants.weights, parts.get("weights", self.constants.weights))
+
+    def take_over(self, old: RuleState) -> None:
+        """Go on with more agents, who have the weights that they would have had from the beginning."""
+        assert isinstance(old, ComparisonsState)
+        weights, before = self.constants.weights, old.constants.weights
+        if int(weights[: len(before)].max()) < WHOLE:
+            raise InvalidInput("weights of agents who join must be at most the largest there is.")
+        weights[: len(before)] = before
+        for name, theirs in old.book._asdict().items():
+            getattr(self.book, name)[: len(theirs)] = theirs
+        self.active, self.declared, self.most, self.step = old.active, old.declared, old.most, old.step
