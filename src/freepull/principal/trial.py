@@ -258,7 +258,7 @@ class Trial:
         pullers = streams // np.uint32(self.setting.arms)
         told = pullers if asks is None else pullers[~asks]
         self.panel.welcome(told)
-        self.regular = self.regular and bool(mark(self.told, told, self.steps))
+        self.regular = bool(mark(self.told, told, self.steps)) and self.regular
         if self.rule.hears_asks:
             self.asking[pullers] = False if asks is None else asks  # of several by one agent the last one counts
         if asks is not None:
