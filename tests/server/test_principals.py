@@ -8,6 +8,7 @@ import pytest
 
 from freepull import registry
 from freepull.errors import InvalidInput
+from freepull.principal import Principal, for_people
 from freepull.server.schemas import EXAMPLE, read_principal
 from support.running import NEW, Service
 
@@ -37,7 +38,9 @@ def test_every_part_has_its_place() -> None:
             assert f"'part': '{part.name}'" in str(registry.encode(found))
             assert read_principal(placed({"kind": part.written} | NEEDED.get(part.name, {}))) == found
     assert registry.encode(read_principal(EXAMPLE)).items() >= {"offers": "each", "budget": 500}.items()
-    assert read_principal(None) == read_principal({}) == read_principal({"part": "Principal"})
+    assert read_principal(None) == read_principal({}) == read_principal({"part": "Principal"}) == for_people()
+    assert read_principal({"budget": 5}, 60) == replace(for_people(60), budget=5.0)
+    assert read_principal({"rule": {"part": "Certified"}}) == Principal(offers="each")
     again = registry.encode(read_principal({"rule": {"part": "Certified", "design": {"part": "Design"}}}))
     assert registry.encode(read_principal(again)) == again
 
