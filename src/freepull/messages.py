@@ -104,7 +104,7 @@ class Grounds:
 
 @dataclass(frozen=True)
 class Difference:
-    """By how much one arm is better than another on average, over the first comparisons: at least, and at most."""
+    """By how much one arm is better than another on average, over the first comparisons: at least and at most."""
 
     arm: str | int
     """Its name, or in a trial its number."""

@@ -70,3 +70,7 @@ def _means(agents: int, arms: int, gap: float) -> Family:
     arms = validation.whole("arms", arms, 2)
     gap = validation.real("gap", gap, 0.0, 0.5 / (arms - 1))
     return Family(agents, means=tuple(0.5 - gap * k for k in range(arms)), sd=0.1, gap=None, clip=(0.01, 0.99))
+
+
+PANELS: dict[str, Callable[..., Panel]] = {"street": street, "ideal": ideal}
+"""The panels that commands and study files name as they name games."""

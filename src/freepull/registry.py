@@ -164,12 +164,15 @@ def find(kind: str, name: str) -> Part | None:
 
 
 def choices(kind: str) -> str:
-    """Return the names that a text can give, with their first parameters, for help texts.
+    """Return the names that a text can give, with their first parameters and those that must be given, for help texts.
 
+    >>> choices("activity")
+    'every-step, rate:rate, lognormal:median,sigma=…'
     >>> choices("protocol")
     'take-or-ban, ban-for:rounds, ban-after:refusals, never-ban'
     """
-    return ", ".join(":".join([it.written, *list(it.writable)[:1]]) for it in _textual(kind))
+    needed = {it: [f",{name}=…" for name, p in list(it.writable.items())[1:] if p.required] for it in _textual(kind)}
+    return ", ".join(":".join([it.written, *list(it.writable)[:1]]) + "".join(more) for it, more in needed.items())
 
 
 def _textual(kind: str) -> list[Part]:

@@ -110,7 +110,7 @@ def test_a_campaign_without_a_rule_gets_what_is_best_for_people(url: str) -> Non
 
 def test_status_and_verdict_say_how_much_better_arms_are_and_who_is_awaited(url: str) -> None:
     run("new", url, "x", "--arms", "A,B", "--agents", "50", "--price", "1 EUR")
-    run("play", url, "x", "--panel", "street", "--steps", "40", "--json")
+    run("play", url, "x", "--game", "street:agents=50,arms=2", "--steps", "40", "--json")
     (told_of,) = told("status", url, "x")["differences"]
     assert {told_of["arm"], told_of["than"]} == {"A", "B"}
     words = f"{told_of['arm']} is {told_of['low']:+.3f} to {told_of['high']:+.3f} better than {told_of['than']}"
@@ -180,7 +180,8 @@ def test_a_rehearsal(url: str) -> None:
 
 
 def test_a_verdict_says_how_far_it_survives(url: str) -> None:
-    run("new", url, "x", "--arms", "A,B", "--agents", "1", "--price", "1 EUR", "--rule", "certified", "--delta", "0.3", "--robust", "0.02",
+    run("new", url, "x", "--arms", "A,B", "--agents", "1", "--price", "1 EUR",
+        "--rule", "certified", "--delta", "0.3", "--robust", "0.02",
         "--observe", "steps:0", "--horizon", "999")  # fmt: skip
     run("start", url, "x")
     for arm, reward in (("A", "1"), ("B", "0")) * 20:

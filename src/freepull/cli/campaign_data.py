@@ -8,10 +8,9 @@ from typing import Annotated, TypeVar
 
 import typer
 
-from freepull import panels, validation
 from freepull.cli.campaign import Agent
 from freepull.cli.campaign import app as app
-from freepull.cli.options import build, build_game
+from freepull.cli.options import GAMES, build, build_game
 from freepull.cli.screen import (
     AsJson,
     By,
@@ -35,7 +34,6 @@ from freepull.registry import choices
 from freepull.simulation.facade import progress_bar
 
 Found = TypeVar("Found")
-PANELS = {"street": panels.street, "ideal": panels.ideal}
 DataFile = Annotated[Path, typer.Argument(help="A .parquet or .csv file.")]
 Wait = Annotated[float, typer.Option(help="Seconds to wait for another process to let go of it.")]
 
@@ -228,11 +226,8 @@ def backup(
 def play(
     url: StoreUrl,
     name: Name,
-    game: Annotated[str, typer.Option(help="toy, or a CSV file of means, one row per agent.")] = "toy",
+    game: Annotated[str, typer.Option(help=f"toy, a CSV file of means, one row per agent, or {GAMES}.")] = "toy",
     rewards: Annotated[str, typer.Option(help=f"Reward law: {choices('rewards')}.")] = "bernoulli",
-    panel: Annotated[
-        str | None, typer.Option(help="In place of a game: street (people as they are) or ideal; free mode only.")
-    ] = None,
     agents: Annotated[str | None, typer.Option(help=f"{choices('agents')}; alpha-ucb:2 by default.")] = None,
     answers: Annotated[str | None, typer.Option(help=f"{choices('answers')}; by default as the panel's.")] = None,
     steps: Annotated[int, typer.Option(help="How many steps.")] = 1000,
@@ -244,18 +239,15 @@ def play(
     from freepull.campaigns import Campaign
     from freepull.campaigns.rehearsal import play as rehearse
 
-    if panel is not None:
-        validation.one_of("--panel", panel, tuple(PANELS))
     if served(url):
         raise InvalidInput("a rehearsal must be in a store of its own; give sqlite:///… instead of a service.")
     with Campaign.open(url, name, wait=waits(url)) as campaign:
         if campaign.status().status == "enrolling":
             campaign.start()
         with progress_bar("rehearsing", steps, False if as_json else None, "steps") as advance:
-            size = campaign.status().agents, len(campaign.settings.arms)
             rehearse(
                 campaign,
-                build_game(game, rewards, None) if panel is None else PANELS[panel](*size),
+                build_game(game, rewards, None),
                 agents=None if agents is None else build("agents", agents),
                 answers=None if answers is None else build("answers", answers),
                 steps=steps,

@@ -14,10 +14,13 @@ from freepull import registry, validation
 from freepull.errors import InvalidInput
 from freepull.game import Game
 from freepull.instances import Family, means_from_csv, toy
+from freepull.panels import PANELS
 from freepull.principal import OFFERS, Principal, for_people
 from freepull.principal.rules import Rule
 from freepull.principal.rules.paper import BOUNDS
 from freepull.registry import choices
+
+GAMES = ", ".join(f"{name}:agents=M,arms=K,gap=Δ" for name in PANELS)
 
 
 def panel(title: str) -> Callable[..., typer.models.OptionInfo]:
@@ -86,13 +89,15 @@ def build_rule(text: str, delta: float, **options: object) -> Rule:
 
 
 def build_game(text: str, law: str, weights: str | None) -> Any:
-    """Make a game from `toy`, `family:agents=30,sd=0.005`, or a CSV file of means, one row per agent."""
+    """Make a game from `toy`, `family:agents=30,sd=0.005`, or a CSV file of means, one row per agent; or a panel."""
     name, _, given = text.partition(":")
     if name == "toy" and not given and law == "bernoulli" and weights is None:
         return toy()
+    if name in ("family", *PANELS) and (law != "bernoulli" or weights is not None):
+        raise InvalidInput(f"--rewards and --weights must be left out with --game {name}, whose games are drawn.")
+    if name in PANELS:
+        return PANELS[name](**registry.read(f"--game {name}", registry.numeric(["agents", "arms", "gap"]), given))
     if name == "family":
-        if law != "bernoulli" or weights is not None:
-            raise InvalidInput("--rewards and --weights must be left out with --game family, whose games are drawn.")
         told = registry.read("--game family", registry.numeric(["agents", "sd"]), given)
         return Family(**{"agents": 30, **told})
     p = None if weights is None else [registry.number("--weights", part) for part in weights.split(",")]
@@ -100,7 +105,7 @@ def build_game(text: str, law: str, weights: str | None) -> Any:
         means: Any = toy().means
     elif not Path(text).is_file():
         raise InvalidInput(
-            f"--game must be toy, family:agents=M,sd=σ or a CSV file of means that exists, got {text!r}."
+            f"--game must be toy, family:agents=M,sd=σ, {GAMES} or a CSV file of means that exists, got {text!r}."
         )
     else:
         try:

@@ -12,6 +12,7 @@ from freepull.cli import options
 from freepull.cli.options import build, build_game, of_output, of_runs
 from freepull.cli.screen import check_target, console, sentence_errors, show_result
 from freepull.errors import InvalidInput
+from freepull.panels import Panel
 from freepull.principal import Principal
 from freepull.registry import choices
 from freepull.simulation import Result, simulate
@@ -26,20 +27,26 @@ The default is the paper's game of 2 agents and 3 arms. The authors' own setting
 of_model = options.panel("The game and its agents")
 
 
+def _people(kind: str, default: str) -> typer.models.OptionInfo:
+    return of_model(f"{choices(kind)}; once for all, or once per agent. {default}, or the panel's, by default.")
+
+
 @sentence_errors
 @options.describe_principal(delta=0.01, offers="one")
 def command(
     *,
     game: Annotated[
         str,
-        of_model("toy, family:agents=M,sd=σ, or a CSV file of means, one row per agent."),
+        of_model(f"toy, family:agents=M,sd=σ, or a CSV file of means, one row per agent; or a panel: {options.GAMES}."),
     ] = "toy",
     rewards: Annotated[str, of_model(f"Reward law: {choices('rewards')}.")] = "bernoulli",
     weights: Annotated[str | None, of_model("Weights of the agents, such as 1,2,…")] = None,
-    agents: Annotated[list[str], of_model(f"{choices('agents')}; once for all, or once per agent.")] = ["alpha-ucb:2"],  # noqa: B006
-    answers: Annotated[list[str], of_model(f"{choices('answers')}; once for all, or once per agent.")] = ["always"],  # noqa: B006
+    agents: Annotated[list[str] | None, _people("agents", "alpha-ucb:2")] = None,
+    answers: Annotated[list[str] | None, _people("answers", "always")] = None,
+    activity: Annotated[list[str] | None, _people("activity", "every-step")] = None,
+    leaving: Annotated[list[str] | None, _people("leaving", "stays")] = None,
     principal: Principal,
-    horizon: Annotated[int, of_runs("T, the steps of a run.")] = 100_000,
+    horizon: Annotated[int | None, of_runs("T, the steps of a run: 100,000, or the panel's.")] = None,
     runs: Annotated[int, of_runs("How many runs.")] = 10,
     seed: Annotated[int, of_runs("Same seed, same bits.")] = 0,
     until: Annotated[str, of_runs("Where runs end: at the horizon, or once decided.")] = "horizon",
@@ -58,12 +65,14 @@ def command(
     if save is None and (trace is not None or keep != "runs"):
         raise InvalidInput("--trace and --keep need --save, a file to write to; add it or leave them out.")
     validation.one_of("--until", until, UNTIL)
-    strategies = [build("agents", text) for text in agents]
-    replies = [build("answers", text) for text in answers]
+    played = build_game(game, rewards, weights)
+    if horizon is None and not isinstance(played, Panel):
+        horizon = 100_000
+    given = {"agents": agents, "answers": answers, "activity": activity, "leaving": leaving}
+    people = {kind: [build(kind, text) for text in texts] for kind, texts in given.items() if texts}
     result = simulate(
-        build_game(game, rewards, weights),
-        agents=strategies[0] if len(strategies) == 1 else strategies,
-        answers=replies[0] if len(replies) == 1 else replies,
+        played,
+        **{kind: parts[0] if len(parts) == 1 else parts for kind, parts in people.items()},
         principal=principal,
         horizon=horizon,
         runs=runs,

@@ -15,16 +15,19 @@ from freepull import registry, validation
 from freepull.errors import InvalidInput
 from freepull.game import Game
 from freepull.instances import PAPER_MEANS, Family, means_from_csv, toy
+from freepull.panels import PANELS, Panel
 from freepull.principal import Principal
 from freepull.registry import KEYS, Table
-from freepull.simulation.experiment import Experiment, check
-from freepull.studies.study import MOST_RUNS, PRINCIPAL_PARTS, Keys, Misplaced, at
+from freepull.simulation.experiment import Experiment, GameMaker, check
+from freepull.studies.study import AGENT_PARTS, MOST_RUNS, PRINCIPAL_PARTS, Keys, Misplaced, at
 
 GAMES: dict[str, Table] = {
     "toy": {"rewards": "bernoulli", "weights": None},
     "family": {"agents": None, "means": list(PAPER_MEANS), "sd": 0.1, "gap": [4.5e-3, 5.5e-3]},
     "means": {"means": None, "rewards": "bernoulli", "weights": None},
     "file": {"path": None, "rewards": "bernoulli", "weights": None},
+    "street": {"agents": 500, "arms": 4, "gap": 0.05},
+    "ideal": {"agents": 500, "arms": 4, "gap": 0.05},
 }
 """The kinds of games, and their parameters with defaults."""
 Reader = Callable[[str], str]
@@ -40,8 +43,22 @@ def tabled(file: Table) -> Table:
         name: {**own, **{kind: _table(kind, own[kind], ("principals", name, kind)) for kind in PRINCIPAL_PARTS}}
         for name, own in file["principals"].items()
     }
-    each = {kind: _each(kind, file[kind], _table) for kind in ("agents", "answers")}
-    return {**file, **each, "game": game, "principals": principals}
+    people = {**_people(game), **{name: it for name, it in file.items() if it is not None}}
+    each = {kind: _each(kind, people[kind], _table) for kind in AGENT_PARTS}
+    return {**file, **each, "horizon": people.get("horizon"), "game": game, "principals": principals}
+
+
+def _people(game: Table) -> Table:
+    """Return what a panel says of its people and its time, or what holds where nobody says it."""
+    if game["kind"] not in PANELS:
+        return {kind: {"part": name} for kind, name in AGENT_PARTS.items()}
+    panel = _panel(game)
+    return {kind: registry.encode(getattr(panel, kind)) for kind in AGENT_PARTS} | {"horizon": panel.horizon}
+
+
+def _panel(game: Table) -> Panel:
+    with at(("game",), game):
+        return PANELS[game["kind"]](**{name: value for name, value in game.items() if name != "kind"})
 
 
 def complete(tree: Table, principal: str, read: Reader) -> Table:
@@ -50,8 +67,7 @@ def complete(tree: Table, principal: str, read: Reader) -> Table:
     full = {kind: _complete(kind, own[kind], ("principals", principal, kind)) for kind in PRINCIPAL_PARTS}
     return {
         "game": _complete_game(tree["game"], read),
-        "agents": _each("agents", tree["agents"], _complete),
-        "answers": _each("answers", tree["answers"], _complete),
+        **{kind: _each(kind, tree[kind], _complete) for kind in AGENT_PARTS},
         "principal": {"name": principal, **own, **full},
         **{name: tree[name] for name in ("horizon", "runs", "seed", "until")},
     }
@@ -105,16 +121,17 @@ def arguments(parameters: Table) -> Table:
         game = build_game(parameters["game"])
     return {
         "game": game,
-        "agents": _build_all("agents", parameters["agents"]),
-        "answers": _build_all("answers", parameters["answers"]),
+        **{kind: _build_all(kind, parameters.get(kind, {"part": name})) for kind, name in AGENT_PARTS.items()},
         "principal": build_principal(parameters["principal"]),
         **{name: parameters[name] for name in ("horizon", "seed", "until")},
     }
 
 
-def build_game(full: Table) -> Game | Family:
-    """Make the game, or the family from which every run draws one."""
+def build_game(full: Table) -> Game | GameMaker:
+    """Make the game, or what draws one for every run."""
     kind = full["kind"]
+    if kind in PANELS:
+        return _panel(full).game
     for needed in ("agents", "means", "path"):
         if needed in full and full[needed] is None:
             raise InvalidInput(f"game {kind} must be given {needed}, as in {needed} = …; it is missing.")

@@ -48,8 +48,10 @@ class StudyFile(msgspec.Struct, kw_only=True):
 
     title: str = ""
     game: Part
-    agents: Part | list[Part] = "alpha-ucb"
-    answers: Part | list[Part] = "always"
+    agents: Part | list[Part] | None = None
+    answers: Part | list[Part] | None = None
+    activity: Part | list[Part] | None = None
+    leaving: Part | list[Part] | None = None
     principals: dict[str, dict[str, Any]]
     horizon: int | None = None
     runs: int = RUNS
@@ -122,6 +124,8 @@ def _places(node: Any, key: str) -> Iterator[Keys]:
 
 FILE = "study.toml"
 PRINCIPAL_PARTS = ("rule", "observe", "protocol")
+AGENT_PARTS = {"agents": "AlphaUCB", "answers": "Always", "activity": "EveryStep", "leaving": "Stays"}
+"""What is said of every agent, and what holds where neither the file nor a panel says it."""
 
 
 @dataclass(frozen=True)
@@ -200,14 +204,15 @@ def identity(title: str, cells: Iterable[Cell]) -> str:
 def canonical(parameters: Table) -> Table:
     """Return the parameters of a cell with every part as short as can be, whichever version wrote them."""
     found = {**parameters, "game": dict(parameters["game"]), "principal": dict(parameters["principal"])}
-    places = [(found, "agents"), (found, "answers"), (found["game"], "rewards")]
+    places = [*((found, kind) for kind in AGENT_PARTS), (found["game"], "rewards")]
     for holder, kind in places + [(found["principal"], kind) for kind in PRINCIPAL_PARTS]:
         held = holder.get(kind)
         if isinstance(held, list):
             holder[kind] = [registry.short(kind, part) for part in held]
         elif held is not None:
             holder[kind] = registry.short(kind, held)
-    return found
+    late = [kind for kind in ("activity", "leaving") if found.get(kind) == {"part": AGENT_PARTS[kind]}]
+    return {name: value for name, value in found.items() if name not in late}  # version 0.1 had neither
 
 
 def digest(value: Any) -> str:

@@ -18,10 +18,12 @@ from freepull.principal.rules.base import ASKED, SMALLEST, STACKS, Rule, RuleSta
 from freepull.principal.rules.comparisons.book import (
     IN,
     NONE,
+    OPENED,
     OUT,
     READ,
     READERS,
     WHOLE,
+    WIDTH,
     Constants,
     fill,
     fresh,
@@ -31,8 +33,9 @@ from freepull.principal.rules.comparisons.book import (
     lower_bound,
     renew_predictions,
     strongest,
+    total_of,
 )
-from freepull.principal.rules.comparisons.openings import hear, wanted, worth_paying
+from freepull.principal.rules.comparisons.openings import hear, judge_guesses, wanted, worth_paying
 from freepull.principal.setting import Setting
 from freepull.registry import part
 
@@ -40,7 +43,7 @@ ASKING = "whoever acts has asked first, and reports the pull before asking again
 UNLIMITED = (1 << 31) - 1
 
 
-@part("rule", "comparisons", most_arms=500, late_joiners=True)
+@part("rule", "comparisons", kernel=5, most_arms=500, late_joiners=True)
 @dataclass(frozen=True)
 class Comparisons(Rule):
     """Compares arms within people, whoever comes, however often, and whoever leaves: **proven** at every time.
@@ -115,8 +118,6 @@ class ComparisonsState(RuleState):
         self.book = fresh(1, setting.agents, setting.arms)
         self.declared: int | None = None
         """The arm that is best up to ε, once there is one."""
-        self.most = [0.0] * setting.arms
-        """By how much an arm that went was worse at most, over the comparisons at which it went."""
         up_to = f" up to ε = {rule.epsilon:g}" if rule.epsilon > 0 else ""
         self.title = f"comparisons within people at δ = {rule.delta:g}{up_to} (proven)"
         self.assumptions = (*STACKS, ASKING)
@@ -161,25 +162,24 @@ class ComparisonsState(RuleState):
     def evaluate(self, incentivizing: bool) -> None:
         """Look, if there is news enough."""
         renew_predictions(self.book, 0)
+        judge_guesses(self.book, 0)
         if not self.decided and is_due(self.book, 0):
             found = look(self.book, self.constants, 0)
             self.declared = None if found == NONE else int(found)
-            before, self.active = self.active, (self.book.active[0] == IN).tolist()
-            for k in range(self.setting.arms):
-                if before[k] and not self.active[k]:
-                    self.most[k] = -lower_bound(self.book, self.constants, 0, k, int(self.book.fell[0, k, 0]))
+            self.active = (self.book.active[0] == IN).tolist()
 
     def wanted(self, agent: int) -> int:
         """Return the arm that an agent would be paid for if it asked now, −1 for none."""
-        if not worth_paying(float(self.book.hope[0]), self.constants, self.step):
+        if not worth_paying(self.book, self.constants, 0, self.step):
             return NONE
         return int(wanted(self.book, 0, agent, self.record.pulls[agent], self.record.sums[agent]))
 
     def wants(self, payable: Sequence[bool]) -> list[Want]:
-        """Oldest comparisons first."""
+        """Oldest comparisons first; one of them if there is one offer a step."""
         found = [(int(self.book.place[m]), m, self.wanted(m)) for m, may in enumerate(payable) if may]
         opened = len(found) and int(self.book.place.max())
-        return [Want(m, arm, opened - place) for place, m, arm in sorted(found) if arm != NONE]
+        wants = [Want(m, arm, opened - place) for place, m, arm in sorted(found) if arm != NONE]
+        return wants if self.setting.offers == "each" else wants[:1]
 
     def missing(self) -> list[list[float]]:
         """What open comparisons lack."""
@@ -192,8 +192,7 @@ class ComparisonsState(RuleState):
         victims = [k for k in range(self.setting.arms) if self.book.fell[0, k, 0] == arm]
         if victims:
             raise InvalidInput(
-                f"arm {arm} cannot be withdrawn, because arm {victims[0]} fell to it; stop here, and begin anew "
-                "without it."
+                f"arm {arm} cannot be withdrawn, because arm {victims[0]} fell to it; stop here and begin anew."
             )
         if sum(self.active) == 1:
             raise InvalidInput("the last arm cannot be withdrawn; stop the trial.")
@@ -207,10 +206,9 @@ class ComparisonsState(RuleState):
     def claim(self, arm: Callable[[int], str] = "arm {}".format) -> str:
         """Say what is proven, over which comparisons, of how many people."""
         said = [
-            f"over the first {n:,} comparisons opened, of {people:,} agents, {arm(j)} was better than {arm(k)} on "
-            f"average, by {self.book.margins[0, k]:.4f} or more"
-            for k, (j, n, people) in enumerate(self.book.fell[0].tolist())
-            if j != NONE
+            f"over the first {it.comparisons:,} comparisons opened, of {it.people:,} agents, {arm(int(it.arm))} was "
+            f"better than {arm(int(it.than))} on average, by {it.low:.4f} or more"
+            for it in self._fallen()
         ]
         if self.declared is not None and sum(self.active) > 1:
             n, people = self.extent
@@ -218,25 +216,27 @@ class ComparisonsState(RuleState):
                 f"over the first {n:,}, of {people:,} agents, {arm(self.declared)} was at most {self.epsilon:g} worse "
                 "than any other arm still in"
             )
-        return f"{'; '.join(said)} ({self.title})" if said else f"every other arm was withdrawn ({self.title})"
+        return "; ".join([*(said or ["every other arm was withdrawn"]), *self._disagreement(arm)]) + f" ({self.title})"
 
     def survives(self) -> float | None:
-        """γ*: half of the smallest margin that is proven (docs/comparisons.md, tipping)."""
-        margins = [self.book.margins[0, k] for k in range(self.setting.arms) if self.book.fell[0, k, 0] != NONE]
+        """γ*: half of the smallest margin that is proven (docs/comparisons.md, comparisons-tipping)."""
+        margins = [it.low for it in self._fallen()]
         if self.declared is not None:
-            margins += [it.low + self.epsilon for it in self.differences() if it.arm == self.declared]
-        return max(0.0, float(min(margins)) / 2) if margins else None
+            margins += [it.low + self.epsilon for it in self._bounded()]
+        return max(0.0, min(margins) / 2) if margins else None
 
     def differences(self) -> list[Difference]:
-        """Bound what the leader has over every other active arm, over the comparisons that the last look has read.
+        """Bound what the leader has over every arm still in, as the last look has read it, and what others fell by.
 
-        Arms that went follow, each with the arm to which it fell, over the comparisons at which it did. With
-        probability at least 1 − δ all of these hold, at all times.
+        With probability at least 1 − δ all of these hold, at all times.
         """
+        return self._bounded() + self._fallen()
+
+    def _bounded(self) -> list[Difference]:
         if self.book.counts[0, READ] == 0:
             return []
         leader, (n, people) = self.leader(), self.extent
-        still_in = [
+        return [
             Difference(
                 arm=leader,
                 than=k,
@@ -248,10 +248,38 @@ class ComparisonsState(RuleState):
             for k in range(self.setting.arms)
             if k != leader and self.active[k]
         ]
-        return still_in + [
-            Difference(j, k, float(self.book.margins[0, k]), self.most[k], comparisons, agents)
-            for k, (j, comparisons, agents) in enumerate(self.book.fell[0].tolist())
-            if j != NONE
+
+    def _fallen(self) -> list[Difference]:
+        fell, margins = self.book.fell[0].tolist(), self.book.margins[0].tolist()
+        return [
+            Difference(by, k, margins[k][0], margins[k][1], n, people)
+            for k, (by, n, people) in enumerate(fell)
+            if by != NONE
+        ]
+
+    def _disagreement(self, arm: Callable[[int], str]) -> list[str]:
+        """Say so if the two leading arms differ otherwise in the second half of the comparisons than in the first."""
+        means = [
+            total / max(came, 1.0) for total, came in (total_of(self.book, 0, k) for k in range(self.setting.arms))
+        ]
+        first, second = sorted(range(self.setting.arms), key=lambda k: (-means[k], k))[:2]
+        counts = self.book.counts[0]
+        half = (int(counts[OPENED]) // int(counts[WIDTH]) + 1) // 2
+        found, variance = [], 0.0
+        for blocks in (slice(0, half), slice(half, None)):
+            came, sums = (part[0, blocks].sum(axis=0) / WHOLE for part in (self.book.came, self.book.sums))
+            if min(came[first], came[second]) < 1:
+                return []
+            found.append(sums[first] / came[first] - sums[second] / came[second])
+            variance += sum(
+                max(m * (1 - m), 0.01) / n for m, n in ((sums[k] / came[k], came[k]) for k in (first, second))
+            )
+        if abs(found[0] - found[1]) <= 3 * math.sqrt(variance):
+            return []
+        early, late = (f"{it:+.3f}" for it in found)
+        return [
+            f"early and late comparisons disagree: {arm(first)} against {arm(second)} {early} in the first half, "
+            f"{late} in the second"
         ]
 
     @property
@@ -272,7 +300,7 @@ class ComparisonsState(RuleState):
     def parts(self) -> dict[str, Any]:
         """Return the book."""
         declared = NONE if self.declared is None else self.declared
-        plain = {"declared": declared, "active_arms": self.active, "most": self.most, "step": self.step}
+        plain = {"declared": declared, "active_arms": self.active, "step": self.step}
         weights = {"weights": self.constants.weights} if self.setting.weighted else {}
         return self.book._asdict() | plain | weights
 
@@ -281,7 +309,7 @@ class ComparisonsState(RuleState):
         for name, own in self.book._asdict().items():
             np.copyto(own, parts[name])
         self.declared = None if parts["declared"] == NONE else parts["declared"]
-        self.active, self.most, self.step = parts["active_arms"], parts["most"], parts["step"]
+        self.active, self.step = parts["active_arms"], parts["step"]
         np.copyto(self.constants.weights, parts.get("weights", self.constants.weights))
 
     def take_over(self, old: RuleState) -> None:
@@ -293,4 +321,4 @@ class ComparisonsState(RuleState):
         weights[: len(before)] = before
         for name, theirs in old.book._asdict().items():
             getattr(self.book, name)[: len(theirs)] = theirs
-        self.active, self.declared, self.most, self.step = old.active, old.declared, old.most, old.step
+        self.active, self.declared, self.step = old.active, old.declared, old.step
