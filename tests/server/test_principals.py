@@ -73,8 +73,8 @@ def test_every_part_has_its_place() -> None:
         ({"rule": {"part": "Paper", "dleta": 1}}, "the parameter of principal.rule Paper must be one of delta, bound,"),
         (
             {"rule": {"part": "os.path:Rule"}},
-            "principal.rule.part must be one of Certified, Comparisons, Pairwise, Paper, Passive, Population, because a "
-            "campaign's log has to name it, got 'os.path:Rule'; parts of your own are for simulations.",
+            "principal.rule.part must be one of Certified, Comparisons, Pairwise, Paper, Passive, Population, because "
+            "a campaign's log has to name it, got 'os.path:Rule'; parts of your own are for simulations.",
         ),
         ({"rules": 1}, "the parameter of principal must be one of rule, observe, protocol, offers, bonus, budget; got"),
     ],
