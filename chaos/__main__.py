@@ -9,9 +9,11 @@ from collections.abc import Callable
 
 from . import corruption, faults, kills, postgres, power, recovery, repetition, writers
 from .outcome import Finding
+from .world import ASKING
 
 CHAOS: dict[str, tuple[Callable[[], Finding], Callable[[], Finding]]] = {
     "kills": (kills.run, lambda: kills.run(6, 0.2)),
+    "asks": (lambda: kills.run(50, principal=ASKING), lambda: kills.run(6, 0.2, ASKING)),
     "power": (power.run, lambda: power.run(25, 40)),
     "faults": (faults.run, lambda: faults.run(200, 23)),
     "postgres": (postgres.run, lambda: postgres.run(2, 4)),

@@ -24,11 +24,12 @@ KILLS, RATE, SNAPSHOT_EVERY = 200, 1_000.0, 400
 """In full: so many kills, at so many events a second and more, offers included."""
 
 
-def run(kills: int = KILLS, seconds: float = 0.5) -> Finding:
+def run(kills: int = KILLS, seconds: float = 0.5, principal: fp.Principal = PAYING) -> Finding:
     """Kill the same campaign again and again."""
-    with finding(f"kill -9 × {kills} under load") as found, tempfile.TemporaryDirectory() as folder:
+    rule = type(principal.rule).__name__
+    with finding(f"kill -9 × {kills} under load, {rule}") as found, tempfile.TemporaryDirectory() as folder:
         url, rng = f"sqlite:///{Path(folder)}/chaos.db", random.Random(1)
-        create(url, principal=PAYING).close()
+        create(url, principal=principal).close()
         answers, doubtful, sent = list[Answer](), dict[str, Pull](), set[str]()
         busy = 0.0
         for turn in range(kills):

@@ -23,6 +23,10 @@ PAYING = fp.Principal(
     fp.rules.Population(0.01, pulls=10**6), observe=fp.observe.Steps(0), offers="each", protocol=fp.protocols.BanFor(3)
 )
 """Everybody is offered something all the time."""
+ASKING = fp.Principal(
+    fp.rules.Comparisons(1e-100), observe=fp.observe.Steps(0), offers="each", protocol=fp.protocols.NeverBan()
+)
+"""Every ask is an event, and nothing is ever decided."""
 
 
 class Pull(NamedTuple):

@@ -41,15 +41,14 @@ class User:
 def main(url: str, most: int = 100) -> fp.Campaign:
     """Run the trial until it is decided, at most so many visits of everybody."""
     people = [User(number) for number in range(USERS)]
-    principal = fp.Principal(fp.rules.Certified(delta=0.05), observe=fp.observe.Steps(10), offers="each", budget=2000)
     campaign = fp.Campaign.create(
         url,
         name="greetings",
         arms=GREETINGS,
         agents=[user.name for user in people],
-        principal=principal,
         price="0.20 EUR",
     )
+    campaign.budget("400 EUR")
     campaign.start(by="example")
     for day in range(1, most + 1):
         for user in people:

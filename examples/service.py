@@ -28,7 +28,9 @@ LIKED = [
     0.55,
 ]  # by every other person in this order, by the rest backwards: nobody likes the lower price best
 HORIZON, BONUS = 60, 0.50
-PRINCIPAL = fp.Principal(fp.rules.Certified(delta=0.05), observe=fp.observe.Steps(8), offers="each")
+PRINCIPAL = fp.Principal(
+    fp.rules.Certified(delta=0.05), observe=fp.observe.Steps(8), protocol=fp.protocols.NeverBan(), offers="each"
+)
 
 
 def plan(people: int, runs: int | None) -> fp.Plan:

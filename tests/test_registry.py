@@ -194,7 +194,10 @@ def test_a_text_gives_numbers_words_and_nothing() -> None:
         ("paper:0.1,delta=0.2", "--rule paper takes delta once"),
         ("certified:half", "--rule certified: delta must be a number, got 'half'."),
         ("certified:design=3", "the parameter of --rule certified must be one of delta, gap, robust; got 'design'"),
-        ("papr:0.1", "--rule must be one of certified, pairwise, paper, passive, population; got 'papr'; did you mean"),
+        (
+            "papr:0.1",
+            "--rule must be one of certified, comparisons, pairwise, paper, passive, population; got 'papr'; did you",
+        ),
     ]:
         with pytest.raises(InvalidInput) as problem:
             rule(text)

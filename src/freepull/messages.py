@@ -106,14 +106,22 @@ class Grounds:
 class Difference:
     """By how much one arm is better than another on average, over the first comparisons: at least and at most."""
 
-    arm: int
-    than: int
+    arm: str | int
+    """Its name, or in a trial its number."""
+    than: str | int
+    """The other one."""
     low: float
+    """At least so much; below 0 it may be worse."""
     high: float
+    """At most so much."""
     comparisons: int
     """Over how many comparisons."""
     people: int
     """Of how many agents."""
+
+    def __str__(self) -> str:
+        who = f"{self.comparisons:,} comparisons of {self.people:,} agents"
+        return f"{self.arm} is {self.low:+.3f} to {self.high:+.3f} better than {self.than}, over {who}"
 
 
 @dataclass(frozen=True)
@@ -161,6 +169,8 @@ class CampaignVerdict:
     """What has to hold for this verdict."""
     survives: float | None = None
     """It stands as long as payment, drift and the like move no mean by more than this; None if that is not known."""
+    differences: list[Difference] = field(default_factory=list)
+    """How much better one arm is than another, where the rule bounds that; once it is decided, as was known then."""
 
     def __str__(self) -> str:
         standing = "certified" if self.certified else "decided, not certified" if self.decided else "undecided"
@@ -247,7 +257,7 @@ class Status:
     absent: int
     """Agents who left, or are parked because they let offers expire."""
     awaited: list[str]
-    """Agents without whom the rule cannot go on, or the round cannot close; at most ten of them."""
+    """Agents without whom the rule cannot go on, or the round cannot close, silent ones included; at most ten."""
     price: Money
     """What one bonus costs."""
     spent: Money
@@ -262,6 +272,10 @@ class Status:
     """When the last of them happened."""
     survives: float | None = None
     """The verdict stands as long as payment, drift and the like move no mean by more than this; None if not known."""
+    differences: list[Difference] = field(default_factory=list)
+    """How much better the leader is than every other arm that is in, then the same of arms that went and to which."""
+    remedy: str = ""
+    """What can be done about those who are awaited; empty if nobody is."""
 
 
 @dataclass(frozen=True)

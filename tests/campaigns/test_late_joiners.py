@@ -136,3 +136,56 @@ def test_a_panel_that_would_be_too_wide_changes_nothing(sqlite: str, clock: Cloc
     assert campaign.add_agents(["dan"]) == [3]
     before = picture(campaign)
     assert picture(reopen(campaign, sqlite, clock)) == before
+
+
+COMPARING = fp.Principal(
+    fp.rules.Comparisons(0.05), observe=fp.observe.Steps(0), protocol=fp.protocols.NeverBan(), offers="each"
+)
+
+
+@pytest.mark.parametrize("weights", [None, [1.0, 0.3]])
+def test_under_comparisons_the_trial_simply_goes_on_with_more_people(
+    url: str, clock: Clock, weights: list[float] | None
+) -> None:
+    settings: dict[str, Any] = {"principal": COMPARING, "late_joiners": "count", "arms": ["A", "B"]}
+    campaign = create(url, clock, agents=["ann", "bob"], weights=weights, **settings)
+    visit(campaign, ["ann", "bob"], 6)
+    before = campaign.status()
+    campaign.add_agents(["cy", "dan"], weights=None if weights is None else [0.5, 0.7])
+    status = campaign.status()
+    assert (status.agents, status.late_joiners) == (4, 0)
+    assert [arm.bound for arm in status.arms] == [arm.bound for arm in before.arms]  # nothing begins anew
+    assert status.differences == before.differences
+    assert campaign.core.writer.decider.state.trial.principal.rule.delta == 0.05
+    campaign.snapshot()
+    visit(campaign, ["cy", "ann", "dan"], 6)
+    now = picture(campaign)
+    campaign = reopen(campaign, url, clock)
+    assert picture(campaign) == now
+    visit(campaign, ["ann", "bob", "cy", "dan"], 200)
+    verdict = campaign.verdict()
+    assert verdict.certified
+    assert verdict.rests_on.leavers.endswith("late joiners count")
+    assert JOINING not in verdict.rests_on.assumptions
+    assert max(it.people for it in verdict.differences) == 4
+    campaign.close()
+    verify(url, campaign.name)
+
+
+def visit(campaign: fp.Campaign, names: list[str], times: int) -> None:
+    """Let people ask and act; A is always better."""
+    for t in range(times):
+        for name in names:
+            offer = campaign.ask(name)
+            arm = "AB"[t % 2] if offer is None else offer.arm
+            campaign.tell(name, arm, float(arm == "A"))
+
+
+def test_nobody_joins_comparisons_with_more_weight_than_anybody_had(sqlite: str, clock: Clock) -> None:
+    settings: dict[str, Any] = {"principal": COMPARING, "late_joiners": "count"}
+    campaign = create(sqlite, clock, weights=[1.0, 2.0, 2.0], **settings)
+    with pytest.raises(errors.InvalidInput, match="at most the largest"):
+        campaign.add_agents(["dan"], weights=[2.5])
+    assert campaign.status().agents == 3
+    campaign.add_agents(["dan"], weights=[2.0])
+    assert campaign.status().agents == 4

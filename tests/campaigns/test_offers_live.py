@@ -93,7 +93,7 @@ def test_three_silences_in_a_row_park_an_agent_and_a_pull_brings_it_back(url: st
     campaign = reopen(campaign, url, clock)
     assert campaign.ask("ann") is None
     assert "parked" in [entry.action for entry in campaign.audit()]
-    assert campaign.status().awaited == ["ann"]
+    assert campaign.status().awaited[0] == "ann"
     assert "awaited: ann" in campaign.verdict().why
     campaign.tell("ann", "A", 0.5)
     assert campaign.status().absent == 0

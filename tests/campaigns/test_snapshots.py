@@ -29,6 +29,7 @@ PRINCIPALS = [
     fp.Principal(fp.rules.Paper(0.5), observe=fp.observe.Share(0.1), protocol=fp.protocols.BanFor(2), offers="each"),
     fp.Principal(fp.rules.Population(0.1, pulls=5), observe=fp.observe.Steps(0), offers="each"),
     fp.Principal(fp.rules.Population(0.5), observe=fp.observe.Steps(0), offers="each"),
+    fp.Principal(fp.rules.Comparisons(0.1), observe=fp.observe.Steps(1), offers="each", budget=5),
 ]
 
 

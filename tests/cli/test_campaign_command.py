@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from typer.testing import CliRunner, Result
 
 import freepull as fp
 from freepull.cli.campaign_data import app
+from freepull.principal import for_people
 from support.program import freepull
 
 RUNNER = CliRunner()
@@ -91,10 +93,40 @@ def test_only_what_can_be_missing_is_called_none(url: str, tmp_path: Path) -> No
     assert min(it["event"] for it in events) == 3
 
 
+CERTIFIED = ("--rule", "certified", "--observe", "steps:0", "--protocol", "never-ban")
+
+
+def test_a_campaign_without_a_rule_gets_what_is_best_for_people(url: str) -> None:
+    for name, more, horizon in (("a", [], None), ("b", ["--horizon", "60"], 60)):
+        run("new", url, name, "--arms", "A,B", "--agents", "3", "--price", "1 EUR", *more)
+        with fp.Campaign.open(url, name) as campaign:
+            assert campaign.settings.principal == for_people(horizon)
+    run("new", url, "c", "--arms", "A,B", "--agents", "3", "--price", "1 EUR", "--epsilon", "0.1", "--budget", "5")
+    with fp.Campaign.open(url, "c") as campaign:
+        best = for_people()
+        rule = replace(best.rule, epsilon=0.1)  # type: ignore[type-var]
+        assert campaign.settings.principal == replace(best, rule=rule, budget=5.0)
+
+
+def test_status_and_verdict_say_how_much_better_arms_are_and_who_is_awaited(url: str) -> None:
+    run("new", url, "x", "--arms", "A,B", "--agents", "50", "--price", "1 EUR")
+    run("play", url, "x", "--game", "street:agents=50,arms=2", "--steps", "40", "--json")
+    (told_of,) = told("status", url, "x")["differences"]
+    assert {told_of["arm"], told_of["than"]} == {"A", "B"}
+    words = f"{told_of['arm']} is {told_of['low']:+.3f} to {told_of['high']:+.3f} better than {told_of['than']}"
+    assert words in run("status", url, "x").stdout
+    assert words in run("verdict", url, "x").stdout
+    run("new", url, "y", "--arms", "A,B", "--agents", "3", "--price", "1 EUR", *CERTIFIED)
+    run("start", url, "y")
+    for _ in range(4):
+        run("tell", url, "y", "#0", "A", "1")
+    assert "waiting for #1, #2; nobody can take their place" in run("status", url, "y").stdout
+
+
 def test_a_campaign_from_beginning_to_end(url: str, tmp_path: Path) -> None:
     names = tmp_path / "users.txt"
     names.write_text("ann\nbob\n\n")
-    said = run("new", url, "x", "--arms", "A, B", "--agents", str(names), "--price", "0.50 EUR", "--observe", "steps:0")
+    said = run("new", url, "x", "--arms", "A, B", "--agents", str(names), "--price", "0.50 EUR", *CERTIFIED)
     assert "x is made, with 2 agents" in said.stdout
     names.write_text("cy\n")
     assert told("enrol", url, "x", str(names)) == {"agents": [2]}
@@ -148,7 +180,8 @@ def test_a_rehearsal(url: str) -> None:
 
 
 def test_a_verdict_says_how_far_it_survives(url: str) -> None:
-    run("new", url, "x", "--arms", "A,B", "--agents", "1", "--price", "1 EUR", "--delta", "0.3", "--robust", "0.02",
+    run("new", url, "x", "--arms", "A,B", "--agents", "1", "--price", "1 EUR",
+        "--rule", "certified", "--delta", "0.3", "--robust", "0.02",
         "--observe", "steps:0", "--horizon", "999")  # fmt: skip
     run("start", url, "x")
     for arm, reward in (("A", "1"), ("B", "0")) * 20:
@@ -174,7 +207,10 @@ BAD = [
     (["budget", "{url}", "x", "lots"], "budget must be an amount and a currency"),
     (["new", "{url}", "x", "--arms", "A,B", "--price", "1 EUR", "--horizon", "9"], "has a campaign 'x' already"),
     (["new", "{url}", "z", "--arms", "A,B", "--price", "1 EUR", "--agents", "no.txt"], "--agents must be a number"),
-    (["new", "{url}", "z", "--arms", "A,B", "--price", "1 EUR"], "horizon must be a number of steps"),
+    (
+        ["new", "{url}", "z", "--arms", "A,B", "--price", "1 EUR", "--rule", "certified"],
+        "horizon must be a number of steps",
+    ),
     (["export", "{url}", "x", "o.xls"], "path must end in .parquet or .csv"),
     (["erase", "{url}", "x"], "agents must be named"),
     (["copy", "{url}", "x", "{url}"], "x"),

@@ -99,7 +99,7 @@ def test_people_of_several_kinds_are_read() -> None:
         (["--delta", "0"], ["delta", "got 0"]),
         (["--rule", "paper"], ["--rule must be one of certified, pairwise"]),
         (["--rule", "pairwize"], ["--rule", "did you mean 'pairwise'?"]),
-        (["--epsilon", "0.1"], ["--epsilon", "--rule pairwise"]),
+        (["--epsilon", "0.1"], ["--epsilon", "--rule comparisons or pairwise"]),
         (["--strategy", "tompson"], ["--strategy", "did you mean 'thompson'?"]),
         (["--price", "cheap"], ["price", "'0.50 EUR'"]),
         (["--runs", "3"], ["runs", "at least 40"]),

@@ -61,7 +61,7 @@ def test_a_campaign_of_a_released_version_opens_as_it_was_left(story: tuple[str,
             now = make.standing(campaign)
         for table in ("ledger", "offers", "bans", "audit"):
             assert now[table] == was[table], table
-        for field in set(was["status"]) & set(now["status"]):
+        for field in set(was["status"]) & set(now["status"]) - {"awaited"}:  # silent people are named since
             assert now["status"][field] == was["status"][field], field
         for field in ("arm", "decided", "step", "spent"):
             assert now["verdict"][field] == was["verdict"][field], field

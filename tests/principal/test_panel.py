@@ -94,9 +94,10 @@ def test_banned_agents_are_awaited_too() -> None:
     trial = start(kappa=0, agents=2)
     trial.ask(0)
     trial.tell(0, 2, 0.5)  # offered arm 0
+    trial.tell(1, 0, 0.5)
     trial.end_step()
     assert trial.awaited == [0]
-    feed(trial, [(0, 0), (0, 0), (0, 1), (0, 1), (0, 2)])
+    feed(trial, [(0, 0), (0, 0), (0, 1), (0, 1), (0, 2), (1, 0), (1, 1), (1, 2)])
     assert trial.awaited == []
 
 
@@ -170,7 +171,7 @@ def test_those_who_were_dropped_get_no_offers_and_their_pulls_are_refused() -> N
         assert (trial.record.pulls == before).all()
         trial.end_step()
         assert [trial.wanted(m) is None for m in range(4)] == [False, False, True, True]
-    assert trial.awaited == []
+    assert trial.awaited == [0, 1]  # who stayed, and said nothing
 
 
 @pytest.mark.parametrize("weights", [None, [0.0, 1.0, 1.0, 0.0]])

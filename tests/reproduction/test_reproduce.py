@@ -12,7 +12,7 @@ import freepull as fp
 from freepull import planning, reproduction, studies
 from freepull.errors import InvalidInput
 from freepull.fluid import natural_pulls
-from freepull.reproduction import FIGURES, Reproduction, Request, lemma1, reproduce
+from freepull.reproduction import FIGURES, Reproduction, Request, reproduce, theory
 from freepull.reproduction.section import gather
 
 pytestmark = pytest.mark.slow
@@ -76,20 +76,20 @@ def test_what_withholding_gains_is_split_and_has_its_control(tmp_path: Path) -> 
     alone = []
     for alpha in (0.2, 2.0):
         agents = [fp.agents.AlphaUCB(alpha), fp.agents.AlphaUCB(2.0)]
-        played = fp.simulate(fp.Game(lemma1.MEANS), principal=broke, agents=agents, horizon=lemma1.HORIZON, runs=10,
+        played = fp.simulate(fp.Game(theory.MEANS), principal=broke, agents=agents, horizon=theory.HORIZON, runs=10,
                              seed=1, keep="agents", progress=False)  # fmt: skip
         assert played.agents is not None
         assert played.frame["paid"].sum() == 0
         alone.append(played.agents.filter(agent=0).sort("run")["reward"].to_numpy())
     difference = alone[0] - alone[1]
-    withheld = rows[lemma1.WITHHOLD]
+    withheld = rows[theory.WITHHOLD]
     assert withheld["alone"] == pytest.approx(difference.mean())
     assert withheld["alone_error"] == pytest.approx(difference.std(ddof=1) / 10**0.5)
     assert withheld["alone"] > 3 * withheld["alone_error"]
     for row in rows.values():
         assert row["gain_reward"] + row["gain_bonus"] == pytest.approx(row["gain"])
         assert row["added"] + row["alone"] == pytest.approx(row["gain"])
-    assert {rows[conduct]["alone"] for conduct in rows if conduct != lemma1.WITHHOLD} == {0.0}
+    assert {rows[conduct]["alone"] for conduct in rows if conduct != theory.WITHHOLD} == {0.0}
     truth = found.findings[0].truth
     assert f"exploring so little earns {withheld['alone']:.1f} ± {withheld['alone_error']:.1f} where nobody" in truth
 

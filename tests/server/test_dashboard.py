@@ -12,7 +12,7 @@ from support.running import Service
 pytestmark = pytest.mark.slow
 
 HOSTILE = ['<img src=x onerror="document.title=1">', "<script>alert(1)</script>", "B &amp; <b>bold</b>"]
-CHARTS = ("means", "stops", "evidence", "active", "spend", "pulls", "agents", "offers", "heat")
+CHARTS = ("means", "stops", "differences", "evidence", "active", "spend", "pulls", "agents", "offers", "heat")
 
 
 def test_figures_on_the_page_are_the_api_s_while_a_trial_runs(page: Page, service: Service) -> None:

@@ -78,6 +78,11 @@ STATUS = {
     "budget": amount(3000),
     "events": 200,
     "at": f"{DAY}03:00:00+00:00",
+    "differences": [
+        {"arm": "A", "than": "B", "low": -0.0125, "high": 0.21, "comparisons": 1234, "people": 56},
+        {"arm": "B", "than": "C", "low": 0.034, "high": 0.45, "comparisons": 789, "people": 43},
+    ],
+    "remedy": "bring them back.",
 }
 RESTS_ON = {"rule": "a rule (proven)", "delta": 0.05, "target": "t", "leavers": "l", "assumptions": ["first"]}
 SCREEN: dict[str, Any] = {
@@ -209,11 +214,26 @@ def test_every_cell_of_every_table_is_in_its_column(page: Page, service: Service
     ]
 
 
+def test_how_much_better_arms_are_is_a_table_a_chart_and_a_sentence(page: Page, service: Service) -> None:
+    show(page, service)
+    assert heads(page, "differences") == ["Arm", "than", "At least", "At most", "Comparisons", "Of agents"]
+    assert cells(page, "differences") == [
+        ["A", "B", "-0.0125", "0.21", "1,234", "56"],
+        ["B", "C", "0.034", "0.45", "789", "43"],
+    ]
+    leading, fallen = traces(page, "differences")
+    assert (leading["x"], fallen["x"]) == ([-0.0125, 0.21], [0.034, 0.45])
+    assert leading["line"]["color"] != fallen["line"]["color"]  # C is out
+    told = "A above B: from -0.0125 to 0.21, over 1,234 comparisons of 56 agents; B above C: from 0.034 to 0.45"
+    assert words(page, "differences").startswith(told)
+
+
 def test_the_head_says_what_the_status_has(page: Page, service: Service) -> None:
     show(page, service)
     assert page.inner_text("#verdict") == "A leads"
     assert page.inner_text("#missing") == "1 more arm must go, each at evidence 20 = 1/δ. Next is B, at 3.5."
-    assert page.inner_text("#awaited") == "Waiting for bob (parked, because offers lapsed: must pull again)."
+    waiting = "Waiting for bob (parked, because offers lapsed: must pull again). Bring them back."
+    assert page.inner_text("#awaited") == waiting
     assert page.inner_text("#progress") == "step 10 of 40"
     assert page.evaluate("[...document.querySelectorAll('progress')].map((it) => it.value)") == pytest.approx(
         [10 / 40, 1150 / 3000]

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from freepull import registry
 from freepull.errors import InvalidInput
+from freepull.principal import Principal, for_people
 from freepull.server.schemas import EXAMPLE, read_principal
 from support.running import NEW, Service
 
@@ -29,7 +31,7 @@ def test_every_part_has_its_place() -> None:
         "forecast": lambda plain: {"rule": {"part": "Certified", "design": {"part": "Design", "forecast": plain}}},
         "blocks": lambda plain: {"rule": {"part": "Pairwise", "blocks": plain}},
     }
-    assert set(places) == {*registry.KINDS} - {"agents", "answers", "rewards", "principal"}
+    assert set(places) == {*registry.KINDS} - {"agents", "answers", "rewards", "principal", "activity", "leaving"}
     for kind, placed in places.items():
         for part in registry.parts(kind):
             plain = {"part": part.name, **NEEDED.get(part.name, {})}
@@ -37,7 +39,9 @@ def test_every_part_has_its_place() -> None:
             assert f"'part': '{part.name}'" in str(registry.encode(found))
             assert read_principal(placed({"kind": part.written} | NEEDED.get(part.name, {}))) == found
     assert registry.encode(read_principal(EXAMPLE)).items() >= {"offers": "each", "budget": 500}.items()
-    assert read_principal(None) == read_principal({}) == read_principal({"part": "Principal"})
+    assert read_principal(None) == read_principal({}) == read_principal({"part": "Principal"}) == for_people()
+    assert read_principal({"budget": 5}, 60) == replace(for_people(60), budget=5.0)
+    assert read_principal({"rule": {"part": "Certified"}}) == Principal(offers="each")
     again = registry.encode(read_principal({"rule": {"part": "Certified", "design": {"part": "Design"}}}))
     assert registry.encode(read_principal(again)) == again
 
@@ -54,7 +58,10 @@ def test_every_part_has_its_place() -> None:
             {"rule": {"delta": 0.1}},
             'principal.rule must be a part such as {"part": "Certified", "delta": 0.05}, got {"',
         ),
-        ({"rule": {"part": "Share"}}, "principal.rule.part must be one of Certified, Pairwise, Paper, Passive, Pop"),
+        (
+            {"rule": {"part": "Share"}},
+            "principal.rule.part must be one of Certified, Comparisons, Pairwise, Paper, Pas",
+        ),
         ({"observe": 0.5}, 'principal.observe must be a part such as {"part": "Share", "rho": 0.5}, got 0.5.'),
         (
             {"observe": {"part": "Steps"}},
@@ -66,8 +73,8 @@ def test_every_part_has_its_place() -> None:
         ({"rule": {"part": "Paper", "dleta": 1}}, "the parameter of principal.rule Paper must be one of delta, bound,"),
         (
             {"rule": {"part": "os.path:Rule"}},
-            "principal.rule.part must be one of Certified, Pairwise, Paper, Passive, Population, because a campaign's "
-            "log has to name it, got 'os.path:Rule'; parts of your own are for simulations.",
+            "principal.rule.part must be one of Certified, Comparisons, Pairwise, Paper, Passive, Population, because "
+            "a campaign's log has to name it, got 'os.path:Rule'; parts of your own are for simulations.",
         ),
         ({"rules": 1}, "the parameter of principal must be one of rule, observe, protocol, offers, bonus, budget; got"),
     ],

@@ -22,6 +22,8 @@ RULES: list[fp.rules.Rule] = [
     fp.rules.Pairwise(0.5, blocks=fp.rules.Blocks(growth=10.0)),
     fp.rules.Population(0.9, pulls=2),
     fp.rules.Population(0.9),
+    fp.rules.Comparisons(0.9, epsilon=0.2),
+    fp.rules.Comparisons(0.9, cap=3),
 ]
 
 

@@ -112,7 +112,7 @@ class Campaign(CampaignVerbs):
         price
             What one bonus costs, such as "0.50 EUR". The principal's ``bonus`` and ``budget`` are in units of reward.
         principal
-            The settings of the principal; `Certified` at δ = 0.05 by default.
+            The settings of the principal; by default those of `freepull.principal.for_people`.
         horizon
             T in steps; a step is one round, or in free mode as many pulls as the panel has agents.
         ends
@@ -130,7 +130,8 @@ class Campaign(CampaignVerbs):
             In rounds: a round closes after this, even if not everybody has acted; None: it waits.
         late_joiners
             What becomes of agents who join after the start: "observe" keeps their pulls, which do not count; "count"
-            begins with a wider panel from the first pull on, each panel with its share of δ.
+            begins with a wider panel from the first pull on, each panel with its share of δ, or with `Comparisons`
+            simply goes on with more people.
         remembers
             How long event ids are remembered; an agent's own numbers are remembered for ever.
         by

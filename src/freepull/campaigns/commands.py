@@ -168,11 +168,15 @@ class Decider:
             )
 
     def ask(self, agent: int, at: int, simulated: bool = False) -> Standing | None:
-        """Return the offer for an agent, an open one again, or None."""
+        """Return the offer for an agent, an open one again, or None; where the rule hears asks, it hears this one."""
         if not simulated:
             self.check_real()
         state = self.state
-        if state.status != "running" or agent >= state.panel:
+        if state.status not in GOING or agent >= state.panel:
+            return None
+        if state.trial.hears(agent):
+            self.write(Kind.ASKED, at, agent=agent)
+        if state.status != "running":
             return None
         if agent in state.offers.open:
             standing = state.offers.open[agent]

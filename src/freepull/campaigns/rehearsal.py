@@ -13,6 +13,7 @@ from freepull.campaigns.campaign import Campaign
 from freepull.errors import InvalidInput
 from freepull.game import Game
 from freepull.messages import CampaignOffer, Observation
+from freepull.panels import Panel
 from freepull.principal import Offer
 from freepull.randomness import CHOICE, key, word
 from freepull.simulation.experiment import check
@@ -21,10 +22,10 @@ from freepull.simulation.readable import Seat
 
 def play(
     campaign: Campaign,
-    game: Game,
+    game: Game | Panel,
     *,
-    agents: Any,
-    answers: Any,
+    agents: Any = None,
+    answers: Any = None,
     steps: int,
     seed: int = 0,
     run: int = 0,
@@ -35,21 +36,31 @@ def play(
 
     From then on the campaign is a rehearsal: real agents are refused, and no verdict of it is certified.
     In rounds everybody acts once a step. In free mode a step is as many visits as there are agents, each by an agent
-    drawn at random, who counts its own pulls. A second rehearsal of the same campaign has new luck.
+    drawn at random, who counts its own pulls; with a panel such as `fp.panels.street()`, in free mode only, a step is
+    one of the panel's, in which whoever comes acts once. A second rehearsal of the same campaign has new luck.
     """
-    validation.instance("game", game, Game, "a freepull.Game")
+    if not isinstance(game, Panel):
+        validation.instance("game", game, Game, "a freepull.Game, or a panel such as freepull.panels.street()")
     validation.whole("steps", steps, 1)
+    panel = game if isinstance(game, Panel) else Panel(game, steps)
+    agents, answers = agents or panel.agents, answers or panel.answers
     settings, status = campaign.settings, campaign.status()
-    if (game.agents, game.arms) != (status.agents, len(settings.arms)):
+    if isinstance(game, Panel) and settings.mode == "rounds":
+        raise InvalidInput("game must be a freepull.Game in a campaign in rounds, which wait for everybody.")
+    horizon = max(steps, settings.horizon or 0, len(settings.arms))
+    presence = {"activity": panel.activity, "leaving": panel.leaving}
+    experiment = check(panel.game, agents, answers, settings.principal, horizon, [run], seed, until, None, **presence)
+    played = experiment.game_of(run)
+    if (played.agents, played.arms) != (status.agents, len(settings.arms)):
         raise InvalidInput(
             f"game must have {status.agents} agents and {len(settings.arms)} arms, as the campaign has, got "
-            f"{game.agents} × {game.arms}."
+            f"{played.agents} × {played.arms}."
         )
-    horizon = max(steps, settings.horizon or 0, game.arms)
-    experiment = check(game, agents, answers, settings.principal, horizon, [run], seed, until, None)
     run += campaign.core.rehearse({"rehearsal": steps, "seed": seed, "run": run}).result()
-    seats = [Seat(experiment, game, run, m) for m in range(game.agents)]
-    visits = _rounds(game.agents) if settings.mode == "rounds" else _drawn(game.agents, key(seed, run, 0, CHOICE))
+    seats = [Seat(experiment, played, run, m) for m in range(played.agents)]
+    visits = _rounds(played.agents) if settings.mode == "rounds" else _drawn(played.agents, key(seed, run, 0, CHOICE))
+    if isinstance(game, Panel):
+        visits = _coming(seats)
     pulls = 0
     for t in range(1, steps + 1):
         if until == "decided" and campaign.status().decided:
@@ -75,6 +86,14 @@ def _act(seat: Seat, offer: CampaignOffer | None, campaign: Campaign) -> Observa
 def _rounds(agents: int) -> Iterator[list[list[int]]]:
     while True:
         yield [list(range(agents))]
+
+
+def _coming(seats: list[Seat]) -> Iterator[list[list[int]]]:
+    """Yield who comes in a step, each once."""
+    t = 0
+    while True:
+        t += 1
+        yield [[seat.number for seat in seats if seat.is_there(t)]]
 
 
 def _drawn(agents: int, source: int) -> Iterator[list[list[int]]]:

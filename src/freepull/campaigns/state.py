@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from freepull.campaigns.journal.events import (
     DROPPED,
     ENDINGS,
+    OFTEN,
     OUTCOME,
     PAID,
     REFUSED,
@@ -103,8 +104,8 @@ class State:
         return None if self.panel * len(self.settings.arms) <= SMALL else SLICE
 
     def apply_many(self, records: Records, more: dict[int, dict[str, Any]]) -> None:
-        """Apply events from the log, runs of pulls at once."""
-        others = np.flatnonzero(records["kind"] != Kind.TOLD).tolist()
+        """Apply events from the log, runs of pulls and asks at once."""
+        others = np.flatnonzero(~np.isin(records["kind"], OFTEN)).tolist()
         begin = 0
         for i in [*others, len(records)]:
             if i > begin:
@@ -124,28 +125,35 @@ class State:
         return done
 
     def tell(self, records: Records, fresh: bool = False) -> None:
-        """Apply pulls, in their order; outcomes are filled in if they are fresh, and must agree if not."""
-        agents = records["agent"].astype(np.int64)
+        """Apply pulls, in their order; outcomes are filled in if they are fresh, and must agree if not.
+
+        From the log there may be asks among them.
+        """
+        agents, asks = records["agent"].astype(np.int64), records["kind"] == Kind.ASKED
+        if asks.any() and not self.trial.rule.hears_asks:
+            raise self._differs("its rule does not hear asks")
         counted = agents < self.panel
         own = slice(None) if counted.all() else counted
         outcomes, ended = np.zeros(len(records), np.uint8), np.zeros(len(records), np.uint32)
-        outcomes[own] = tell_many(self.trial, agents[own], records["arm"][own], records["value"][own])
-        for i in self._ending(agents, outcomes):
+        outcomes[own] = tell_many(self.trial, agents[own], records["arm"][own], records["value"][own], asks[own])
+        told = ~asks
+        for i in self._ending(np.where(told, agents, -1), outcomes):
             outcomes[i], ended[i] = self._end_offer(int(agents[i]), int(outcomes[i]) or DROPPED, int(records["at"][i]))
         if fresh:
             records["flags"] |= outcomes
             records["offer"] = ended
         elif not (np.array_equal(records["flags"] & OUTCOME, outcomes) and np.array_equal(records["offer"], ended)):
             raise self._differs("its pulls did something else to open offers")
-        for agent in self.people.back(agents):
+        for agent in self.people.back(agents[told]):
             self._wake(agent)
         self.people.number(records, self.events)
-        self.acted[agents[own]] = True
-        self.pulls += np.bincount(records["arm"][own], minlength=len(self.pulls))
+        counted &= told
+        self.acted[agents[counted]] = True
+        self.pulls += np.bincount(records["arm"][counted], minlength=len(self.pulls))
         pulls = int(counted.sum())
         self.in_step += pulls
         self.observations += pulls
-        self.observed += len(records) - pulls
+        self.observed += int(told.sum()) - pulls
         self.events += len(records)
         self.at = int(records["at"][-1])
 
@@ -193,6 +201,9 @@ class State:
         self.started, self.status = trial, "running"
         self.acted = np.zeros(self.panel, bool)
         self._open_round(event.at)
+
+    def _asked(self, event: Event, fresh: bool) -> None:
+        self.trial.hear(event.agent)
 
     def _offered(self, event: Event, fresh: bool) -> None:
         offer = self.trial.ask(event.agent)
@@ -338,6 +349,7 @@ _APPLY: dict[Kind, Callable[[State, Event, bool], Event | None]] = {
     Kind.CREATED: State._nothing,
     Kind.ENROLLED: State._enrolled,
     Kind.STARTED: State._started,
+    Kind.ASKED: State._asked,
     Kind.OFFERED: State._offered,
     Kind.EXPIRED: State._expired,
     Kind.RECALLED: State._recalled,

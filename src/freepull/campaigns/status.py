@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from itertools import islice
 from typing import Any
 
@@ -15,7 +16,17 @@ from freepull.campaigns.settings import shown
 from freepull.campaigns.state import State
 from freepull.campaigns.stores import Store
 from freepull.campaigns.trials import grounds_of
-from freepull.messages import Arm, AuditEntry, BanRow, CampaignVerdict, Grounds, LedgerEntry, OfferRow, Status
+from freepull.messages import (
+    Arm,
+    AuditEntry,
+    BanRow,
+    CampaignVerdict,
+    Difference,
+    Grounds,
+    LedgerEntry,
+    OfferRow,
+    Status,
+)
 from freepull.money import Money
 from freepull.principal import Trial
 from freepull.principal.protocols import FOREVER
@@ -32,6 +43,7 @@ def status_of(state: State, register: Register) -> Status:
     trial, settings, offers = state.started, state.settings, state.offers
     decision = state.decision
     endings, currency = offers.endings, offers.price.currency
+    missing = awaited(state)
     leader = None if trial is None else trial.rule.leader() if decision else _leader(trial)
     return Status(
         name=settings.name,
@@ -61,7 +73,7 @@ def status_of(state: State, register: Register) -> Status:
         cancelled=endings["cancelled"],
         banned=0 if trial is None else sum(bool(trial.bans.until[m] > trial.steps) for m in state.people.banned),
         absent=state.people.absent,
-        awaited=[register.shown(agent) for agent in awaited(state)],
+        awaited=[register.shown(agent) for agent in missing],
         price=offers.price,
         spent=Money(offers.spent, currency),
         reserved=Money(offers.reserved, currency),
@@ -69,6 +81,8 @@ def status_of(state: State, register: Register) -> Status:
         events=state.events,
         at=shown(state.at),
         survives=None if decision is None else decision.get("survives"),
+        differences=differences(state, register),
+        remedy=remedy(state) if missing else "",
     )
 
 
@@ -80,7 +94,8 @@ def verdict_of(state: State, register: Register) -> CampaignVerdict:
         grounds = Grounds(**decision["rests_on"] | {"assumptions": tuple(decision["rests_on"]["assumptions"])})
         arm, step = register.arms[decision["arm"]], state.trial.decided_at
         certified, survives = bool(decision["certified"]), decision.get("survives")
-        return CampaignVerdict(arm, True, certified, decision["why"], step, spent, grounds, survives)
+        known = differences(state, register)
+        return CampaignVerdict(arm, True, certified, decision["why"], step, spent, grounds, survives, known)
     trial = state.trial
     leader = _leader(trial)
     reason = "nobody has pulled any yet" if leader is None else "this one has the largest mean"
@@ -92,7 +107,17 @@ def verdict_of(state: State, register: Register) -> CampaignVerdict:
         why += f"; awaited: {', '.join(register.shown(agent) for agent in missing)}"
     grounds = grounds_of(trial, state.settings, state.panels)
     why = "; ".join([why, *([trial.doubt] if trial.doubt else []), *state.doubts])
-    return CampaignVerdict(None if leader is None else register.arms[leader], False, False, why, None, spent, grounds)
+    arm, known = None if leader is None else register.arms[leader], differences(state, register)
+    return CampaignVerdict(arm, False, False, why, None, spent, grounds, None, known)
+
+
+def differences(state: State, register: Register) -> list[Difference]:
+    """Return how much better one arm is than another, with their names; once it is decided, as was known then."""
+    if state.started is None:
+        return []
+    told = None if state.decision is None else [Difference(**it) for it in state.decision.get("differences", ())]
+    found = state.started.rule.differences() if told is None else told
+    return [replace(it, arm=register.arms[int(it.arm)], than=register.arms[int(it.than)]) for it in found]
 
 
 def awaited(state: State) -> list[int]:
@@ -103,11 +128,27 @@ def awaited(state: State) -> list[int]:
     people = state.people
     absent = sorted(people.parked | people.left | {m for m in people.banned if trial.bans.until[m] > trial.steps})
     found = trial.rule.awaited(np.array(absent[:LOOKED_AT], np.int64))[:NAMED]
+    found += [agent for agent in trial.silent() if agent not in found][: NAMED - len(found)]
     if state.settings.mode == "rounds" and state.in_step > 0:
         gone = people.parked | people.left
         silent = (int(m) for m in np.flatnonzero(~state.acted) if int(m) not in gone and int(m) not in found)
         found += list(islice(silent, NAMED - len(found)))
     return found
+
+
+LET_GO = {
+    "wait": "nobody can take their place: bring them back",
+    "independent": "bring them back, or let them leave if that has nothing to do with rewards",
+    "worst_case": "bring them back, or let them leave",
+}
+"""What can be done about somebody for whom the rule waits, by the policy for agents who leave."""
+
+
+def remedy(state: State) -> str:
+    """Say what can be done about those who are awaited."""
+    if not state.settings.principal.rule.waits:
+        return "the round goes on when they have acted, or have left; with round_lasts it would close by itself."
+    return f"{LET_GO[state.settings.leavers]}; a new campaign under rules.Comparisons would wait for nobody."
 
 
 def _arms(state: State, register: Register) -> list[Arm]:

@@ -17,8 +17,9 @@ from freepull.commands import LONGEST_NAME
 from freepull.errors import InvalidInput
 from freepull.game import normalised
 from freepull.money import Money
-from freepull.principal import Grounds, Principal, Trial
+from freepull.principal import Grounds, Principal, Trial, for_people
 from freepull.principal.principal import MOST_ARMS
+from freepull.principal.protocols import NeverBan
 from freepull.principal.record import UNITS
 from freepull.principal.verdict import tipping_point
 
@@ -32,9 +33,10 @@ def principal_of(settings: Settings, panels: int) -> Principal:
     """Return the principal of the ``panels``-th panel.
 
     Where late joiners count, every panel is a chance to err: the i-th is tested at δ/(i(i+1)), which adds up to δ.
+    Under a rule that grows there is only one.
     """
     principal, delta = settings.principal, settings.principal.rule.delta
-    if settings.late_joiners == "observe" or delta is None:
+    if settings.late_joiners == "observe" or delta is None or principal.rule.grows:
         return principal
     rule = replace(principal.rule, delta=delta / (panels * (panels + 1)))  # type: ignore[type-var]
     with warnings.catch_warnings():
@@ -69,9 +71,12 @@ def restore(settings: Settings, panels: int, state: memoryview) -> Trial:
 def widened(
     old: Trial, settings: Settings, agents: int, weights: list[float] | None, panels: int, history: Iterable[Records]
 ) -> Trial:
-    """Begin again with more agents, from the first pull on; whatever else there was stays as it is."""
+    """Begin again with more agents, from the first pull on; whatever else there was stays as it is.
+
+    Under a rule that grows, all of it stays, and nothing is told again.
+    """
     new = start(settings, agents, weights, panels)
-    for records in history:
+    for records in () if settings.principal.rule.grows else history:
         told = records[(records["kind"] == Kind.TOLD) & (records["agent"] < old.setting.agents)]
         new.tell_many(told["agent"], told["arm"], told["value"] / UNITS)
     new.take_over(old)
@@ -92,6 +97,8 @@ def grounds_of(trial: Trial, settings: Settings, panels: int) -> Grounds:
     grounds = trial.panel.grounds("agent #{}".format, settings.arms.__getitem__)
     if settings.late_joiners == "observe":
         return grounds
+    if settings.principal.rule.grows:
+        return replace(grounds, leavers=f"{grounds.leavers}; late joiners count")
     return replace(
         grounds,
         delta=settings.principal.rule.delta,
@@ -100,10 +107,12 @@ def grounds_of(trial: Trial, settings: Settings, panels: int) -> Grounds:
     )
 
 
-def tell_many(trial: Trial, agents: NDArray[Any], arms: NDArray[Any], values: NDArray[Any]) -> NDArray[np.uint8]:
-    """Tell pulls in their order, rewards in units of 2⁻³⁰; return the outcomes as in `events`."""
+def tell_many(
+    trial: Trial, agents: NDArray[Any], arms: NDArray[Any], values: NDArray[Any], asks: NDArray[np.bool_]
+) -> NDArray[np.uint8]:
+    """Tell pulls and asks in their order, rewards in units of 2⁻³⁰; return the outcomes as in `events`."""
     outcomes = np.zeros(len(agents), np.uint8)
-    for i, end in enumerate(trial.tell_many(agents, arms, values / UNITS)):
+    for i, end in enumerate(trial.tell_many(agents, arms, values / UNITS, asks=asks if asks.any() else None)):
         if end is not None:
             outcomes[i] = OUTCOMES[end]
     return outcomes
@@ -126,13 +135,15 @@ def changes(trial: Trial, active: list[int], refused: list[tuple[int, int]]) -> 
 
 def decision_of(trial: Trial, settings: Settings, panels: int, doubts: list[str]) -> Facts:
     """Return the verdict of a trial that is decided, as plain data; it is not certified if there are doubts."""
-    verdict = trial.verdict()
+    verdict = trial.verdict(settings.arms.__getitem__)
     grounds = asdict(grounds_of(trial, settings, panels))
     certified, survives, why = verdict.certified, verdict.survives, verdict.why
     if doubts:
         stands = "" if survives is None else f"; {tipping_point(survives)}"
         certified, survives, why = False, None, "; ".join([why.removesuffix(stands), *doubts])
-    told = {"arm": verdict.arm, "certified": certified, "why": why, "survives": survives}
+    told: Facts = {"arm": verdict.arm, "certified": certified, "why": why, "survives": survives}
+    if verdict.differences:
+        told["differences"] = [asdict(it) for it in verdict.differences]
     return told | {"rests_on": grounds | {"assumptions": list(grounds["assumptions"])}}
 
 
@@ -169,7 +180,8 @@ def agree(
         raise InvalidInput(
             f"name must be a printable text of at most {LONGEST_NAME} characters, got {validation.shown(name)}."
         )
-    principal = Principal() if principal is None else principal
+    settled = None if horizon is None else validation.whole("horizon", horizon, 1)
+    principal = for_people(settled) if principal is None else principal
     validation.instance("principal", principal, Principal, "a freepull.Principal(...)")
     registry.encode(principal, own=False)
     cost = Money.price(price)
@@ -184,7 +196,7 @@ def agree(
         mode=mode,
         price=cost,
         budget=None,
-        horizon=None if horizon is None else validation.whole("horizon", horizon, 1),
+        horizon=settled,
         ends=None if ends is None else moment("ends", ends),
         leavers=leavers,
         withdrawal=bool(withdrawal),
@@ -211,6 +223,12 @@ def agree(
         warnings.warn(
             "in free mode, offers = 'one' waits for the one agent whose pull is needed most; take offers = 'each', "
             "unless all agents come often.",
+            stacklevel=4,
+        )
+    if principal.rule.waits and not isinstance(principal.protocol, NeverBan):
+        warnings.warn(
+            f"people may refuse, and rules.{rule.name} waits for everybody, also for whom {principal.protocol} has "
+            "banned; take protocols.NeverBan(), or rules.Comparisons, which waits for nobody.",
             stacklevel=4,
         )
     return settings

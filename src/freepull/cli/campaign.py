@@ -32,7 +32,7 @@ Example: freepull campaign new sqlite:///trial.db onboarding --arms A,B,C --agen
 
 @app.command("new", help=NEW)
 @sentence_errors
-@options.describe_principal()
+@options.describe_principal(people=True)
 def new(
     *,
     url: Url,
@@ -50,7 +50,7 @@ def new(
     late_joiners: Annotated[
         str, of_campaign("Agents who join after the start: observe them, or count them in a wider panel.")
     ] = "observe",
-    withdrawal: Annotated[bool, of_campaign("pairwise: arms may be withdrawn.")] = False,
+    withdrawal: Annotated[bool, of_campaign("comparisons, pairwise: arms may be withdrawn.")] = False,
     remembers: Annotated[str, of_campaign("How long event ids are remembered.")] = "30 days",
     principal: Principal,
     by: By = "",

@@ -10,7 +10,7 @@ import typer
 
 from freepull.cli.campaign import Agent
 from freepull.cli.campaign import app as app
-from freepull.cli.options import build, build_game
+from freepull.cli.options import GAMES, build, build_game
 from freepull.cli.screen import (
     AsJson,
     By,
@@ -226,10 +226,10 @@ def backup(
 def play(
     url: StoreUrl,
     name: Name,
-    game: Annotated[str, typer.Option(help="toy, or a CSV file of means, one row per agent.")] = "toy",
+    game: Annotated[str, typer.Option(help=f"toy, a CSV file of means, one row per agent, or {GAMES}.")] = "toy",
     rewards: Annotated[str, typer.Option(help=f"Reward law: {choices('rewards')}.")] = "bernoulli",
-    agents: Annotated[str, typer.Option(help=f"{choices('agents')}.")] = "alpha-ucb:2",
-    answers: Annotated[str, typer.Option(help=f"{choices('answers')}.")] = "always",
+    agents: Annotated[str | None, typer.Option(help=f"{choices('agents')}; alpha-ucb:2 by default.")] = None,
+    answers: Annotated[str | None, typer.Option(help=f"{choices('answers')}; by default as the panel's.")] = None,
     steps: Annotated[int, typer.Option(help="How many steps.")] = 1000,
     seed: Annotated[int, typer.Option(help="Same seed, same bits.")] = 0,
     until: Annotated[str, typer.Option(help="Where it ends: at the horizon, or once decided.")] = "horizon",
@@ -248,8 +248,8 @@ def play(
             rehearse(
                 campaign,
                 build_game(game, rewards, None),
-                agents=build("agents", agents),
-                answers=build("answers", answers),
+                agents=None if agents is None else build("agents", agents),
+                answers=None if answers is None else build("answers", answers),
                 steps=steps,
                 seed=seed,
                 until=until,

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import Annotated, Any, get_type_hints
+from typing import Annotated, Any, get_args, get_type_hints
 
 import typer
 
@@ -14,7 +15,7 @@ from freepull.errors import InvalidInput
 from freepull.game import Game
 from freepull.instances import Family, means_from_csv, toy
 from freepull.panels import PANELS
-from freepull.principal import OFFERS, Principal
+from freepull.principal import OFFERS, Principal, for_people
 from freepull.principal.rules import Rule
 from freepull.principal.rules.paper import BOUNDS
 from freepull.registry import choices
@@ -41,7 +42,7 @@ Robust = Annotated[
     float | None,
     of_principal("certified: verdicts must stand even if payment, drift and the like move every mean by this much."),
 ]
-Epsilon = Annotated[float | None, of_principal("pairwise: stop once the leader is within ε of the best.")]
+Epsilon = Annotated[float | None, of_principal("comparisons, pairwise: stop once the leader is within ε of the best.")]
 Pulls = Annotated[
     int | None,
     of_principal("population: look once, after this many pulls of every stream; by default after each."),
@@ -139,6 +140,20 @@ def build_principal(
     )
 
 
+def build_for_people(told: dict[str, Any], horizon: int | None) -> Principal:
+    """Make the principal of a campaign: where no rule is named, what is left out is as in `for_people`."""
+    given = {name: value for name, value in told.items() if value is not None}
+    usual: dict[str, Any] = {name: default for name, (_, default) in PRINCIPALS.items()}
+    if "rule" in given:
+        return build_principal(**usual | given)
+    best = for_people(horizon)
+    own: dict[str, Any] = {name: getattr(best.rule, name) for name in PRINCIPALS if hasattr(best.rule, name)}
+    written = [rule.written for rule in registry.parts("rule") if rule.made is type(best.rule)]
+    made = build_principal(**usual | own | {"rule": written[0], "offers": best.offers} | given)
+    kept = {name: getattr(best, name) for name in ("observe", "protocol") if name not in given}
+    return replace(made, **kept)
+
+
 PRINCIPALS = {
     "rule": (RuleName, "certified"),
     "delta": (Delta, 0.05),
@@ -157,17 +172,30 @@ PRINCIPALS = {
 """The options of a principal, and their defaults."""
 
 
-def describe_principal(**defaults: Any) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Give a command all options of a principal; it gets what they describe as its parameter ``principal``."""
+LEFT_OUT = ("rule", "delta", "observe", "protocol", "offers")
+"""Options that campaigns need not be given, because there is a best for people."""
+
+
+def describe_principal(people: bool = False, **defaults: Any) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Give a command all options of a principal; it gets what they describe as its parameter ``principal``.
+
+    Where it is for ``people`` and no rule is named, what is left out is as in `for_people`.
+    """
     options = [
-        Parameter(name, Parameter.KEYWORD_ONLY, annotation=kind, default=defaults.get(name, usual))
+        Parameter(
+            name,
+            Parameter.KEYWORD_ONLY,
+            annotation=kind if not people else _optional(kind),
+            default=None if people and name in LEFT_OUT else defaults.get(name, usual),
+        )
         for name, (kind, usual) in PRINCIPALS.items()
     ]
 
     def give(command: Callable[..., None]) -> Callable[..., None]:
         def run(**given: Any) -> None:
             told = {name: given.pop(name) for name in PRINCIPALS}
-            command(principal=build_principal(**told), **given)
+            made = build_for_people(told, given["horizon"]) if people else build_principal(**told)
+            command(principal=made, **given)
 
         types = get_type_hints(command, include_extras=True)
         own = [it.replace(annotation=types[it.name]) for it in signature(command).parameters.values()]
@@ -179,3 +207,9 @@ def describe_principal(**defaults: Any) -> Callable[[Callable[..., None]], Calla
         return run
 
     return give
+
+
+def _optional(kind: Any) -> Any:
+    """Return the type of an option that may be left out."""
+    own, *about = get_args(kind)
+    return Annotated[own | None, *about]

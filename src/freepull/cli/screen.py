@@ -19,7 +19,7 @@ from rich.table import Table
 
 from freepull.commands import CampaignVerbs
 from freepull.errors import FreepullError, InvalidInput
-from freepull.messages import CampaignVerdict, Status
+from freepull.messages import CampaignVerdict, Difference, Status
 from freepull.money import Money
 from freepull.principal.verdict import tipping_point
 
@@ -265,13 +265,14 @@ def show_status(status: Status) -> None:
         f"{status.banned:,} agents banned, {status.absent:,} absent"
     )
     if status.awaited:
-        console.print(f"waiting for {escape(', '.join(status.awaited))}")
+        console.print(f"waiting for {escape(', '.join(status.awaited))}; {escape(status.remedy)}")
     table = Table("arm", "in", "mean", "bound", "pulls", "paid")
     for arm in status.arms:
         mean, bound = (float("nan") if it is None else it for it in (arm.mean, arm.bound))
         cells = number(mean), number(bound) if bound < 1e300 else "∞", f"{arm.pulls:,}", f"{arm.paid:,}"
         table.add_row(escape(arm.name), "yes" if arm.active else "withdrawn" if arm.withdrawn else "out", *cells)
     console.print(table)
+    show_differences(status.differences)
     if status.survives is not None:
         console.print(f"the verdict {tipping_point(status.survives)}")
     if status.threshold is not None:
@@ -281,7 +282,14 @@ def show_status(status: Status) -> None:
 def show_verdict(verdict: CampaignVerdict) -> None:
     """Print a verdict and what it rests on."""
     console.print(escape(str(verdict)))
+    show_differences(verdict.differences)
     console.print(escape(str(verdict.rests_on)))
+
+
+def show_differences(differences: list[Difference]) -> None:
+    """Print how much better arms are, where that is known."""
+    for it in differences:
+        console.print(escape(str(it)))
 
 
 def _because(why: str) -> str:

@@ -3,7 +3,7 @@
 from freepull.principal import protocols, rules, schedules
 from freepull.principal.checks import Checks
 from freepull.principal.offers import Offer
-from freepull.principal.principal import OFFERS, Principal, personal_weights, personalised
+from freepull.principal.principal import OFFERS, Principal, for_people, personal_weights, personalised
 from freepull.principal.trial import Trial
 from freepull.principal.verdict import Grounds, Verdict
 
@@ -15,6 +15,7 @@ __all__ = [
     "Principal",
     "Trial",
     "Verdict",
+    "for_people",
     "personal_weights",
     "personalised",
     "protocols",

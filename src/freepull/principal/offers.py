@@ -153,18 +153,18 @@ class Offers:
         agents = np.flatnonzero(self.open >= 0).tolist()
         return {agent: offer_of(agent, int(self.open[agent]), self.bonus) for agent in agents}
 
-    def wanted(self, agent: int) -> int:
-        """Return the arm of the agent's open offer, or else the one that it would be paid for now; −1 for none."""
+    def wanted(self, agent: int, planned: int) -> int:
+        """Return the arm of the agent's open offer, or else the planned one if it can be paid for; −1 for none."""
         arm = int(self.open[agent])
         if arm >= 0:
             return NOBODY if agent in self.released else arm
         if self.taken_up or self.room < 1:
             return NOBODY
-        return int(self.arms_wanted[agent])
+        return planned
 
-    def ask(self, agent: int) -> Offer | None:
+    def ask(self, agent: int, planned: int) -> Offer | None:
         """Open the offer for this agent, if there is one and it is not open already."""
-        arm = self.wanted(agent)
+        arm = self.wanted(agent, planned)
         if arm < 0:
             return None
         if self.open[agent] < 0:

@@ -15,9 +15,9 @@ from freepull.errors import InvalidInput
 from freepull.game import TIE, normalised
 from freepull.principal import saving
 from freepull.principal.checks import Checks
-from freepull.principal.protocols import BanProtocol, TakeOrBan
-from freepull.principal.rules import Certified, Rule
-from freepull.principal.schedules import Adaptive, Schedule, Share
+from freepull.principal.protocols import BanProtocol, NeverBan, TakeOrBan
+from freepull.principal.rules import Certified, Comparisons, Rule
+from freepull.principal.schedules import Adaptive, Schedule, Share, Steps
 from freepull.principal.setting import RULES, Setting
 from freepull.principal.trial import Trial
 from freepull.registry import part
@@ -175,6 +175,16 @@ class Principal:
         trial = Trial(self, Setting(weights=panel["weights"].copy(), weighted=panel["weighted"], **frame), checks)
         saving.put_back(trial, parts)
         return trial
+
+
+def for_people(horizon: int | None = None) -> Principal:
+    """Return what a campaign does unless told otherwise: what was measured to be best for people as they are.
+
+    `Comparisons` waits for nobody and may stop at an arm that is best up to 0.02; a tenth of the time is only watched;
+    everybody may have an offer, and nobody is banned, because people refuse. `Principal()` is the paper's instead.
+    """
+    observe: Schedule = Steps(0) if horizon is None else Share(0.1)
+    return Principal(Comparisons(0.05, epsilon=0.02), observe, NeverBan(), offers="each")
 
 
 def personal_weights(agents: int, agent: int, beta: float) -> NDArray[np.float64]:

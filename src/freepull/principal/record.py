@@ -122,6 +122,12 @@ class Record:
         self.inverse_sums, self.mean_sums = parts["inverse_sums"], parts["mean_sums"]
         self.unpulled = parts["unpulled"]
 
+    def take_over(self, old: Record) -> None:
+        """Go on where a record of fewer agents was."""
+        self.pulls[: old.agents], self.sums[: old.agents] = old.pulls, old.sums
+        self.inverse_sums, self.mean_sums = old.inverse_sums, old.mean_sums
+        self.unpulled = [unpulled + self.agents - old.agents for unpulled in old.unpulled]
+
     def global_mean(self, arm: int) -> float:
         """μ̂_k (docs/statistics.md, algorithm), with μ̂_km = 0 where N_km = 0."""
         return self.mean_sums[arm] / ONE / self.agents

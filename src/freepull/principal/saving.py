@@ -27,8 +27,11 @@ def parts_of(trial: Trial) -> dict[str, Any]:
     """Return all that a trial is, by name."""
     setting, frame = trial.setting, ("arms", "agents", "horizon", "offers", "leavers", "withdrawal", "rules")
     own: dict[str, Any] = {name: getattr(trial, name) for name in ("steps", "kappa", "decided_at", "regular")}
+    own |= {"told": trial.told, "resting": sorted(trial.resting)}
+    if trial.rule.hears_asks:
+        own["asking"] = trial.asking
     things = {
-        "trial": own | {"told": trial.told, "resting": sorted(trial.resting)},
+        "trial": own,
         "setting": {name: getattr(setting, name) for name in frame},
         **{name: getattr(trial, name).parts() for name in THINGS},
     }
@@ -42,6 +45,7 @@ def put_back(trial: Trial, parts: dict[str, Any]) -> None:
     own = part_of(parts, "trial")
     np.copyto(trial.told, own.pop("told"))
     trial.resting = set(own.pop("resting", ()))
+    np.copyto(trial.asking, own.pop("asking", trial.asking))
     for name, value in own.items():
         setattr(trial, name, value)
     for name in THINGS:

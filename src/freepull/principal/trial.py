@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -22,13 +22,15 @@ from freepull.principal.record import Record, finish, mark, packed, units
 from freepull.principal.rules.base import ASKED, RuleState
 from freepull.principal.schedules import within
 from freepull.principal.setting import Setting
-from freepull.principal.verdict import Verdict, listed, tipping_point
+from freepull.principal.verdict import SHOWN, Verdict, listed, tipping_point
 
 if TYPE_CHECKING:
     from freepull.principal.principal import Principal
 
 ENDS = {PAID: "paid", REFUSED: "refused"}
 IRREGULAR = "not certified, because agents did not act once in each step, as its proof demands"
+LOOKED_AT = 1000
+"""This many silent agents are looked at to find who is awaited."""
 GROUPED = "not certified, because agents who left within one step were counted as one, which may depend on rewards"
 
 
@@ -71,6 +73,8 @@ class Trial:
         """In which step each agent was last told of, counted from 1; 0: never."""
         self.checking = None if checks is None else Checking(checks, setting)
         """The checks of assumptions at work, if there are any."""
+        self.asking: NDArray[np.bool_] = np.zeros(setting.agents if self.rule.hears_asks else 0, bool)
+        """Who has asked and was not told of since, where the rule hears asks: a pull of theirs may be under way."""
         self._closing: Closing | None = None
         self._plan()
 
@@ -162,35 +166,47 @@ class Trial:
 
     @property
     def awaited(self) -> list[int]:
-        """Agents who have left or are banned, and without whom the rule cannot go on."""
+        """Agents without whom the rule cannot go on: who have left or are banned, then `silent` ones."""
         if self.decided_at is not None:
             return []
-        return self.rule.awaited(np.flatnonzero(self.panel.absent | (self.bans.until > self.steps)))
+        gone = self.rule.awaited(np.flatnonzero(self.panel.absent | (self.bans.until > self.steps)))
+        return gone + [agent for agent in self.silent() if agent not in set(gone)]
+
+    def silent(self) -> list[int]:
+        """Return agents without whom the rule cannot go on and who let a whole step pass, longest silent first.
+
+        Only those who have been silent longest are looked at, a thousand of them; at most ten are returned.
+        """
+        if not self.principal.rule.waits or self.decided_at is not None or self.over:
+            return []
+        rank = self.told * self.setting.agents + np.arange(self.setting.agents)
+        if len(rank) > LOOKED_AT:
+            rank = np.partition(rank, LOOKED_AT)[:LOOKED_AT]
+        rank = np.sort(rank)
+        agents = rank[rank < self.steps * self.setting.agents] % self.setting.agents
+        return self.rule.awaited(agents)[:SHOWN]
 
     def wanted(self, agent: int) -> int | None:
         """Return the arm we would pay this agent for now, or None; changes nothing."""
         self._check_agent(agent)
-        self._want(int(agent))
-        arm = self.offers.wanted(agent)
+        arm = self.offers.wanted(int(agent), self._planned(int(agent)))
         return arm if arm >= 0 else None
 
     def ask(self, agent: int) -> Offer | None:
         """Issue the offer for this agent, if there is one; asking again returns the same offer."""
-        self._check_agent(agent)
-        if self.rule.hears_asks:
-            self._hear(int(agent))
-            self._want(int(agent))
+        self.hear(agent)
         if self.checking is not None:
             self.checking.asked(int(agent), self.steps)
             if self.checking.chosen(agent):
                 return None
-        return self.offers.ask(int(agent))
+        return self.offers.ask(int(agent), self._planned(int(agent)))
 
-    def _want(self, agent: int) -> None:
-        """Find what an agent is wanted for now, where the rule says so at asks; nothing while a step is closed."""
-        if self.rule.hears_asks and not self.offers.one:
-            may = self._closing is None and self.decided_at is None and self.may_pay(agent)
-            self.offers.arms_wanted[agent] = self.rule.wanted(agent) if may else NOBODY
+    def _planned(self, agent: int) -> int:
+        """Return the arm that an agent is wanted for now, −1 for none: as was planned, or as the rule says at asks."""
+        if not self.rule.hears_asks or self.offers.one:
+            return int(self.offers.arms_wanted[agent])
+        may = self._closing is None and self.decided_at is None and self.may_pay(agent)
+        return self.rule.wanted(agent) if may else NOBODY
 
     def may_pay(self, agent: int) -> bool:
         """Say whether an agent could get an offer now."""
@@ -199,12 +215,21 @@ class Trial:
         gone = self.panel.absent[agent] or agent in self.resting
         return not gone and bool(self.bans.until[agent] <= self.steps)
 
-    def _hear(self, agent: int) -> None:
-        """Let the rule know that an agent asks, in order with what is told."""
+    def hears(self, agent: int) -> bool:
+        """Say whether it would change anything if this agent asked now, an offer aside; changes nothing."""
+        self._check_agent(agent)
+        goes_on = self.rule.hears_asks and self.decided_at is None and not self.over
+        return goes_on and (self.rule.counts_asks or not bool(self.asking[agent]))
+
+    def hear(self, agent: int) -> None:
+        """Let the rule know that an agent asks, in order with what is told; `ask` does it too."""
+        if not self.hears(agent):
+            return
+        self.asking[agent] = True
         if self._closing is None:
-            self.rule.asked(agent)
+            self.rule.asked(int(agent))
         else:
-            stream = agent * self.setting.arms
+            stream = int(agent) * self.setting.arms
             self._closing.tell_later(array("I", [stream]).tobytes(), array("I", [ASKED]).tobytes())
 
     def chose(self, agent: int, arm: int) -> bool:
@@ -232,6 +257,8 @@ class Trial:
         self.told[agent] = self.steps + 1
         if self.checking is not None:
             self.checking.told(agent, arm, x, self.steps)
+        if self.rule.hears_asks:
+            self.asking[agent] = False
         if self._closing is None:
             self.panel.observe(agent, arm, x)
         else:
@@ -239,8 +266,12 @@ class Trial:
             self._closing.tell_later(array("I", [stream]).tobytes(), array("I", [x]).tobytes())
         return self._settle(agent, arm)
 
-    def tell_many(self, agents: Any, arms: Any, rewards: Any) -> list[str | None]:
+    def tell_many(
+        self, agents: Any, arms: Any, rewards: Any, *, asks: NDArray[np.bool_] | None = None
+    ) -> list[str | None]:
         """Record pulls in their order, all or none of them; return for each what `tell` returns.
+
+        ``asks`` is True where an agent does not pull but asks (`hear`); its arm and reward are not looked at then.
 
         >>> from freepull.principal import Principal, rules, schedules
         >>> trial = Principal(rules.Certified(0.05), observe=schedules.Steps(0), offers="each").start(arms=2, agents=3)
@@ -251,17 +282,26 @@ class Trial:
         """
         streams, units_ = packed(agents, arms, rewards, (self.setting.agents, self.setting.arms))
         pullers = streams // np.uint32(self.setting.arms)
-        self.panel.welcome(pullers)
-        self.regular = self.regular and bool(mark(self.told, pullers, self.steps))
+        told = pullers if asks is None else pullers[~asks]
+        self.panel.welcome(told)
+        self.regular = bool(mark(self.told, told, self.steps)) and self.regular
+        if self.rule.hears_asks:
+            self.asking[pullers] = False if asks is None else asks  # of several by one agent the last one counts
+        if asks is not None:
+            if not self.rule.hears_asks:
+                raise InvalidInput("asks must be left out with a rule that does not hear them.")
+            units_[asks] = ASKED
         if self.checking is not None:
-            self.checking.told_many(streams, units_, self.steps)
+            pulls = slice(None) if asks is None else ~asks
+            self.checking.told_many(streams[pulls], units_[pulls], self.steps)
         if self._closing is None:
             self.panel.take(streams, units_)
         else:
             self._closing.tell_later(streams.tobytes(), units_.tobytes())
         settled: list[str | None] = [None] * len(streams)
         for at in np.flatnonzero(self.offers.open[pullers] >= 0).tolist() if self.offers.opened else ():
-            settled[at] = self._settle(*divmod(int(streams[at]), self.setting.arms))
+            if asks is None or not asks[at]:
+                settled[at] = self._settle(*divmod(int(streams[at]), self.setting.arms))
         return settled
 
     def _settle(self, agent: int, arm: int) -> str | None:
@@ -281,6 +321,8 @@ class Trial:
         self._check_agent(agent)
         self.work()
         self.rule.passed_over(int(agent))
+        if self.rule.hears_asks:
+            self.asking[agent] = False
         self.offers.cancel(int(agent))
 
     def recall(self, agent: int) -> None:
@@ -307,7 +349,7 @@ class Trial:
         self.offers.replace(wanted, self.panel.absent)
 
     def take_over(self, old: Trial) -> None:
-        """Go on where a trial of fewer agents was, its pulls aside.
+        """Go on where a trial of fewer agents was, its pulls aside, unless the rule can grow.
 
         Clock, offers, payments, bans, absences and withdrawn arms are taken over. Both wait for agents who leave,
         because a panel that shrinks and grows has no share of δ.
@@ -316,8 +358,14 @@ class Trial:
             if policy != "wait":
                 raise InvalidInput(f"leavers must be 'wait' where one trial takes over from another, got {policy!r}.")
         old.work()
-        for arm in old.panel.withdrawn:
-            self.withdraw(arm)
+        if self.principal.rule.grows:
+            self.rule.take_over(old.rule)
+            self.record.take_over(old.record)
+            self.panel.withdrawn = old.panel.withdrawn
+            self.asking[: len(old.asking)] = old.asking
+        else:
+            for arm in old.panel.withdrawn:
+                self.withdraw(arm)
         self.steps, self.kappa, self.regular, self.resting = old.steps, old.kappa, old.regular, old.resting
         self.told[: len(old.told)] = old.told
         self.panel.absent[: len(old.told)] = old.panel.absent
@@ -389,10 +437,10 @@ class Trial:
             self._closing = None
         return self._closing is None
 
-    def verdict(self) -> Verdict:
-        """Say which arm, whether that is decided and certified, why, when, and what it cost."""
+    def verdict(self, arm: Callable[[int], str] = "arm {}".format) -> Verdict:
+        """Say which arm, whether that is decided and certified, why, when, and what it cost; ``arm`` names one."""
         decided = self.decided_at is not None
-        why = self.rule.claim() if decided else f"{self.rule.standing()}; this one has {self.rule.leads_by}"
+        why = self.rule.claim(arm) if decided else f"{self.rule.standing()}; this one has {self.rule.leads_by}"
         if decided and self.doubt is not None:
             why += f"; {self.doubt}"
         survives = self.rule.survives() if decided and self.certifiable else None
@@ -411,6 +459,7 @@ class Trial:
             rests_on=self.panel.grounds(),
             survives=survives,
             checks=self.checks(),
+            differences=tuple(self.rule.differences()),
         )
 
     def checks(self) -> tuple[Check, ...]:

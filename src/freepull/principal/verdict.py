@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from freepull.messages import Check
+from freepull.messages import Check, Difference
 from freepull.messages import Grounds as Grounds
 from freepull.principal.offers import Payments
 
@@ -46,6 +46,8 @@ class Verdict:
     """γ*: it stands as long as no mean is moved by more than this; None if it is not certified, or not known."""
     checks: tuple[Check, ...] = ()
     """How the checks of assumptions stand, if they run beside the trial."""
+    differences: tuple[Difference, ...] = ()
+    """How much better one arm is than another, where the rule bounds that: the leader first, then arms that went."""
 
     @property
     def paid(self) -> NDArray[np.int64]:

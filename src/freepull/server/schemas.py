@@ -13,7 +13,7 @@ from freepull.commands import LONGEST_NAME, MOST_AGENTS, Command
 from freepull.errors import FreepullError
 from freepull.messages import CampaignOffer, Mode, Outcome, Scope, Told, one_of
 from freepull.money import Money
-from freepull.principal import Principal
+from freepull.principal import Principal, for_people
 from freepull.principal.principal import LEAVERS
 from freepull.server.problems import Problem, problem
 
@@ -27,9 +27,14 @@ EXAMPLE = {
 }
 
 
-def read_principal(plain: dict[str, Any] | None) -> Principal:
-    """Make the principal that JSON describes; offers go to each agent unless it says otherwise."""
-    found: Principal = registry.build("principal", {"offers": "each"} | (plain or {}), "principal")
+def read_principal(plain: dict[str, Any] | None, horizon: int | None = None) -> Principal:
+    """Make the principal that JSON describes; offers go to each agent unless it says otherwise.
+
+    Where it names no rule, what is left out is as in `for_people`.
+    """
+    told = plain or {}
+    best = {"offers": "each"} if "rule" in told else registry.encode(for_people(horizon), own=False)
+    found: Principal = registry.build("principal", best | told, "principal")
     return found
 
 
@@ -63,8 +68,9 @@ class NewCampaign(Body, kw_only=True):
     principal: Annotated[dict[str, Any], Meta(examples=[EXAMPLE])] | None = None
     """By which rule, after how much observing, and whom to pay: parts with their parameters, see docs/service.md.
 
-    What is left out is as by default. bonus and budget are in units of reward here: a budget of 30 with a bonus of 1
-    pays for 30 bonuses, whatever the price; as money, it can be changed later.
+    What is left out is as by default: as of `Principal` where a rule is named, else as is best for people. bonus and
+    budget are in units of reward here: a budget of 30 with a bonus of 1 pays for 30 bonuses, whatever the price; as
+    money, it can be changed later.
     """
     horizon: Annotated[int, Meta(ge=1, lt=1 << 53)] | None = None
     """The last step; a step is a pull of everybody on average. Some parts can do without it."""
@@ -85,7 +91,7 @@ class NewCampaign(Body, kw_only=True):
     late_joiners: Annotated[str, one_of(*LATE_JOINERS)] = "observe"
     """Whether those who join after the start count, or are only observed."""
     withdrawal: bool = False
-    """Whether arms may be withdrawn later; with the rule Pairwise only."""
+    """Whether arms may be withdrawn later; with the rules Comparisons and Pairwise only."""
     remembers: Lasting = "30 days"
     """How long the ids of events are remembered."""
 

@@ -79,6 +79,7 @@ class Kind(IntEnum):
     NOTED = 18  # something for the audit alone
     JOINED = 19  # the panel is wider than before, and everything is looked at anew; value: its size
     STEP_CLOSED = 20  # the end of a step that took a while; value and more as for STEP_ENDED
+    ASKED = 21  # an agent asks, before it acts; only where the rule hears asks, and if it has not asked already
 
 
 OUTCOME = 0b11
@@ -109,6 +110,10 @@ class Event(NamedTuple):
     def record(self) -> tuple[int, ...]:
         """Return the fields in the order of `RECORD`."""
         return self.kind, self.flags, self.arm, self.agent, self.value, self.offer, self.at
+
+
+OFTEN = (Kind.TOLD, Kind.ASKED)
+"""What is replayed many at once."""
 
 
 def pulls(agents: Any, arms: Any, values: Any, at: int) -> Records:

@@ -123,7 +123,8 @@ def restored(settings: Settings, content: Content, trial: memoryview) -> tuple[S
 
 
 MAGIC = b"fpsn"
-VERSION = 2
+VERSION = 3
+"""Version 2 did not know in free mode when agents were last told of."""
 HEADER = struct.Struct("<4sHHQ")
 """magic, version, 0, bytes of what is not the trial."""
 CHECKSUM = struct.Struct("<I")

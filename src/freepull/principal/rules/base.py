@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from freepull.errors import InvalidInput
 from freepull.game import TIE
+from freepull.messages import Difference
 from freepull.principal.record import Record, Words, Work, finish
 from freepull.principal.schedules import in_all
 from freepull.principal.setting import Setting
@@ -52,6 +53,10 @@ class Rule(ABC):
     """The policies for agents who leave that the rule can follow."""
     withdrawals: ClassVar[bool] = False
     """Whether the rule can provide for arms that are withdrawn."""
+    grows: ClassVar[bool] = False
+    """Whether agents can join a trial that is under way, with everything else as it is and no share of δ."""
+    waits: ClassVar[bool] = True
+    """Whether nothing goes on while somebody is silent."""
 
     @abstractmethod
     def start(self, setting: Setting, record: Record) -> RuleState:
@@ -82,6 +87,8 @@ class RuleState(ABC):
     """What the arm has that is named while nothing is decided."""
     hears_asks = False
     """Whether `asked` does something, so that asks have to be kept in order with pulls."""
+    counts_asks = False
+    """Whether asks count that come before the last pull was told of."""
     step = 0
     """The last step that has ended; set before every evaluation."""
 
@@ -135,9 +142,13 @@ class RuleState(ABC):
         how = "the weighted average" if np.ptp(self.setting.weights[self.setting.weights > 0]) > TIE else "the average"
         return f"the panel: {how} over its {among} agent{'s' if among > 1 else ''}"
 
-    def claim(self) -> str:
-        """Say in words what has decided the trial."""
+    def claim(self, arm: Callable[[int], str] = "arm {}".format) -> str:
+        """Say in words what has decided the trial; ``arm`` names one."""
         return f"every other arm was eliminated by {self.title}"
+
+    def differences(self) -> list[Difference]:
+        """Return what is known of how much better one arm is than another; nothing where the rule does not bound it."""
+        return []
 
     def survives(self) -> float | None:
         """Return γ*, how far every mean may be moved before a decision loses its proof; None where that is not known.
@@ -158,6 +169,10 @@ class RuleState(ABC):
     def awaited(self, agents: NDArray[np.int64]) -> list[int]:
         """Return those of some agents without whom the rule cannot go on."""
         return [agent for agent in agents.tolist() if self.awaits(agent)]
+
+    def take_over(self, old: RuleState) -> None:
+        """Go on where the rule was with fewer agents; only for rules that grow."""
+        raise self._lacks("take_over")
 
     def leave(self, agent: int) -> None:
         """Count an agent who left by the worst case; only for rules with that policy."""
@@ -215,9 +230,8 @@ class RuleState(ABC):
         raise self._lacks("restore")
 
     def _lacks(self, method: str) -> InvalidInput:
-        what = {"leave": "count leavers by the worst case", "withdraw": "take arms out", "wanted": "hear asks"}.get(
-            method, "be saved"
-        )
+        whats = {"leave": "count leavers by the worst case", "withdraw": "take arms out", "wanted": "hear asks"}
+        what = (whats | {"take_over": "let agents join"}).get(method, "be saved")
         return InvalidInput(f"{type(self).__name__} must have the method {method}, if trials under it are to {what}.")
 
     def mean(self, arm: int) -> float:

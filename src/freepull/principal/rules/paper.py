@@ -155,6 +155,10 @@ class PaperState(NeedingState):
         """CB_k of every arm."""
         return [self.width(k) / self.setting.agents for k in range(self.setting.arms)]
 
+    def awaits(self, agent: int) -> bool:
+        """Say whether this agent has never pulled some active arm, whose bound has no limit then."""
+        return bool((self.record.pulls[agent, self.active] == 0).any())
+
     def evaluate(self, incentivizing: bool) -> None:
         """Eq. (3), both sides times M (docs/statistics.md, elimination); nothing goes before κ."""
         if not incentivizing:

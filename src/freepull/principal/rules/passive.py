@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 from freepull.principal.record import Record, Work
 from freepull.principal.rules.base import Rule, RuleState, Want
@@ -16,6 +16,8 @@ from freepull.registry import part
 @dataclass(frozen=True)
 class Passive(Rule):
     """Pay for nothing, eliminate nothing, claim nothing: the paper's "without incentives"."""
+
+    waits: ClassVar[bool] = False
 
     delta: None = field(default=None, init=False, repr=False)
 

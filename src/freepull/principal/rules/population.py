@@ -7,6 +7,7 @@ counts as one draw: D_m, the difference of its means over the first n rewards of
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -304,10 +305,10 @@ class PopulationState(OwingState):
         """Whether the one look is over: who leaves later makes no second one."""
         return self.looked
 
-    def claim(self) -> str:
+    def claim(self, arm: Callable[[int], str] = "arm {}".format) -> str:
         """Say what the looks have shown."""
         if not self.once:
-            return super().claim()
+            return super().claim(arm)
         return f"it was claimed above every other arm by {self.title}, at its one look"
 
     def standing(self) -> str:

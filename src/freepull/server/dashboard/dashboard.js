@@ -74,6 +74,7 @@ function draw(data) {
   $("view").hidden = false; // charts need the width
   charts.draw(data);
   tables.fill("arms", data.status.arms, data.status);
+  tables.fill("differences", data.status.differences);
   tables.fill("offers", data.offers);
   tables.fill("ledger", data.ledger.toReversed());
   tables.fill("bans", data.bans.toReversed());

@@ -5,7 +5,7 @@ const $ = (id) => document.getElementById(id);
 const PHASES = { observing: "nobody is paid yet", incentivizing: "missing pulls are paid for", decided: "the verdict stands", over: "the horizon is reached" };
 const MODES = { free: "everybody at their own pace", rounds: "everybody acts once a round" };
 const ABSENT = { banned: "banned: must pull unpaid, or be unbanned", parked: "parked, because offers lapsed: must pull again", left: "has left: must pull again",
-  active: "has not acted in this round" };
+  active: "silent" };
 
 export function header({ status: it, verdict, awaited }, admin) {
   $("title").textContent = it.name;
@@ -26,7 +26,7 @@ export function header({ status: it, verdict, awaited }, admin) {
   $("standing").textContent = it.certified ? "certified" : it.decided ? "decided, not certified" : "undecided";
   $("standing").dataset.standing = it.certified ? "certified" : it.decided ? "decided" : "undecided";
   $("missing").textContent = missing(it, verdict, admin);
-  $("awaited").textContent = waiting(awaited);
+  $("awaited").textContent = [waiting(awaited), it.remedy && `${it.remedy[0].toUpperCase()}${it.remedy.slice(1)}`].filter(Boolean).join(" ");
   $("admin").hidden = !admin;
   $("pause").hidden = it.status !== "running";
   $("resume").hidden = it.status !== "paused";
@@ -49,7 +49,7 @@ function missing(it, verdict, admin) {
   if (verdict?.rests_on.delta === null) return "This rule only watches: no arm goes, and nothing is ever decided.";
   const rest = it.arms.filter((arm) => arm.active);
   if (rest.length === 1) return "Nothing: it is decided when the step ends.";
-  const go = `${many(rest.length - 1, "more arm")} must go`;
+  const go = `${many(rest.length - 1, "more arm")} must go${verdict?.rests_on.rule.includes("up to ε") ? ", or one be best up to ε" : ""}`;
   if (it.threshold === null) return `${go}.`;
   const next = rest.filter((arm) => arm.name !== it.leader).sort((a, b) => (b.bound ?? 0) - (a.bound ?? 0))[0];
   return `${go}, each at evidence ${edge(it.threshold, verdict)}.${it.leader === null ? "" : ` Next is ${next.name}, at ${figure(next.bound)}.`}`;

@@ -53,6 +53,17 @@ function pairs({ arms }, { leader, lower }) {
     traces: [{ type: "bar", base: -1, x: label(others), y: others.map((arm) => at(arm) + 1), marker: { color: others.map((arm) => colour(arm, arm.k)) } }] };
 }
 
+function differences({ status }) {
+  const known = status.differences;
+  if (!known.length) return { words: pulled(status) ? "This rule does not say yet how much better one arm is than another." : wait(status).words };
+  const name = (it) => `${it.arm} above ${it.than}`;
+  const out = (it) => !status.arms.find((arm) => arm.name === it.than).active;
+  return { words: `${known.map((it) => `${name(it)}: from ${figure(it.low)} to ${figure(it.high)}, over ${many(it.comparisons, "comparison")} of ${many(it.people, "agent")}`).join("; ")}.`,
+    note: "how much better on average, at least and at most; grey arms are out", x: { zeroline: true }, y: { type: "category", autorange: "reversed" }, height: Math.max(240, 28 * known.length + 80),
+    traces: known.map((it) => ({ type: "scatter", mode: "lines+markers", y: [short(name(it)), short(name(it))], x: [it.low, it.high],
+      line: { width: 4, color: out(it) ? GREY : COLOURS[0] }, marker: { size: 9, symbol: "line-ns-open", color: out(it) ? GREY : COLOURS[0] } })) };
+}
+
 function evidence({ history, verdict, status: { arms, threshold } }) {
   if (!past(history)) return { words: NO_HISTORY };
   const last = history.at(-1), more = { showlegend: arms.length <= 6 };
@@ -136,6 +147,7 @@ function heat({ pulls: it, status }) {
 
 export const MAKERS = {
   means: { title: "Global mean per arm", make: means }, stops: { title: "What stops the trial, now", make: stops },
+  differences: { title: "How much better", make: differences },
   evidence: { title: "What stops the trial, over time", make: evidence }, active: { title: "Arms still in", make: active },
   spend: { title: "Cumulative bonus", make: spend }, pulls: { title: "Free and paid pulls", make: pulls },
   agents: { title: "Pulls per agent", make: agents }, offers: { title: "Offers", make: offers }, heat: { title: "Who pulls what", make: heat },

@@ -7,6 +7,9 @@ const TABLES = {
     ["Arm", (r) => r.name, "name"], ["Standing", (r) => r.active ? "in" : r.withdrawn ? "withdrawn" : "out"], ["Mean", (r) => figure(r.mean), "number"],
     [({ phase, threshold }) => phase === null ? "Evidence or bound" : threshold === null ? "Bound (±)" : `Evidence (out at ${figure(threshold)})`, (r) => figure(r.bound), "number"], ["Pulls", (r) => count(r.pulls), "number"],
     ["Free", (r) => count(r.pulls - r.paid), "number"], ["Paid", (r) => count(r.paid), "number"]] },
+  differences: { title: "How much better one arm is than another", empty: "Nothing is known of that yet.", columns: [
+    ["Arm", (r) => r.arm, "name"], ["than", (r) => r.than, "name"], ["At least", (r) => figure(r.low), "number"], ["At most", (r) => figure(r.high), "number"],
+    ["Comparisons", (r) => count(r.comparisons), "number"], ["Of agents", (r) => count(r.people), "number"]] },
   offers: { title: "Open offers", empty: "No offer is open.", columns: [
     ["Offer", (r) => r.offer, "number"], ["Agent", (r) => r.agent, "name"], ["Arm", (r) => r.arm, "name"],
     ["Time left", (r) => left(r.expires, Date.now()), "number"], ["Standing", (r) => r.recalled ? "taken back" : "open"]] },

@@ -63,7 +63,7 @@ async def create(request: Asked, data: Annotated[NewCampaign, In()]) -> Status:
     settings = msgspec.structs.asdict(data)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        settings["principal"] = read_principal(data.principal)
+        settings["principal"] = read_principal(data.principal, data.horizon)
         found = await hosting_of(request).create(**settings, by=by(request))
     return await found.campaign.status()
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -45,7 +45,7 @@ REPORTING = "whoever asks again has told of the last pull, or has made none"
 UNLIMITED = (1 << 31) - 1
 
 
-@part("rule", "comparisons", kernel=5, most_arms=500)
+@part("rule", "comparisons", kernel=5, most_arms=500, late_joiners=True)
 @dataclass(frozen=True)
 class Comparisons(Rule):
     """Compares arms within people, whoever comes, however often, and whoever leaves: **proven** at every time.
@@ -72,6 +72,8 @@ class Comparisons(Rule):
     """
 
     withdrawals: ClassVar[bool] = True
+    grows: ClassVar[bool] = True
+    waits: ClassVar[bool] = False
 
     delta: float = 0.05
     epsilon: float = 0.0
@@ -121,6 +123,7 @@ class ComparisonsState(RuleState):
         super().__init__(setting, record)
         self.epsilon, self.constants = rule.epsilon, rule.constants(setting)
         self.book = fresh(1, setting.agents, setting.arms)
+        self.counts_asks = rule.late
         self.declared: int | None = None
         """The arm that is best up to ε, once there is one."""
         up_to = f" up to ε = {rule.epsilon:g}" if rule.epsilon > 0 else ""
@@ -214,20 +217,20 @@ class ComparisonsState(RuleState):
         """Return the arm that is best up to ε, or the active one whose samples have the largest mean."""
         return int(leading(self.book, 0)) if self.declared is None else self.declared
 
-    def claim(self) -> str:
+    def claim(self, arm: Callable[[int], str] = "arm {}".format) -> str:
         """Say what is proven, over which comparisons, of how many people."""
         said = [
-            f"over the first {it.comparisons:,} comparisons opened, of {it.people:,} agents, arm {it.arm} was better "
-            f"than arm {it.than} on average, by {math.floor(1e4 * it.low) / 1e4:.4f} or more"
+            f"over the first {it.comparisons:,} comparisons opened, of {it.people:,} agents, {arm(int(it.arm))} was "
+            f"better than {arm(int(it.than))} on average, by {math.floor(1e4 * it.low) / 1e4:.4f} or more"
             for it in self._fallen()
         ]
         if self.declared is not None and sum(self.active) > 1:
             n, people = self.extent
             said.append(
-                f"over the first {n:,}, of {people:,} agents, arm {self.declared} was at most {self.epsilon:g} worse "
+                f"over the first {n:,}, of {people:,} agents, {arm(self.declared)} was at most {self.epsilon:g} worse "
                 "than any other arm still in"
             )
-        return "; ".join([*(said or ["every other arm was withdrawn"]), *self._disagreement()]) + f" ({self.title})"
+        return "; ".join([*(said or ["every other arm was withdrawn"]), *self._disagreement(arm)]) + f" ({self.title})"
 
     def survives(self) -> float | None:
         """γ*: half of the smallest margin that is proven; known for rewards of 0 and 1 (docs/comparisons.md)."""
@@ -270,7 +273,7 @@ class ComparisonsState(RuleState):
             if by != NONE
         ]
 
-    def _disagreement(self) -> list[str]:
+    def _disagreement(self, arm: Callable[[int], str]) -> list[str]:
         """Say so if the two leading arms differ otherwise in the second half of the comparisons than in the first."""
         arms = np.flatnonzero(self.book.active[0] != WITHDRAWN).tolist()
         if len(arms) < 2:
@@ -292,7 +295,7 @@ class ComparisonsState(RuleState):
             return []
         early, late = (f"{it:+.3f}" for it in found)
         return [
-            f"early and late comparisons disagree: arm {first} against arm {second} {early} in the first half, "
+            f"early and late comparisons disagree: {arm(first)} against {arm(second)} {early} in the first half, "
             f"{late} in the second"
         ]
 
@@ -314,7 +317,9 @@ class ComparisonsState(RuleState):
     def parts(self) -> dict[str, Any]:
         """Return the book."""
         declared = NONE if self.declared is None else self.declared
-        return self.book._asdict() | {"declared": declared, "active_arms": self.active, "step": self.step}
+        plain = {"declared": declared, "active_arms": self.active, "step": self.step}
+        weights = {"weights": self.constants.weights} if self.setting.weighted else {}
+        return self.book._asdict() | plain | weights
 
     def restore(self, parts: dict[str, Any]) -> None:
         """Go on from what `parts` returned."""
@@ -322,3 +327,15 @@ class ComparisonsState(RuleState):
             np.copyto(own, parts[name])
         self.declared = None if parts["declared"] == NONE else parts["declared"]
         self.active, self.step = parts["active_arms"], parts["step"]
+        np.copyto(self.constants.weights, parts.get("weights", self.constants.weights))
+
+    def take_over(self, old: RuleState) -> None:
+        """Go on with more agents, who have the weights that they would have had from the beginning."""
+        assert isinstance(old, ComparisonsState)
+        weights, before = self.constants.weights, old.constants.weights
+        if int(weights[: len(before)].max()) < WHOLE:
+            raise InvalidInput("weights of agents who join must be at most the largest there is.")
+        weights[: len(before)] = before
+        for name, theirs in old.book._asdict().items():
+            getattr(self.book, name)[: len(theirs)] = theirs
+        self.active, self.declared, self.step = old.active, old.declared, old.step

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -241,11 +242,11 @@ class PairwiseState(OwingState):
         """The panel, and up to which ε."""
         return super().target + (f"; the best arm up to ε = {self.epsilon:g}" if self.epsilon > 0 else "")
 
-    def claim(self) -> str:
+    def claim(self, arm: Callable[[int], str] = "arm {}".format) -> str:
         """Say what has decided the trial."""
         if self.declared is not None:
             return f"it is at most ε = {self.epsilon:g} worse than the best arm by {self.title}"
-        return super().claim() + (", or withdrawn" if self.books.withdrawn.any() else "")
+        return super().claim(arm) + (", or withdrawn" if self.books.withdrawn.any() else "")
 
     def leader(self) -> int:
         """Return the arm that was declared, or else the active one with the largest global sample mean."""
