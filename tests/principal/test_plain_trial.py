@@ -29,7 +29,7 @@ def assert_same(trial: fp.Trial, plain: PlainTrial) -> None:
 
 
 @settings(max_examples=150)
-@given(made=trials(), seed=st.integers(0, 2**32), many=st.booleans(), sliced=st.booleans())
+@given(made=trials(waits=True), seed=st.integers(0, 2**32), many=st.booleans(), sliced=st.booleans())
 def test_a_trial_is_the_plain_one(
     made: tuple[fp.Principal, dict[str, Any]], seed: int, many: bool, sliced: bool
 ) -> None:

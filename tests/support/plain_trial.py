@@ -259,6 +259,7 @@ class PlainTrial:
         self.left, self.leaving = [False] * setting.agents, list[int]()
         self.refusals, self.until = [0] * setting.agents, [0] * setting.agents
         self.paid, self.told = list[Stream](), list[tuple[int, int, int]]()
+        self.last = [0] * setting.agents
         self.open: dict[int, int] = {}
         self.offered, self.refused, self.refusing = 0, 0, list[int]()
         self.withdrawn: list[int] = []
@@ -288,8 +289,11 @@ class PlainTrial:
     @property
     def awaited(self) -> list[int]:
         absent = [m for m in range(self.setting.agents) if self.left[m] or self.until[m] > self.steps]
-        owes = [m for m in absent if any(self.rule.owed(m, k) > 0 for k in range(self.setting.arms))]
-        return owes if self.decided_at is None else []
+        over = self.setting.horizon is not None and self.steps >= self.setting.horizon
+        silent = sorted((t, m) for m, t in enumerate(self.last) if t < self.steps and not over)
+        owes = {m: any(self.rule.owed(m, k) > 0 for k in range(self.setting.arms)) for m in range(self.setting.agents)}
+        gone, waiting = [m for m in absent if owes[m]], [m for _, m in silent if owes[m]][:10]
+        return [*gone, *(m for m in waiting if m not in gone)] if self.decided_at is None else []
 
     @property
     def taken_up(self) -> bool:
@@ -318,6 +322,7 @@ class PlainTrial:
 
     def tell(self, m: int, k: int, x: float) -> str | None:
         self.left[m] = False
+        self.last[m] = self.steps + 1
         self.told.append((m, k, round(x * UNITS)))
         self.rule.see(*self.told[-1])
         if m not in self.open:

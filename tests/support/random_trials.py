@@ -28,9 +28,9 @@ RULES: list[fp.rules.Rule] = [
 
 
 @st.composite
-def trials(draw: st.DrawFn, least: int = 1) -> tuple[fp.Principal, dict[str, Any]]:
-    """Draw a principal, and the frame of a trial."""
-    rule = draw(st.sampled_from(RULES))
+def trials(draw: st.DrawFn, least: int = 1, waits: bool | None = None) -> tuple[fp.Principal, dict[str, Any]]:
+    """Draw a principal, and the frame of a trial; of all rules, or of those that wait for agents."""
+    rule = draw(st.sampled_from([rule for rule in RULES if waits is None or rule.waits == waits]))
     principal = fp.Principal(
         rule,
         observe=fp.observe.Steps(draw(st.sampled_from([0, 0, 2, 9]))),

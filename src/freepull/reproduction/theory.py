@@ -21,7 +21,7 @@ from freepull.principal.rules import Certified, Paper, Passive, Rule
 from freepull.reproduction.section import Finding, Request, Section, figure, mean, spread, together, told
 from freepull.simulation import Result, simulate
 
-HORIZON = 10_000
+LEMMA_1_HORIZON = 10_000
 MEANS = [[0.8, 0.55, 0.1], [0.1, 0.55, 0.8]]
 """A gap of .1: natural pulls are a good part of what the principal needs."""
 RULES = {"paper": Paper(0.01), "authors": Paper(0.01, "simplified", 0.1), "certified": Certified(0.01)}
@@ -96,7 +96,7 @@ def _play(request: Request, rule: Rule, protocol: protocols.BanProtocol, conduct
     agent, answer = CONDUCT[conduct]
     return simulate(
         Game(MEANS), principal=Principal(rule, protocol=protocol), agents=[agent, LEARNS],
-        answers=[answer, Always()], horizon=HORIZON, runs=request.runs, seed=request.seed, keep="agents",
+        answers=[answer, Always()], horizon=LEMMA_1_HORIZON, runs=request.runs, seed=request.seed, keep="agents",
         progress=False,
     )  # fmt: skip
 
