@@ -61,6 +61,7 @@ def test_how_much_agents_and_arms_differ_is_the_posterior_mean() -> None:
     assert posterior.arms_spread == pytest.approx(fine @ weight.sum(axis=0), rel=0.02)
 
 
+@pytest.mark.slow
 def test_draws_are_those_of_the_posterior() -> None:
     """Against importance sampling from the prior, which shares no formula with it."""
     posterior, rng, size = Posterior(SMALL), np.random.default_rng(5), 1_500_000

@@ -41,6 +41,7 @@ def test_json_is_all_that_is_printed_and_equals_the_library() -> None:
     assert done.stderr == ""
 
 
+@pytest.mark.slow
 def test_the_page_is_written(tmp_path: Path) -> None:
     done = inside("plan", *SMALL, "--runs", "40", "--html", "plan.html", cwd=tmp_path)
     assert "written to plan.html" in done.stdout

@@ -84,6 +84,7 @@ def test_a_trial_over_http_goes_from_the_plan_to_a_certified_verdict_and_can_be_
     assert told.index("Expect to pay") < told.index("watch at http://127.0.0.1:") < told.index("step 0")
 
 
+@pytest.mark.slow
 def test_a_plan_is_written_down_before_the_trial(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     plan, trial = load("plan").main(runs=40, out=tmp_path / "out")
     assert "EUR" in capsys.readouterr().out

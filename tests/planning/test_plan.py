@@ -321,6 +321,7 @@ def test_variants_are_compared_on_the_runs_that_both_have() -> None:
         plan.range(1.5)
 
 
+@pytest.mark.slow
 def test_where_the_search_has_been_the_formulas_are_not_believed(monkeypatch: pytest.MonkeyPatch) -> None:
     wish: dict[str, Any] = {"arms": 20, "agents": 4, "horizon": 20, "gap": 0.01, "runs": 40}
     further = fp.plan(**wish)

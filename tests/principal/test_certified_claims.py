@@ -16,6 +16,7 @@ from freepull.principal.rules.certified.books import MEAN, Fill
 from freepull.principal.rules.certified.design import prediction
 from freepull.principal.rules.certified.state import CertifiedState
 from support.certified_reference import psi
+from support.tiers import mostly_slow
 
 ROUNDS = 5
 DESIGN = fp.rules.Design(held_back=0.0, gap_memory=2.0)
@@ -83,6 +84,7 @@ def test_one_coin_against_a_constant_has_factors_of_mean_at_most_1(mean: float) 
         assert (total > 0.9).all(), "and of use"
 
 
+@pytest.mark.slow
 def test_sums_over_a_million_agents_lose_nothing() -> None:
     """Kahan's sums: three roundings at most, however many terms; a plain sum of these loses thousands of times that."""
     K, M, rng = 2, 1_000_000, np.random.default_rng(3)
@@ -157,15 +159,15 @@ def no_bias(state: CertifiedState) -> Any:
     return np.zeros(2)
 
 
-@pytest.mark.parametrize("mean", [0.01, 0.1, 0.5, 0.9, 0.99])
+@pytest.mark.parametrize("mean", mostly_slow(0.5, 0.01, 0.1, 0.9, 0.99))
 def test_the_evidence_against_a_best_arm_has_mean_at_most_1_exactly(mean: float) -> None:
     found = mean_of_accounts(mean, mean, 0.0, no_bias)
     assert (found <= 1 + 1e-12).all()
     assert found[0].min() > 0.85, "not much is given away"
 
 
-@pytest.mark.parametrize("mean", [0.12, 0.5, 0.88])
-@pytest.mark.parametrize("how", ["always", "until it looks bad"])
+@pytest.mark.parametrize("mean", mostly_slow(0.5, 0.12, 0.88))
+@pytest.mark.parametrize("how", mostly_slow("until it looks bad", "always"))
 def test_moved_by_gamma_the_evidence_at_the_margin_2_gamma_has_mean_at_most_1(mean: float, how: str) -> None:
     gamma = 0.1
 

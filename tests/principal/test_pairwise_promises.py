@@ -14,6 +14,7 @@ from freepull.principal.rules.pairwise.evidence import log_evidence
 from freepull.principal.rules.pairwise.state import PairwiseState
 from support.drive import assert_sentence
 from support.pairwise_reference import NEYMAN, Reference, drawn, feed, start
+from support.tiers import mostly_slow
 
 PLAIN = fp.rules.Blocks()
 
@@ -133,8 +134,8 @@ def test_the_worst_case_by_hand() -> None:
     assert state.wants([True, False]) != []
 
 
-@pytest.mark.parametrize("weights", [[1, 1, 1], [1, 2, 4]])
-@pytest.mark.parametrize("blocks", [NEYMAN, PLAIN])
+@pytest.mark.parametrize("weights", mostly_slow([1, 2, 4], [1, 1, 1]))
+@pytest.mark.parametrize("blocks", mostly_slow(NEYMAN, PLAIN))
 def test_the_worst_case_agrees_with_a_second_implementation(weights: list[int], blocks: fp.rules.Blocks) -> None:
     streams = drawn(3, 3, seed=5, most=400)
     short = [[arm[0], arm[1], arm[2][: 5 + 4 * k]] for k, arm in enumerate(streams)]

@@ -10,6 +10,7 @@ from test_compiled_paths import MEANS, compare
 import freepull as fp
 from freepull.simulation.results import Outcome
 from support.drive import experiment
+from support.tiers import mostly_slow
 
 SMALL = fp.rules.Blocks(2, 1, 0.2, 0.1)
 SHY = {"answers": fp.answers.WithProbability(0.8), "protocol": fp.protocols.BanFor(3)}
@@ -87,7 +88,7 @@ def test_population_looks_decide_and_do_not() -> None:
 
 
 @pytest.mark.parametrize("offers", ["one", "each"])
-@pytest.mark.parametrize("law", [None, fp.rewards.Beta(3)])
+@pytest.mark.parametrize("law", mostly_slow(None, fp.rewards.Beta(3)))
 def test_looks_at_every_n_give_the_same_path(offers: str, law: Any) -> None:
     means = [[0.1, 0.45 + 0.02 * m, 0.95 - 0.01 * m, 0.6] for m in range(12)]
     game, rule = fp.Game(means, rewards=law), fp.rules.Population(0.2)

@@ -92,6 +92,21 @@ OPTIONS: dict[str, list[Any]] = {
 }  # fmt: skip
 
 
+PRESENCE: dict[str, list[Any]] = {
+    "activity": [
+        fp.activity.Rate(0.3), fp.activity.Lognormal(0.5, 1.0, silent=0.2), fp.activity.EveryStep(),
+        [fp.activity.Rate(2.0), fp.activity.EveryStep(), fp.activity.Rate(0.05), fp.activity.Lognormal(1.0, 0.5)],
+    ],
+    "leaving": [
+        fp.leaving.Stays(), fp.leaving.AtRandom(0.7, after=20), fp.leaving.AfterActs(9),
+        fp.leaving.InAnger(0.8, after=3, reward=0.4, probability=0.2),
+        fp.leaving.AnyOf([fp.leaving.AtRandom(0.5), fp.leaving.InAnger(0.5), fp.leaving.AfterActs(50)]),
+        [fp.leaving.Stays(), fp.leaving.AfterActs(2), fp.leaving.AnyOf([fp.leaving.AtRandom(1.0)]),
+         fp.leaving.InAnger(1.0, probability=1.0)],
+    ],
+}  # fmt: skip
+
+
 def covering(options: dict[str, list[Any]], seed: int = 1) -> list[dict[str, Any]]:
     """Greedy pairwise cover: every pair of values of every two options stands together in at least one case."""
     rng = np.random.default_rng(seed)
@@ -125,8 +140,9 @@ def experiment(case: dict[str, Any], horizon: int, runs: Any, seed: int) -> Expe
             case["rule"], case["observe"], case["protocol"], case["offers"], case["bonus"], case["budget"]
         )
     checked = check(
-        case["game"], case["agents"], case["answers"], principal, horizon, runs, seed, case["until"], case["trace"]
-    )
+        case["game"], case["agents"], case["answers"], principal, horizon, runs, seed, case["until"], case["trace"],
+        **{name: case[name] for name in PRESENCE if name in case},
+    )  # fmt: skip
     return replace(checked, margins=seed % 2 == 0)
 
 
@@ -149,11 +165,18 @@ def compare(e: Experiment, workers: int = 1, lanes: int = 64) -> list[Outcome]:
 
 
 CASES = covering(OPTIONS)
+IDLE = covering(OPTIONS | PRESENCE)
 
 
 @pytest.mark.parametrize("number", some_quick(len(CASES), 4))
 def test_every_pair_of_options_gives_the_same_path(number: int) -> None:
     case = dict(CASES[number])
+    compare(experiment(case, horizon=120, runs=[0, 1, 7], seed=number))
+
+
+@pytest.mark.parametrize("number", some_quick(len(IDLE), 4))
+def test_agents_who_come_and_go_give_the_same_path(number: int) -> None:
+    case = dict(IDLE[number])
     compare(experiment(case, horizon=120, runs=[0, 1, 7], seed=number))
 
 
@@ -186,6 +209,10 @@ def cases(draw: st.DrawFn) -> tuple[dict[str, Any], int, int]:
     case["game"] = fp.Game(means, weights=weights)
     case["agents"] = draw(st.one_of(strategies, st.lists(strategies, min_size=agents, max_size=agents)))
     case["answers"] = draw(st.one_of(replies, st.lists(replies, min_size=agents, max_size=agents)))
+    if draw(st.booleans()):
+        for name, values in PRESENCE.items():
+            parts = st.sampled_from([it for it in values if not isinstance(it, list)])
+            case[name] = draw(st.one_of(parts, st.lists(parts, min_size=agents, max_size=agents)))
     return case, draw(st.integers(arms, 60)), draw(st.integers(0, 2**64 - 1))
 
 

@@ -26,6 +26,11 @@ def some_quick(count: int, every: int) -> list[Any]:
     return [n if n % every == 0 else pytest.param(n, marks=pytest.mark.slow) for n in range(count)]
 
 
+def mostly_slow(first: Any, *others: Any) -> list[Any]:
+    """Return values of a parameter, of which `make quick` takes the first alone."""
+    return [first, *(pytest.param(value, marks=pytest.mark.slow) for value in others)]
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--everything", action="store_true", help="fail if a test is skipped, or none had a PostgreSQL or a browser"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -9,10 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from freepull import agents, registry
-from freepull.agents import answers
+from freepull.agents import activity, answers, leaving
 from freepull.numerics import fill_exploration
 from freepull.principal import protocols, schedules
 from freepull.principal.offers import affordable
+from freepull.principal.rules import Comparisons
 from freepull.simulation.experiment import Experiment
 
 
@@ -29,6 +31,8 @@ EPSILON_GREEDY, GREEDY, ROUND_ROBIN = (kernel_of(it) for it in (agents.EpsilonGr
 ALWAYS, WITH_PROBABILITY = (kernel_of(it) for it in (answers.Always, answers.WithProbability))
 HOLD_OUT, IF_WORTH_IT = (kernel_of(it) for it in (answers.HoldOut, answers.IfWorthIt))
 RELUCTANT = kernel_of(answers.Reluctant)
+RATE, LOGNORMAL = (kernel_of(it) for it in (activity.Rate, activity.Lognormal))
+AT_RANDOM, AFTER_ACTS, IN_ANGER = (kernel_of(it) for it in (leaving.AtRandom, leaving.AfterActs, leaving.InAnger))
 UNBOUNDED = 1 << 60
 MOST_TABLES = 8
 LONGEST_STREAM = 1 << 23
@@ -41,6 +45,8 @@ def unsupported(experiment: Experiment) -> str | None:
     used: list[tuple[str, type]] = [
         *(("agents", type(agent)) for agent in experiment.agents),
         *(("answers", type(answer)) for answer in experiment.answers),
+        *(("activity", type(it)) for it in experiment.activity),
+        *(("leaving", type(it)) for way in experiment.leaving for it in (way, *_reasons(way))),
         ("protocol", type(principal.protocol)),
         ("observe", type(principal.observe)),
         ("rewards", experiment.law),
@@ -52,8 +58,10 @@ def unsupported(experiment: Experiment) -> str | None:
             return f"{part.__name__} is {registry.KINDS[kind].word} of your own"
         if about.kernel is None:
             return f"{part.__name__} is not compiled"
-    if not experiment.always_there:
-        return "agents who do not act in every step are not compiled"
+    if any(sum(type(it) is leaving.InAnger for it in _reasons(way)) > 1 for way in experiment.leaving):
+        return "AnyOf with more than one InAnger is not compiled"
+    if isinstance(principal.rule, Comparisons) and isinstance(principal.observe, schedules.Adaptive):
+        return "Adaptive with Comparisons is not compiled"
     if experiment.horizon >= LONGEST_STREAM:
         return f"a horizon of {LONGEST_STREAM:,} steps or more is too long for its exact sums"
     return None
@@ -77,6 +85,17 @@ class Terms(NamedTuple):
     K: np.uint64
 
 
+class Habits(NamedTuple):
+    """When each agent is there."""
+
+    activity: NDArray[np.float64]
+    """The number of its activity, and three parameters."""
+    leaving: NDArray[np.float64]
+    """The same of every reason to leave, with four parameters, by agent and reason."""
+    several: NDArray[np.bool_]
+    """Whether the reasons are those of an `AnyOf`, each with a key of its own."""
+
+
 @dataclass(frozen=True)
 class Coded:
     """An experiment's parts as numbers."""
@@ -93,6 +112,8 @@ class Coded:
     """Whether somebody plays KL-UCB or Thompson sampling."""
     inverses: NDArray[np.int64]
     """⌊2⁴⁰/N⌋ for N = 0…T + 1, 0 for N = 0."""
+    habits: Habits | None
+    """None where everybody acts in every step, to the end."""
 
 
 def code(experiment: Experiment) -> Coded:
@@ -114,7 +135,25 @@ def code(experiment: Experiment) -> Coded:
         groups=[np.array(members, np.int64) for members in together.values()],
         deep=bool({KL_UCB, THOMPSON} & set(kind.tolist())),
         inverses=np.concatenate([[0], (1 << 40) // np.arange(1, experiment.horizon + 2)]).astype(np.int64),
+        habits=None if experiment.always_there else _habits(experiment),
     )
+
+
+def _habits(experiment: Experiment) -> Habits:
+    reasons = [_reasons(way) for way in experiment.leaving]
+    coded = np.zeros((len(reasons), max(map(len, reasons)), 5))
+    for m, own in enumerate(reasons):
+        for i, reason in enumerate(own):
+            coded[m, i] = [kernel_of(type(reason)), *numbers_of(reason, 4)]
+    return Habits(
+        activity=np.array([[kernel_of(type(it)), *numbers_of(it, 3)] for it in experiment.activity]),
+        leaving=coded,
+        several=np.array([isinstance(way, leaving.AnyOf) for way in experiment.leaving]),
+    )
+
+
+def _reasons(way: leaving.Leaving) -> Sequence[leaving.Leaving]:
+    return way.leaving if isinstance(way, leaving.AnyOf) else (way,)
 
 
 def _terms(experiment: Experiment) -> Terms:

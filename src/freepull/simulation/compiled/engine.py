@@ -18,6 +18,7 @@ from freepull.principal import rules
 from freepull.principal.record import UNITS
 from freepull.simulation.compiled.certified import CertifiedKernel
 from freepull.simulation.compiled.coding import Coded, code
+from freepull.simulation.compiled.comparisons import ComparisonsKernel
 from freepull.simulation.compiled.offering import take_stock
 from freepull.simulation.compiled.pairwise import PairwiseKernel
 from freepull.simulation.compiled.paper import PaperKernel, PassiveKernel
@@ -64,6 +65,7 @@ class Kernel(Protocol):
 
 KERNELS: dict[type, Callable[[Experiment, Coded], Kernel]] = {
     rules.Certified: CertifiedKernel,
+    rules.Comparisons: ComparisonsKernel,
     rules.Pairwise: PairwiseKernel,
     rules.Paper: PaperKernel,
     rules.Passive: PassiveKernel,
@@ -224,7 +226,7 @@ class Player:
 
     def _survives(self, block: Block, run: int) -> float | None:
         """Return γ* of a run that is decided, if the rule has one."""
-        return self.kernel.survives(block, run) if isinstance(self.kernel, CertifiedKernel) else None
+        return self.kernel.survives(block, run) if isinstance(self.kernel, CertifiedKernel | ComparisonsKernel) else None
 
 
 def _first_steps(block: Block) -> int:

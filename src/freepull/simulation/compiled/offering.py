@@ -17,7 +17,16 @@ from freepull.randomness import ANSWER_COIN, ANSWER_LOT, STEP
 from freepull.randomness import ARM as ARM_STEP
 from freepull.simulation.compiled.coding import ALWAYS, HOLD_OUT, IF_WORTH_IT, RELUCTANT, WITH_PROBABILITY, Coded
 from freepull.simulation.compiled.lanes import WIDTH
-from freepull.simulation.compiled.playing import fixed_mean, pick_chunk, pull_chunk, pulls_at, units_at
+from freepull.simulation.compiled.playing import (
+    fixed_mean,
+    pick_chunk,
+    pick_one,
+    pull_chunk,
+    pull_one,
+    pulls_at,
+    units_at,
+)
+from freepull.simulation.compiled.presence import clock_of, count_act, list_acting
 from freepull.simulation.compiled.state import (
     ANSWERS,
     ARM,
@@ -28,6 +37,7 @@ from freepull.simulation.compiled.state import (
     LANE,
     MEANS,
     NEED,
+    OFFER,
     OFFERS,
     OPEN,
     PAID,
@@ -49,35 +59,69 @@ _COIN, _LOT = np.uint64(ARM_STEP * ANSWER_COIN), np.uint64(ARM_STEP * ANSWER_LOT
 @jit
 def act(lanes: Any, strategies: Any, state: Any, terms: Any, sums: Any, owed: Any, t: int) -> None:
     """Everybody's part of a step: pick, answer, pull. The rule looks afterwards."""
-    for chunk in range(np.uint64(strategies.chunks.shape[0])):
-        pick_chunk(lanes, strategies, chunk, terms.K, t)
-    for run in range(state.trials.shape[0]):
-        settle(lanes, state, terms, terms.answers, run, t)
-    for chunk in range(np.uint64(strategies.chunks.shape[0])):
-        pull_chunk(lanes, sums, owed, chunk, terms.K)
+    _act(lanes.there, lanes, strategies, state, terms, sums, owed, t)
 
 
 @jit
-def settle(lanes: Any, state: Any, terms: Any, answers: Any, run: int, t: int) -> None:
-    """Let the agents of a run answer their offers; a refusal whose own pick is the offered arm counts as taken.
+def _act(there: Any, lanes: Any, strategies: Any, state: Any, terms: Any, sums: Any, owed: Any, t: int) -> None:
+    """Sixteen lanes at once where everybody acts; otherwise those who act one by one.
+
+    An offer to an agent who does not act is not made: the rule says anew at the end of the step whom it wants.
+    """
+    seats, offers, trials, agents = state.seats, state.offers, state.trials, terms.agents
+    if there is None:
+        for chunk in range(np.uint64(strategies.chunks.shape[0])):
+            pick_chunk(lanes, strategies, chunk, terms.K, t)
+        for run in range(trials.shape[0]):
+            for at in range(run * agents, run * agents + trials[run, OPEN]):
+                answer_one(lanes, state, terms, terms.answers, np.uint64(offers[at, SEAT]), offers[at, ARM], t, t)
+        for chunk in range(np.uint64(strategies.chunks.shape[0])):
+            pull_chunk(lanes, sums, owed, chunk, terms.K)
+    else:
+        for run in range(trials.shape[0]):
+            first, wanted = run * agents, trials[run, OPEN]
+            for at in range(first, first + wanted):
+                seats[offers[at, SEAT], OFFER] = offers[at, ARM]
+            for at in range(first, list_acting(there, first, first + agents, t)):
+                act_one(lanes, strategies, state, terms, sums, owed, there.acting[at], t)
+            for at in range(first, first + wanted):
+                seats[offers[at, SEAT], OFFER] = -1
+
+
+@jit
+def act_one(lanes: Any, strategies: Any, state: Any, terms: Any, sums: Any, owed: Any, seat: int, t: int) -> Any:
+    """Let the agent of a seat act in step t, its offer in the seat's OFFER; return its reward in units of 2⁻³⁰.
+
+    It picks and answers by its own clock. What it pulled is in ``lanes.arm``, by lane.
+    """
+    lane = np.uint64(state.seats[seat, LANE])
+    clock = clock_of(lanes.there, seat, t)
+    pick_one(lanes, strategies, lane, terms.K, clock)
+    if state.seats[seat, OFFER] >= 0:
+        answer_one(lanes, state, terms, terms.answers, np.uint64(seat), state.seats[seat, OFFER], clock, t)
+    reward = pull_one(lanes, sums, owed, lane, terms.K)
+    count_act(lanes.there, seat, reward)
+    return reward
+
+
+@jit
+def answer_one(lanes: Any, state: Any, terms: Any, answers: Any, seat: Any, offered: int, clock: int, t: int) -> None:
+    """Let an agent answer its offer by its own clock; a refusal whose own pick is the offered arm counts as taken.
 
     ``answers`` is None where everybody takes every offer.
     """
     arm, seats, trials = lanes.arm, state.seats, state.trials
-    first = np.uint64(run * terms.agents)
-    for at in range(first, first + np.uint64(trials[run, OPEN])):
-        seat, offer = np.uint64(state.offers[at, SEAT]), np.uint64(state.offers[at, ARM])
-        lane = np.uint64(seats[seat, LANE])
-        if answers is None or _takes(lanes, seats, terms, answers, seat, seat - first, offer, t):
-            arm[lane] = np.int64(offer)
-        if answers is None or arm[lane] == np.int64(offer):
-            state.paid[seat, offer] += 1
-            trials[run, PAID] += 1
-        else:
-            trials[run, REFUSED] += 1
-            seats[seat, REFUSALS] += 1
-            if seats[seat, REFUSALS] >= terms.ban_after:
-                seats[seat, BANNED_UNTIL] = t + terms.ban_length
+    lane, offer, run = np.uint64(seats[seat, LANE]), np.uint64(offered), seat // np.uint64(terms.agents)
+    if answers is None or _takes(lanes, seats, terms, answers, seat, seat % np.uint64(terms.agents), offer, clock):
+        arm[lane] = offered
+    if answers is None or arm[lane] == offered:
+        state.paid[seat, offer] += 1
+        trials[run, PAID] += 1
+    else:
+        trials[run, REFUSED] += 1
+        seats[seat, REFUSALS] += 1
+        if seats[seat, REFUSALS] >= terms.ban_after:
+            seats[seat, BANNED_UNTIL] = t + terms.ban_length
 
 
 @jit

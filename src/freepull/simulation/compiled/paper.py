@@ -14,6 +14,7 @@ from freepull.simulation.compiled.coding import Coded
 from freepull.simulation.compiled.lanes import WIDTH
 from freepull.simulation.compiled.offering import act, decide, keep_neediest, looks
 from freepull.simulation.compiled.playing import pulls_at
+from freepull.simulation.compiled.presence import turn
 from freepull.simulation.compiled.state import (
     ACTIVE,
     ARM,
@@ -126,7 +127,7 @@ def choose_offers(lanes: Any, state: Any, terms: Any, uniform: bool, run: int, t
     if room < 1:
         return
     if uniform:
-        trials[run, OPEN] = pay_in_turn(state, terms, room, run, t)
+        trials[run, OPEN] = pay_in_turn(state, terms, room, run, t, turn(lanes.there, run, terms.agents, t))
         return
     if terms.each:
         trials[run, OPEN] = _plan_each(lanes, state, terms, room, run, t)
@@ -194,7 +195,7 @@ def _plan_each(lanes: Any, state: Any, terms: Any, room: int, run: int, t: int) 
 
 
 @jit_apart
-def pay_in_turn(state: Any, terms: Any, room: int, run: int, t: int) -> int:
+def pay_in_turn(state: Any, terms: Any, room: int, run: int, t: int, turn: int) -> int:
     """Pay for the pulls of all active arms and all agents in turn; return how many offers step t + 1 has."""
     seats, offers, arms = state.seats, state.offers, state.arms
     first, row = run * terms.agents, np.uint64(run) * terms.K
@@ -206,14 +207,14 @@ def pay_in_turn(state: Any, terms: Any, room: int, run: int, t: int) -> int:
         payable += int(seats[seat, BANNED_UNTIL] <= t)
     if payable == 0:
         return 0
-    found, skip = first, t // active % payable
+    found, skip = first, turn // active % payable
     for seat in range(first, first + terms.agents):
         if seats[seat, BANNED_UNTIL] <= t:
             if terms.each:
-                _offer(offers, arms, found, seat, (t + seat - first) % active, row, terms.K)
+                _offer(offers, arms, found, seat, (turn + seat - first) % active, row, terms.K)
                 found += 1
             elif skip == 0:
-                _offer(offers, arms, first, seat, t % active, row, terms.K)
+                _offer(offers, arms, first, seat, turn % active, row, terms.K)
                 return 1
             skip -= 1
     return int(keep_neediest(offers, first, found, room))

@@ -16,6 +16,7 @@ from freepull.numerics import beta_draw, decision_key, exploration, kl_budget, k
 from freepull.randomness import ARM, CHOICE_ARM, CHOICE_COIN, STEP
 from freepull.simulation.compiled.coding import ALPHA_UCB, EPSILON_GREEDY, GREEDY, KL_UCB, ROUND_ROBIN
 from freepull.simulation.compiled.lanes import WIDTH, divide_chunk, first_largest, toss_chunk
+from freepull.simulation.compiled.presence import clock_of, count_act, is_there
 from freepull.simulation.compiled.state import CHOICES, INVERSES, KIND, MEANS, REWARDS, ROW, UNPULLED, UNSEEN
 
 _ARM, _STEP, _W = np.uint64(ARM), np.uint64(STEP), np.uint64(WIDTH)
@@ -45,7 +46,7 @@ def units_at(streams: Any, position: Any) -> Any:
 @jit
 def pick_chunk(lanes: Any, strategies: Any, chunk: Any, K: Any, t: int) -> None:
     """Write what every lane of the chunk picks at step t."""
-    mean, root, keys, arm = lanes.streams.mean, lanes.root, lanes.streams.keys, lanes.arm
+    mean, root, arm = lanes.streams.mean, lanes.root, lanes.arm
     kind, setting = strategies.chunks[chunk, KIND], strategies.settings[chunk]
     base, first = chunk * K * _W, chunk * _W
     if kind == ALPHA_UCB:
@@ -57,15 +58,68 @@ def pick_chunk(lanes: Any, strategies: Any, chunk: Any, K: Any, t: int) -> None:
         if kind == EPSILON_GREEDY:
             epsilon = min(1.0, setting * float(K) / float(t))
             for lane in range(_W):
-                if mean[base + np.uint64(arm[first + lane]) * _W + lane] < math.inf:
-                    counter = keys[CHOICES, first + lane] + _STEP * np.uint64(t)
-                    if uniform(mix(counter + _COIN)) < epsilon:
-                        arm[first + lane] = np.int64(uniform(mix(counter + _WHICH)) * float(K))
+                _explore(lanes, first + lane, base + lane, epsilon, K, t)
     elif kind == ROUND_ROBIN:
         for lane in range(_W):
             arm[first + lane] = (t - 1) % np.int64(K)
     else:
         _pick_deeply(lanes, strategies.deep, kind, setting, chunk, K, t)
+
+
+@jit
+def pick_one(lanes: Any, strategies: Any, lane: Any, K: Any, t: int) -> None:
+    """Write what one lane picks at its step t, as `pick_chunk` does for sixteen."""
+    chunk = lane // _W
+    at = chunk * K * _W + lane % _W
+    kind, setting = strategies.chunks[chunk, KIND], strategies.settings[chunk]
+    if kind == ALPHA_UCB:
+        row = strategies.chunks[chunk, ROW]
+        s = strategies.tables[row, t] if row >= 0 else exploration(setting, t)
+        lanes.arm[lane] = _largest(lanes.streams.mean, lanes.root, at, K, s)
+    elif kind in (GREEDY, EPSILON_GREEDY):
+        lanes.arm[lane] = _largest(lanes.streams.mean, lanes.root, at, K, 0.0)
+        if kind == EPSILON_GREEDY:
+            _explore(lanes, lane, at, min(1.0, setting * float(K) / float(t)), K, t)
+    elif kind == ROUND_ROBIN:
+        lanes.arm[lane] = (t - 1) % np.int64(K)
+    else:
+        _pick_one_deeply(lanes, strategies.deep, kind, setting, lane, at, K, t)
+
+
+@jit
+def _largest(mean: Any, root: Any, at: Any, K: Any, s: float) -> Any:
+    """`lanes.first_largest` for one lane."""
+    top, best = mean[at] + s * root[at], np.int64(0)
+    for k in range(np.uint64(1), K):
+        value = mean[at + k * _W] + s * root[at + k * _W]
+        if value > top:
+            top, best = value, np.int64(k)
+    return best
+
+
+@jit
+def _explore(lanes: Any, lane: Any, at: Any, epsilon: float, K: Any, t: int) -> None:
+    """ε-greedy: pick any arm instead, if every arm was pulled and the coin says so."""
+    arm = lanes.arm
+    if lanes.streams.mean[at + np.uint64(arm[lane]) * _W] < math.inf:
+        counter = lanes.streams.keys[CHOICES, lane] + _STEP * np.uint64(t)
+        if uniform(mix(counter + _COIN)) < epsilon:
+            arm[lane] = np.int64(uniform(mix(counter + _WHICH)) * float(K))
+
+
+@jit
+def _pick_one_deeply(lanes: Any, deep: Any, kind: int, setting: float, lane: Any, at: Any, K: Any, t: int) -> None:
+    """KL-UCB or Thompson sampling for one lane, if somebody plays one of them."""
+    if deep is not None:
+        streams, arm = lanes.streams, lanes.arm
+        if kind == KL_UCB:
+            budget, last = kl_budget(setting, t), at + np.uint64(arm[lane]) * _W
+            if streams.mean[last] < math.inf:
+                _kl_line(streams, deep, last, budget)
+            best = _largest(deep[0], deep[1], at, K, budget)
+            arm[lane] = _kl_ucb(streams, deep, at, K, budget, np.uint64(best))
+        else:
+            arm[lane] = _thompson(streams, at, K, streams.keys[CHOICES, lane], t)
 
 
 @jit
@@ -173,10 +227,34 @@ def pull_chunk(lanes: Any, sums: Any, owed: Any, chunk: Any, K: Any) -> None:
         cells[position + position] = words[lane]
         lanes.root[position] = work[lane]
         streams.mean[position] = work[_W + lane]
-        if sums is not None:
-            _add_up(streams, sums, position, first + lane, own, words[lane] & _LOW)
-        if owed is not None and np.int64(words[lane] & _LOW) == owed.targets[position]:
-            owed.owing[owed.run_of[first + lane] + np.int64(own) * owed.stride] -= 1
+        _enter(streams, sums, owed, position, first + lane, own, words[lane] & _LOW)
+
+
+@jit
+def _enter(streams: Any, sums: Any, owed: Any, position: Any, lane: Any, own: Any, N: Any) -> None:
+    """Enter a stream's N-th pull into what is kept over agents."""
+    if sums is not None:
+        _add_up(streams, sums, position, lane, own, N)
+    if owed is not None and np.int64(N) == owed.targets[position]:
+        owed.owing[owed.run_of[lane] + np.int64(own) * owed.stride] -= 1
+
+
+@jit
+def pull_one(lanes: Any, sums: Any, owed: Any, lane: Any, K: Any) -> Any:
+    """Pull what one lane has chosen, as `pull_chunk` does for sixteen; return the reward in units of 2⁻³⁰."""
+    streams, own = lanes.streams, np.uint64(lanes.arm[lane])
+    position = (lane // _W * K + own) * _W + lane % _W
+    N, at = pulls_at(streams, position) + 1, position + position
+    reward = reward_at(streams, position, lane, np.int64(own), N)
+    if streams.laws is None:
+        streams.cells[at] += _ONE + (np.uint64(reward >> 30) << _32)
+    else:
+        streams.cells[at] += _ONE
+        streams.cells[at + _ONE] += np.uint64(reward)
+    lanes.root[position] = 1.0 / math.sqrt(float(N))
+    streams.mean[position] = float(units_at(streams, position)) * 2.0**-30 / float(N)
+    _enter(streams, sums, owed, position, lane, own, np.uint64(N))
+    return reward
 
 
 @jit
@@ -227,6 +305,19 @@ def observe(lanes: Any, strategies: Any, K: Any, after: int, until: int) -> None
 
     Two chunks take turns, so that what one has stored is in the cache before it is loaded again as a vector.
     """
+    _observe(lanes.there, lanes, strategies, K, after, until)
+
+
+@jit
+def _observe(there: Any, lanes: Any, strategies: Any, K: Any, after: int, until: int) -> None:
+    if there is not None:
+        for seat in range(there.limits.shape[0]):
+            lane = np.uint64(there.lanes[seat])
+            for t in range(after + 1, until + 1):
+                if is_there(there, seat, t):
+                    pick_one(lanes, strategies, lane, K, clock_of(there, seat, t))
+                    count_act(there, seat, pull_one(lanes, None, None, lane, K))
+        return
     last = np.uint64(strategies.chunks.shape[0])
     pair = np.uint64(0)
     while pair < last:

@@ -17,6 +17,7 @@ from freepull.numerics import fill_keys
 from freepull.principal.record import UNITS
 from freepull.simulation.compiled.coding import Coded
 from freepull.simulation.compiled.lanes import WIDTH
+from freepull.simulation.compiled.presence import presence_of
 from freepull.simulation.experiment import Experiment
 
 Floats = NDArray[np.float64]
@@ -24,8 +25,9 @@ Ints = NDArray[np.int64]
 Words = NDArray[np.uint64]
 NEVER = 1 << 62
 
-LANE, PLACE, BANNED_UNTIL, REFUSALS, OFFERS = range(5)
-"""Columns of ``seats``, one row per (run, agent); PLACE is where its arm 0 lies, the next arm 16 further on."""
+LANE, PLACE, BANNED_UNTIL, REFUSALS, OFFERS, OFFER = range(6)
+"""Columns of ``seats``, one row per (run, agent); PLACE is where its arm 0 lies, the next arm 16 further on; OFFERS are
+counted, OFFER is the arm of the one in this step while agents act one by one, −1 otherwise."""
 SEAT, ARM, NEED = range(3)
 """Columns of ``offers``: who has one for the coming step, for which arm, how urgently; a run uses OPEN rows."""
 KAPPA, DECIDED_AT, QUIET_UNTIL, UNSEEN, OPEN, REFUSED, PAID, DECLARED = range(8)
@@ -37,7 +39,7 @@ INVERSES, MEANS, UNPULLED, ACTIVE = range(4)
 KIND, ROW = range(2)
 """Columns of ``chunks``: the strategy, and its row in the table of s_t."""
 REWARDS, CHOICES, ANSWERS = range(3)
-"""Rows of ``keys``."""
+"""Rows of ``keys``; there are three more where not everybody acts in every step."""
 
 
 class Streams(NamedTuple):
@@ -63,6 +65,8 @@ class Lanes(NamedTuple):
     words: Words
     work: Floats
     """The cells of one chunk while they are drawn for, and counts and sums on their way to its statistics."""
+    there: Any
+    """Who is there, a `presence.Presence`; None where everybody acts in every step, to the end."""
 
 
 class Strategies(NamedTuple):
@@ -119,12 +123,13 @@ class Block:
         lane_of, agent_of_chunk = _seat(coded, B, M)
         C = len(agent_of_chunk)
         L = C * WIDTH
-        keys: Words = np.zeros((3, L), np.uint64)
+        keys: Words = np.zeros((3 if coded.habits is None else 6, L), np.uint64)
         fill_keys(keys, np.uint64(experiment.seed), np.array(runs, np.uint64), lane_of)
         cells: Words = np.zeros(L * K * 2, np.uint64)
         self.lanes = Lanes(
             Streams(np.full(L * K, np.inf), cells, keys, self._laws(cells, lane_of)), root=np.zeros(L * K),
             arm=np.zeros(L, np.int64), words=np.zeros(2 * WIDTH, np.uint64), work=np.ones(2 * WIDTH),
+            there=coded.habits and presence_of(coded.habits, lane_of, keys, experiment.horizon),
         )  # fmt: skip
         self.strategies = Strategies(
             chunks=np.stack([coded.kind[agent_of_chunk], coded.row[agent_of_chunk]], axis=1),
@@ -132,9 +137,10 @@ class Block:
             tables=coded.tables,
             deep=(np.full(L * K, np.inf), np.zeros(L * K)) if coded.deep else None,
         )
-        seats: Ints = np.zeros((B * M, 5), np.int64)
+        seats: Ints = np.zeros((B * M, 6), np.int64)
         seats[:, LANE] = lane_of
         seats[:, PLACE] = lane_of // WIDTH * K * WIDTH + lane_of % WIDTH
+        seats[:, OFFER] = -1
         trials: Ints = np.zeros((B, 8), np.int64)
         trials[:, DECLARED] = -1
         trials[:, UNSEEN] = M * K

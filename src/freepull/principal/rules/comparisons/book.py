@@ -19,25 +19,27 @@ from freepull.numerics import zeros
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-BETS = np.array([0.02, 0.04, 0.08, 0.16, 0.32, 0.64])
+BETS = np.array([0.01, 0.02, 0.04, 0.08, 0.16, 0.4])
 """λ_i."""
-SHARES = np.array([1.0, 2.0, 4.0, 4.0, 2.0, 1.0]) / 14.0
+SHARES = np.array([1.0, 1.0, 2.0, 12.0, 8.0, 4.0]) / 28.0
 """π_i."""
 LOG_SHARES = np.log(SHARES)
 BLOCKS = 128
 """Blocks in the book; when it is full, neighbours are put together."""
 EDITIONS = 64
 """The most that there can be of predictions, which are made anew whenever samples have grown by a third."""
+PLANNED = 0.05
+"""The gap that offers are planned for; a wrong one costs money or time, never validity."""
 LOOKS = 64
 """A look waits until a part of all that was opened, one in so many, is news."""
 FINE = 1 << 36
 """The number 1 in sums of logarithms: 10⁸ comparisons then fit, and rounding down loses 0.002 at most."""
 WHOLE = 1 << 30
 """The number 1 in weights and rewards."""
-OPENED, WIDTH, NEWS, EDITION, SAMPLES, EXPECTED, READ, READERS, MASS = range(9)
+OPENED, WIDTH, NEWS, EDITION, SAMPLES, EXPECTED, READ, READERS, MASS, GUESSES, HITS, BLIND = range(12)
 """Columns of ``counts``: comparisons opened, comparisons in a block, what came since the last look, the edition of
-predictions, samples in all, how many make the next edition; and of what the last look has read: the comparisons, the
-agents they are of, their Σ w."""
+predictions, samples in all, how many make the next edition; of what the last look has read: the comparisons, the
+agents they are of, their Σ w; guesses of what agents will pull, how many were right, and 1 if they are not believed."""
 OUT, IN, GOING = range(3)
 """What ``active`` says of an arm; those that go in one look are rivals in it."""
 LOW, HIGH, HEADS, TAILS = range(4)
@@ -71,6 +73,10 @@ class Book(NamedTuple):
     """1 if the agent has asked and has not been told of since."""
     openings: NDArray[np.int32]
     """How many comparisons an agent has had."""
+    guessed: NDArray[np.uint16]
+    """What it was expected to pull when it asked last."""
+    wasted: NDArray[np.uint8]
+    """1 if its last pull was of nothing that its comparison lacked."""
     predictions: Floats
     """x̂_k by edition."""
     logs: Ints
@@ -86,7 +92,8 @@ class Book(NamedTuple):
     margins: Floats
     """By how much it is worse than that arm, at least and at most, over these comparisons."""
     hope: Floats
-    """The least that the leader had against a rival at the last look, log E with ε granted."""
+    """At the last look: the least that the leader had against a rival, log E with ε granted; how many samples the two
+    have, of whom there are fewer; how many would be enough at the planned gap."""
 
 
 class Constants(NamedTuple):
@@ -112,12 +119,14 @@ def fresh(runs: int, agents: int, arms: int) -> Book:
         came=zeros((runs, BLOCKS, arms), np.int64),
         mass=zeros((runs, BLOCKS), np.int64),
         newcomers=zeros((runs, BLOCKS), np.int64),
-        counts=zeros((runs, 9), np.int64),
+        counts=zeros((runs, 12), np.int64),
         place=np.full(runs * agents, NONE, np.int32),
         edition=zeros((runs * agents,), np.uint16),
         lacks=zeros((runs * agents, arms), np.uint8),
         asked=zeros((runs * agents,), np.uint8),
         openings=zeros((runs * agents,), np.int32),
+        guessed=zeros((runs * agents,), np.uint16),
+        wasted=zeros((runs * agents,), np.uint8),
         predictions=zeros((runs, EDITIONS, arms), np.float64),
         logs=zeros((runs, EDITIONS, arms, 4, len(BETS)), np.int64),
         running=zeros((runs, 2, arms, len(BETS)), np.int64),
@@ -125,7 +134,7 @@ def fresh(runs: int, agents: int, arms: int) -> Book:
         active=np.ones((runs, arms), np.uint8),
         fell=np.full((runs, arms, 3), NONE),
         margins=zeros((runs, arms, 2), np.float64),
-        hope=zeros((runs,), np.float64),
+        hope=zeros((runs, 3), np.float64),
     )
     book.counts[:, WIDTH] = book.counts[:, EXPECTED] = 1
     for run in range(runs):
@@ -162,7 +171,7 @@ def open_comparison(book: Any, constants: Any, run: int, m: int, seat: int) -> N
     counts[run, NEWS] += 1
     book.newcomers[run, block] += book.openings[seat] == 0
     book.openings[seat] += 1
-    book.place[seat], book.edition[seat] = c, edition
+    book.place[seat], book.edition[seat], book.wasted[seat] = c, edition, 0
     book.mass[run, block] += w
     for k in range(book.lacks.shape[1]):
         book.lacks[seat, k] = book.active[run, k]
@@ -202,9 +211,15 @@ def put_together(book: Any, run: int) -> None:
 @jit
 def fill(book: Any, constants: Any, run: int, m: Any, seat: Any, k: Any, reward: Any) -> None:
     """Count a pull, its reward in units of 2⁻³⁰, as the sample that the agent's open comparison lacks, if it does."""
-    asked = book.asked[seat]
+    asked, own = book.asked[seat], book.guessed[seat]
     book.asked[seat] = 0
-    if book.place[seat] == NONE or asked == 0 or book.lacks[seat, k] == 0:
+    if book.place[seat] == NONE or asked == 0:
+        return
+    if book.wasted[seat] == 0 and book.lacks[seat, own] == 1:  # nothing was offered, so the guess is put to the test
+        book.counts[run, GUESSES] += 1
+        book.counts[run, HITS] += own == k
+    book.wasted[seat] = 1 - book.lacks[seat, k]
+    if book.lacks[seat, k] == 0:
         return
     edition, w = np.int64(book.edition[seat]), constants.weights[m]
     block = np.int64(book.place[seat]) // book.counts[run, WIDTH]
@@ -281,13 +296,33 @@ def look(book: Any, constants: Any, run: int) -> int:
     for k in range(K):
         active[k] = IN if active[k] == IN else OUT
     leader = leading(book, run)
-    book.hope[run] = least(book, constants, run, leader)
+    forecast(book, constants, run, leader)
     if constants.epsilon > 0.0:
         for arm in range(-1, K):
             found = leader if arm < 0 else arm
             if active[found] == IN and least(book, constants, run, found) >= constants.threshold:
                 return found
     return NONE
+
+
+@jit
+def forecast(book: Any, constants: Any, run: int, leader: int) -> None:
+    """Note how far the leader is from its nearest rival, in evidence and in samples (docs/comparisons.md, choices)."""
+    hope, rival = math.inf, leader
+    for k in range(book.lacks.shape[1]):
+        if k != leader and book.active[run, k] == IN:
+            log = log_evidence(book, run, leader, k, -constants.epsilon)
+            if log < hope:
+                hope, rival = log, k
+    spread, fewest = 0.0, math.inf
+    for k in (leader, rival):
+        total, came = total_of(book, run, k)
+        mean = total / came if came > 0.0 else 0.5
+        spread += mean * (1.0 - mean)
+        fewest = min(fewest, came / float(WHOLE))
+    gap = PLANNED + constants.epsilon
+    book.hope[run, 0], book.hope[run, 1] = hope, fewest
+    book.hope[run, 2] = 2.0 * 2.0 * spread * (constants.threshold + 1.0) / (gap * gap)
 
 
 @jit

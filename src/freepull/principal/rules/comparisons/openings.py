@@ -10,14 +10,20 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
+
 from freepull.compiling import jit
 from freepull.numerics import exploration
-from freepull.principal.rules.comparisons.book import NONE, open_comparison
+from freepull.principal.rules.comparisons.book import BLIND, GUESSES, HITS, IN, NONE, open_comparison
 
 AHEAD = 2.0
 """A comparison is opened where the agent is expected to act at least so many times for each of its arms."""
 ENOUGH = 1.5
 """Nothing is paid while evidence that goes on growing as it did would reach so many times what is needed."""
+LATE = 0.7
+"""Before this share of the horizon, nothing is paid either while samples that go on coming would suffice as planned."""
+TRIED = 200
+"""So many guesses are made before they are judged."""
 
 
 @jit
@@ -38,6 +44,13 @@ def guess(pulls: Any, sums: Any) -> int:
 
 
 @jit
+def judge_guesses(book: Any, run: int) -> None:
+    """Believe guesses as long as half of them are right."""
+    guesses, hits = book.counts[run, GUESSES], book.counts[run, HITS]
+    book.counts[run, BLIND] = np.int64(guesses >= TRIED and 2 * hits < guesses)
+
+
+@jit
 def hear(book: Any, constants: Any, run: int, m: Any, seat: Any, pulls: Any, sums: Any, step: int) -> None:
     """Note that an agent asks, and open a comparison if none of its own is open and it will probably complete one.
 
@@ -46,9 +59,12 @@ def hear(book: Any, constants: Any, run: int, m: Any, seat: Any, pulls: Any, sum
     if book.asked[seat] == 1:
         return
     book.asked[seat] = 1
+    own = guess(pulls, sums)
+    book.guessed[seat] = own
     if is_open(book, run, seat) or constants.weights[m] == 0 or book.openings[seat] >= constants.cap:
         return
-    if book.active[run, guess(pulls, sums)] == 0:
+    book.place[seat] = NONE
+    if book.active[run, own] != IN and book.counts[run, BLIND] == 0:
         return
     acts, arms = 0.0, 0.0
     for k in range(pulls.shape[0]):
@@ -64,35 +80,46 @@ def hear(book: Any, constants: Any, run: int, m: Any, seat: Any, pulls: Any, sum
 
 
 @jit
-def is_open(book: Any, run: int, seat: int) -> bool:
+def is_open(book: Any, run: int, seat: Any) -> bool:
     """Whether the agent's comparison lacks a sample of an active arm."""
     if book.place[seat] != NONE:
         for k in range(book.lacks.shape[1]):
-            if book.lacks[seat, k] == 1 and book.active[run, k] == 1:
+            if is_lacking(book, run, seat, k):
                 return True
     return False
 
 
 @jit
-def wanted(book: Any, run: int, seat: int, pulls: Any, sums: Any) -> int:
-    """The arm to pay an agent for, −1 for none: what its comparison lacks and it has pulled least, unless it will pull
-    something that is lacking anyway."""
+def is_lacking(book: Any, run: int, seat: Any, k: Any) -> bool:
+    """Whether the agent's comparison lacks its sample of an arm that is still in."""
+    return bool(book.lacks[seat, k] == 1 and book.active[run, k] == IN)
+
+
+@jit
+def wanted(book: Any, run: int, seat: Any, pulls: Any, sums: Any) -> int:
+    """The arm to pay an agent for, −1 for none: of those that its comparison lacks, the one it has pulled least.
+
+    Nothing is paid if it will probably pull one of them anyway; after a pull that was of no use, that is not believed.
+    """
     if not is_open(book, run, seat):
         return NONE
-    own = guess(pulls, sums)
-    if book.lacks[seat, own] == 1 and book.active[run, own] == 1:
+    likely = book.counts[run, BLIND] == 1 or is_lacking(book, run, seat, guess(pulls, sums))
+    if likely and book.wasted[seat] == 0:
         return NONE
     found = NONE
     for k in range(pulls.shape[0]):
-        if book.lacks[seat, k] == 1 and book.active[run, k] == 1 and (found == NONE or pulls[k] < pulls[found]):
+        if is_lacking(book, run, seat, k) and (found == NONE or pulls[k] < pulls[found]):
             found = k
     return found
 
 
 @jit
-def worth_paying(hope: float, constants: Any, step: int) -> bool:
-    """Whether the evidence of the leader, if it grows on as it did, will not be enough without offers."""
+def worth_paying(book: Any, constants: Any, run: int, step: int) -> bool:
+    """Whether what comes for free, at the pace so far, will not be enough (docs/comparisons.md, choices)."""
     if constants.horizon == 0:
         return True
-    forecast = max(hope + 1.0, 0.0) * float(constants.horizon) / float(max(step, 1)) - 1.0
-    return bool(forecast < ENOUGH * constants.threshold)
+    evidence, samples, enough = book.hope[run]
+    growth = float(constants.horizon) / float(max(step, 1))
+    if max(evidence + 1.0, 0.0) * growth - 1.0 >= ENOUGH * constants.threshold:
+        return False
+    return bool(float(step) >= LATE * float(constants.horizon) or samples * growth < enough)

@@ -35,7 +35,7 @@ from freepull.principal.rules.comparisons.book import (
     strongest,
     total_of,
 )
-from freepull.principal.rules.comparisons.openings import hear, wanted, worth_paying
+from freepull.principal.rules.comparisons.openings import hear, judge_guesses, wanted, worth_paying
 from freepull.principal.setting import Setting
 from freepull.registry import part
 
@@ -43,7 +43,7 @@ ASKING = "whoever acts has asked first, and reports the pull before asking again
 UNLIMITED = (1 << 31) - 1
 
 
-@part("rule", "comparisons", most_arms=500)
+@part("rule", "comparisons", kernel=5, most_arms=500)
 @dataclass(frozen=True)
 class Comparisons(Rule):
     """Compares arms within people, whoever comes, however often, and whoever leaves: **proven** at every time.
@@ -160,6 +160,7 @@ class ComparisonsState(RuleState):
     def evaluate(self, incentivizing: bool) -> None:
         """Look, if there is news enough."""
         renew_predictions(self.book, 0)
+        judge_guesses(self.book, 0)
         if not self.decided and is_due(self.book, 0):
             found = look(self.book, self.constants, 0)
             self.declared = None if found == NONE else int(found)
@@ -167,15 +168,16 @@ class ComparisonsState(RuleState):
 
     def wanted(self, agent: int) -> int:
         """Return the arm that an agent would be paid for if it asked now, −1 for none."""
-        if not worth_paying(float(self.book.hope[0]), self.constants, self.step):
+        if not worth_paying(self.book, self.constants, 0, self.step):
             return NONE
         return int(wanted(self.book, 0, agent, self.record.pulls[agent], self.record.sums[agent]))
 
     def wants(self, payable: Sequence[bool]) -> list[Want]:
-        """Oldest comparisons first."""
+        """Oldest comparisons first; one of them if there is one offer a step."""
         found = [(int(self.book.place[m]), m, self.wanted(m)) for m, may in enumerate(payable) if may]
         opened = len(found) and int(self.book.place.max())
-        return [Want(m, arm, opened - place) for place, m, arm in sorted(found) if arm != NONE]
+        wants = [Want(m, arm, opened - place) for place, m, arm in sorted(found) if arm != NONE]
+        return wants if self.setting.offers == "each" else wants[:1]
 
     def missing(self) -> list[list[float]]:
         """What open comparisons lack."""
