@@ -194,15 +194,17 @@ def _time(frame: pl.DataFrame, column: str) -> pl.Expr:
         return pl.when(number.is_finite()).then(number)
     moment = pl.col(column)
     if not frame.schema[column].is_temporal():
+        moment = _text(column).str.to_datetime(time_unit="us", time_zone="UTC", strict=False)
         try:
-            moment = _text(column).str.to_datetime(time_unit="us", time_zone="UTC", strict=False)
-            frame.select(moment)
+            readable = frame.select(moment.is_not_null().any()).item() or frame[column].is_null().all()
         except pl.exceptions.PolarsError:
-            shown = validation.shown(frame[column].drop_nulls().head(1).to_list())
+            readable = False
+        if not readable:
+            shown = validation.shown(frame[column].drop_nulls()[0])
             raise InvalidInput(
                 f"the log's column at must hold times such as 2026-05-01T09:30:00, got {shown}; or name steps in a "
                 "column step."
-            ) from None
+            )
     return moment.cast(pl.Datetime("us")).dt.timestamp("us") / 86_400e6
 
 

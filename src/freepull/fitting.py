@@ -29,6 +29,8 @@ LIKELY, FAR = math.log(0.8), 1.5
 """The prior of log σ is normal around this, with this standard deviation; other priors are flat."""
 CHOICES, RESAMPLES, FINE = 30_000, 200, 96
 """Choices that are looked at, at most; resamples of people; and the grid of Thompson's beliefs."""
+ROUNDED = 1e-6
+"""Times this close to the end of a step are at it, since days are fractions."""
 FEWEST = 10
 """People who came, without whom nothing is fitted."""
 TREMBLES = np.concatenate([[1e-4, 1e-3], np.linspace(0.01, 0.99, 50)])
@@ -182,8 +184,8 @@ def fit(past: Past, day: int = DAY) -> Habits | None:
     validation.whole("day", day, 1)
     began = min(np.nanmin(acts.time), np.nanmin(acts.joined, initial=np.inf))
     unit = day if acts.dated else 1
-    step = np.floor((acts.time - began) * unit).astype(np.int64) + 1
-    joined = np.where(np.isnan(acts.joined), 0, np.floor((acts.joined - began) * unit)).astype(np.int64)
+    step = np.floor((acts.time - began) * unit + ROUNDED).astype(np.int64) + 1
+    joined = np.where(np.isnan(acts.joined), 0, np.floor((acts.joined - began) * unit + ROUNDED)).astype(np.int64)
     steps = int(step.max())
     if steps < 2:
         raise InvalidInput(f"the log must be at least 2 steps long, got {steps}; leave its column of times out.")

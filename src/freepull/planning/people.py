@@ -65,13 +65,14 @@ class People:
         return replace(self, **{**parts, "error": 0.0})
 
     def words(self) -> str:
-        """Say in words what is believed of when they are there; nothing where everybody always is."""
+        """Say in words what is believed of them; nothing where they are as the paper has them."""
         if self.habits is not None:
             return self.habits.words()
-        if self.always_there:
+        if self.ideal:
             return ""
-        sure = f", these numbers off by about {100 * self.error:g} % too" if not self.sure else ""
-        return f"people come by {_named(self.activity)} and leave by {_named(self.leaving)}{sure}"
+        there = "" if self.always_there else f"come by {_named(self.activity)}, leave by {_named(self.leaving)} and "
+        sure = "" if self.sure else f", these numbers off by about {100 * self.error:g} % too"
+        return f"people {there}answer by {_named(self.answers)}{sure}"
 
 
 def blurred(part: Any, error: float, rng: np.random.Generator) -> Any:

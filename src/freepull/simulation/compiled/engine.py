@@ -226,7 +226,9 @@ class Player:
 
     def _survives(self, block: Block, run: int) -> float | None:
         """Return γ* of a run that is decided, if the rule has one."""
-        return self.kernel.survives(block, run) if isinstance(self.kernel, CertifiedKernel | ComparisonsKernel) else None
+        return (
+            self.kernel.survives(block, run) if isinstance(self.kernel, CertifiedKernel | ComparisonsKernel) else None
+        )
 
 
 def _first_steps(block: Block) -> int:
