@@ -70,6 +70,28 @@ def test_who_is_rare_is_not_taken_for_gone_nor_who_is_gone_for_rare() -> None:
     assert far(gone, "leaving", 0.9) < CLOSE
 
 
+def test_those_who_were_never_seen_are_allowed_for_where_nobody_says_who_was_enrolled() -> None:
+    rare = made(activity=fp.activity.Lognormal(0.004, 0.7), leaving=fp.leaving.Stays()).drop_nulls("arm")
+    found = fit(read(rare))
+    assert found is not None
+    assert found.came < 0.75 * PEOPLE
+    assert far(found, "median", 0.004) < CLOSE
+    assert found.presence.limits("median")[1] < 0.008
+
+
+def test_paid_pulls_are_no_choices() -> None:
+    log = made(fp.agents.Greedy(), people=60)
+    bought = pl.DataFrame({"step": range(2, 1202), "agent": [i % 60 for i in range(1200)]}).with_columns(
+        arm=pl.col("step") % 3, reward=0.0, outcome=pl.lit("paid")
+    )
+    for outcome, named in (("paid", True), (None, False)):
+        rows = bought.with_columns(pl.col("step") % STEPS + 1, outcome=pl.lit(outcome, pl.String))
+        found = fit(read(pl.concat([log, rows.select(log.columns)], how="vertical_relaxed")))
+        assert found is not None
+        greedy = next(it for it in found.strategies if it.agent == fp.agents.Greedy())
+        assert (greedy.named > 0.7) == named
+
+
 def test_intervals_hold_about_as_often_as_they_say() -> None:
     logs, inside = 12, []
     for seed in range(logs):

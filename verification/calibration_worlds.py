@@ -202,7 +202,9 @@ def street(rng: Rng) -> World:
         }
     else:
         past = fp.Game(_drawn_people(rng, centres, sd, int(_between(rng, 150, 500))))
-        told = {"log": timed_log(past, log_steps, strategy, truth, int(rng.integers(1 << 31))), "agents": M}
+        fewer = replace(gone, share=1 - (1 - gone.share) ** (log_steps / T))  # a log is shorter than the trial
+        people = truth | {"leaving": fp.leaving.AnyOf([fewer, anger])}
+        told = {"log": timed_log(past, log_steps, strategy, people, int(rng.integers(1 << 31))), "agents": M}
         game = fp.Game(_drawn_people(rng, centres, sd, M))
     return World(STREET, game, T, principal, told, (strategy,), **truth)
 
@@ -221,16 +223,18 @@ def _told(rng: Rng, part: Any) -> Any:
 
 def timed_log(game: fp.Game, steps: int, strategy: Any, people: dict[str, Any], seed: int) -> pl.DataFrame:
     """What such people would have left behind, everybody who was enrolled, and now and then an offer of any arm."""
-    rng, rows, M, K = np.random.default_rng(seed), [], game.agents, game.arms
+    rng, M, K = np.random.default_rng(seed), game.agents, game.arms
+    rows: list[tuple[Any, ...]] = []
     keys = rng.integers(1 << 62, size=(4, M)).tolist()
     activity, leaving, answers = people["activity"], people["leaving"], people["answers"]
     last = [leaving.until(key, steps) for key in keys[0]]
     agents = [deepcopy(strategy) for _ in range(M)]
     for agent, key in zip(agents, keys[1], strict=True):
         agent.start(K, key)
-    chance, lots, acts = [activity.chance(key, 1) for key in keys[2]], rng.random(M).tolist(), [0] * M
+    chance = np.array([activity.chance(key, 1) for key in keys[2]])
+    lots, acts = np.asarray(rng.random(M)), [0] * M
     for t in range(1, steps + 1):
-        for m in np.flatnonzero(rng.random(M) < chance).tolist():
+        for m in np.flatnonzero(rng.random(size=M) < chance).tolist():
             if t > last[m]:
                 continue
             acts[m] += 1

@@ -118,8 +118,13 @@ def test_the_principal_follows_the_people_unless_it_is_given() -> None:
         assert rule(**asked) == campaign
     assert rule(activity=ACTIVITY, principal=fp.Principal()).startswith("Certified")
     seen: list[bool] = []
-    for asked in ({}, {"leaving": LEAVING}):
-        fp.plan(**GUESS, quick=True, **asked, principal=lambda ideal: seen.append(ideal) or fp.Principal())  # type: ignore[func-returns-value]
+
+    def principal(ideal: bool) -> fp.Principal:
+        seen.append(ideal)
+        return fp.Principal()
+
+    for leaving in (None, LEAVING):
+        fp.plan(**GUESS, quick=True, leaving=leaving, principal=principal)
     assert seen == [True, False]
     with pytest.raises(InvalidInput, match=r"^epsilon must be left out with a principal"):
         fp.plan(**GUESS, epsilon=0.1, principal=fp.Principal())
@@ -173,7 +178,7 @@ def test_every_run_draws_its_own_people_and_without_error_all_are_as_told() -> N
 def test_fewer_acts_and_more_leavers_make_a_certified_answer_rarer() -> None:
     rates = []
     for asked in ({}, {"leaving": fp.leaving.AtRandom(0.95)}, {"activity": fp.activity.Rate(0.03)}):
-        parts = {"activity": fp.activity.Rate(0.3), **asked}
+        parts: dict[str, Any] = {"activity": fp.activity.Rate(0.3), **asked}
         found = fp.plan(**{**GUESS, "gap": 0.1, "error": 0.0}, **parts, runs=150, curves=False).forecast
         assert found is not None
         rates.append(found.chance[0])
