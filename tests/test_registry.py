@@ -170,7 +170,10 @@ def test_a_part_that_holds_a_list_of_parts_comes_back_from_json_and_from_texts()
     assert registry.short("leaving", plain) == {"part": "AnyOf", "leaving": inside}
     for wrong, words in [
         ({"part": "AnyOf", "leaving": ["at-rando:0.1"]}, "leaving.leaving.0 must be one of stays, at-random"),
-        ({"part": "AnyOf", "leaving": []}, "leaving must be a list of one or more ways to leave, got []."),
+        (
+            {"part": "AnyOf", "leaving": []},
+            "leaving must be a list of one or more ways to leave, none of them AnyOf, got [].",
+        ),
         ({"part": "AnyOf"}, "leaving any-of must be given leaving"),
     ]:
         with pytest.raises(InvalidInput) as problem:

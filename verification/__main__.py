@@ -13,7 +13,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from . import bars, costs, displayed, drawn, elimination, page, pictures
+from . import bars, checked, costs, displayed, drawn, elimination, page, pictures
 from .covered import cases
 from .judging import Bars
 from .results import Results
@@ -62,6 +62,8 @@ def measure(scale: float, say: page.Say) -> Results:
     found.leavers = drawn.leavers(scale)
     say("people who ignore offers of what disappointed them")
     found.ignoring = drawn.ignoring(scale)
+    say("checks of assumptions")
+    found.false_alarms, found.seen = checked.measure(scale)
     for i, game in enumerate(displayed.GAMES):
         say(f"displayed bounds: {game.name}")
         runs = max(50, int(4_000 * scale))

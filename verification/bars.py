@@ -6,19 +6,21 @@ import math
 
 import numpy as np
 
+from .checked import CHECKS
 from .costs import Cost
 from .elimination import DELTA
 from .judging import Bars, Rate
 from .results import Results
 from .settings import AFTER, AUTHORS, ORACLE, PLANNED
 
-ERRORS, DISPLAYED, COSTS = "error rates", "displayed bounds", "costs"
+ERRORS, CHECKED, DISPLAYED, COSTS = "error rates", "checks of assumptions", "displayed bounds", "costs"
 
 
 def judge(found: Results) -> Bars:
     """Hold everything that was measured against its bar."""
     bars = Bars()
     _errors(bars, found)
+    _checked(bars, found)
     _displayed(bars, found)
     _costs(bars, found)
     return bars
@@ -49,6 +51,22 @@ def _errors(bars: Bars, found: Results) -> None:
     parked, dropped = found.ignoring.values()
     bars.holds(ERRORS, "people who ignore offers of an arm that disappointed them, parked", [parked])
     bars.breaks(ERRORS, "the same people, parked and then dropped by hand", [dropped])
+
+
+def _checked(bars: Bars, found: Results) -> None:
+    for i, name in enumerate(CHECKS):
+        bars.holds(CHECKED, f"false alarms: {name}", [alarms.rates[i] for alarms in found.false_alarms])
+    bars.breaks(
+        CHECKED, "pairing what is there raises false alarms", [alarms.rates[3] for alarms in found.false_alarms]
+    )
+    for world, at, least in (
+        ("a step moves all means by ± 0.1", 0, 0.95), ("a step moves all means by ± 0.05", 0, 0.5),
+        ("means move by +0.2 over the trial", 1, 0.9), ("means move by -0.2 over the trial", 1, 0.9),
+        ("a paid pull is worth +0.1", 2, 0.6), ("a paid pull is worth -0.1", 2, 0.6),
+    ):  # fmt: skip
+        rate = next(alarms.rates[at] for alarms in found.seen if alarms.world.name == world)
+        told = f"{rate.failures} of {rate.runs}"
+        bars.number(CHECKED, f"seen: {world}, {CHECKS[at]}", f"≥ {least:.0%}", told, rate.share >= least)
 
 
 def _displayed(bars: Bars, found: Results) -> None:

@@ -21,8 +21,9 @@ Pearson). A bar of an error rate is met if the *upper* limit is within δ, so to
 be *seen* to break, the *lower* limit must be beyond δ. Costs are numbers of bonuses, undecided runs included."""
 SEEDS = (
     "Seeds: the i-th case has seed 1000 + i, the i-th panel of freezers 1500 + i, the i-th game of moved means "
-    "1700 + i, the forbidden designs 1900, the i-th population 5000 + i and both kinds of leavers 5000, the i-th game "
-    "of displayed bounds 3000 + i (all from 0); the toy has 20241, the people 20242 and 20243, the games with K = 30 "
+    "1700 + i, the forbidden designs 1900, the i-th population 5000 + i and both kinds of leavers 5000, the i-th world "
+    "of checks 8000 + 2·10⁴·i plus the run, 508,000 + 10⁴·i where an assumption is wrong, the i-th game of displayed "
+    "bounds 3000 + i (all from 0); the toy has 20241, the people 20242 and 20243, the games with K = 30 "
     "have 20240 + M. Run numbers start at 0."
 )
 ABOUT_A = """\
@@ -93,6 +94,12 @@ def write(found: Results, bars: Bars, docs: Path) -> Path:
         tables.leavers_table(found.leavers),
         tables.ABOUT_IGNORING,
         tables.ignoring_table(found.ignoring),
+        "## Checks of assumptions",
+        tables.ABOUT_CHECKS,
+        "False alarms, with the upper limit.",
+        tables.alarms_table(found.false_alarms, limits=True),
+        tables.ABOUT_SEEN,
+        tables.alarms_table(found.seen, limits=False),
         "## Displayed bounds",
         tables.ABOUT_DISPLAYED,
         tables.displayed_table(found.displayed),

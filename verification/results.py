@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from .checked import Alarms
 from .costs import Cost
 from .displayed import Displayed
 from .elimination import Row
@@ -23,6 +24,9 @@ class Results:
     """Panel, rule, and how often a best arm of the population lost."""
     leavers: dict[str, Rate] = field(default_factory=dict)
     ignoring: dict[str, Rate] = field(default_factory=dict)
+    false_alarms: list[Alarms] = field(default_factory=list)
+    seen: list[Alarms] = field(default_factory=list)
+    """Checks of assumptions where these hold, and where they do not."""
     displayed: list[Displayed] = field(default_factory=list)
     limits: dict[str, float] = field(default_factory=dict)
     costs: list[Cost] = field(default_factory=list)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from .checked import CHECKS, Alarms
 from .costs import Cost
 from .displayed import Displayed
 from .elimination import OTHERS, Row
@@ -43,6 +44,15 @@ of arm 1 with a mean below ½ ignores offers of it, and is parked after three. O
 with bad luck: who is parked depends on rewards. How often arm 0 falls, certified. Parked people rest, and that is
 proven. Dropping them by hand is leaving because of rewards, against what `independent` assumes, and the suite must see
 it break."""
+ABOUT_CHECKS = """\
+500 α-UCB people, four arms, 60 steps of one act each, the [checks](checks.md) at 1 %, surprises with q = .2 until 500
+bonuses are paid. Where the assumptions hold, with people who get offers of what had bad luck for them, who leave, come
+seldom, or tell bad news late, alarms are false. *Pairing what is there* takes the first and second pull of a stream,
+the third and fourth, and so on, as they come: whether a second one comes depends on the first. Payment is looked at in
+four times as many runs of 15 steps, in which its coins are tossed. *Missing* is the share of pairs that were not
+complete, for common shocks and for drift."""
+ABOUT_SEEN = """\
+The same where an assumption is wrong: how often each check raises an alarm."""
 ABOUT_DISPLAYED = """\
 `worse_by` of the certified rule: for some arm k, an x at or beyond the true max_j μ_j − μ_k had reached 1/δ′; the worst
 arm is shown. `lower` of the pairwise rule for a given pair and for all pairs, and `within` for all arms, at δ = .05.
@@ -138,6 +148,18 @@ def ignoring_table(rates: dict[str, Rate]) -> str:
     """What becomes of people who ignore offers."""
     body = [(name, f"{r.runs:,}", f"{r.failures}", percent(r.low), percent(r.high)) for name, r in rates.items()]
     return table(("they are", "runs", "fell", "lower limit", "upper limit"), body)
+
+
+def alarms_table(rows: list[Alarms], limits: bool) -> str:
+    """How often each check raised an alarm, with upper limits where these are false."""
+    heads = ("people", "runs", *CHECKS, "pairing what is there", "missing: shock", "drift")
+    body = [
+        (row.world.name, f"{row.rates[0].runs:,}",
+         *(_fell(rate) if limits else percent(rate.share) for rate in row.rates),
+         *(percent(share) for share in row.missing[:2]))
+        for row in rows
+    ]  # fmt: skip
+    return table(heads, body)
 
 
 def displayed_table(rows: list[Displayed]) -> str:

@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from freepull.client.agent import AgentClient, AsyncAgentClient
     from freepull.client.client import AsyncClient, AsyncRemoteCampaign, Client, RemoteCampaign
     from freepull.game import Game
-    from freepull.messages import CampaignOffer, CampaignVerdict, Grounds, Observation, Status, Told
+    from freepull.messages import CampaignOffer, CampaignVerdict, Check, Grounds, Observation, Status, Told
     from freepull.money import Money
     from freepull.planning import Plan, plan
-    from freepull.principal import Offer, Principal, Trial, Verdict, personalised, protocols, rules
+    from freepull.principal import Checks, Offer, Principal, Trial, Verdict, personalised, protocols, rules
     from freepull.principal import schedules as observe
     from freepull.simulation import Result, simulate
 
@@ -52,6 +52,8 @@ _HOME = {
     "Game": "freepull.game:Game",
     "CampaignOffer": "freepull.messages:CampaignOffer",
     "CampaignVerdict": "freepull.messages:CampaignVerdict",
+    "Check": "freepull.messages:Check",
+    "Checks": "freepull.principal:Checks",
     "Grounds": "freepull.messages:Grounds",
     "Money": "freepull.money:Money",
     "Observation": "freepull.messages:Observation",
@@ -77,6 +79,8 @@ __all__ = [
     "Campaign",
     "CampaignOffer",
     "CampaignVerdict",
+    "Check",
+    "Checks",
     "Client",
     "Game",
     "Grounds",

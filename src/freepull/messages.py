@@ -117,6 +117,31 @@ class Difference:
 
 
 @dataclass(frozen=True)
+class Check:
+    """How a check of one assumption stands."""
+
+    name: str
+    """Which one: common shock, drift, payment or reporting."""
+    tests: str
+    """What is assumed, in a sentence."""
+    e_value: float | None
+    """The most evidence against it that there ever was; None where nothing is tested."""
+    level: float
+    """An alarm is raised at 1/level; without any reason, with probability level at most."""
+    alarmed: bool
+    """Whether an alarm was raised; then no verdict is certified."""
+    counted: int
+    """How many pairs, choices or reports it looked at."""
+    missing: float
+    """The share of these that is not complete; effects below it cannot be seen."""
+    why: str
+    """All of that in a sentence."""
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.why}"
+
+
+@dataclass(frozen=True)
 class CampaignVerdict:
     """The arm, whether it is decided and certified, why, and what that rests on."""
 

@@ -37,6 +37,16 @@ def test_a_coin_takes_with_its_probability() -> None:
     assert_average(np.array(taken, float), 0.8, 0.16)
 
 
+def test_a_share_is_reluctant_and_refuses_with_its_probability() -> None:
+    answer = answers.Reluctant(share=0.2, probability=0.3)
+    assert [answer.takes(offer(lot=lot, coin=0.29)) for lot in (0.0, 0.19, 0.2, 0.9)] == [False, False, True, True]
+    assert [answer.takes(offer(lot=0.1, coin=coin)) for coin in (0.0, 0.29, 0.3, 0.9)] == [False, False, True, True]
+    for wrong in ({"share": -0.1, "probability": 0.3}, {"share": 0.1, "probability": 1.3}):
+        with pytest.raises(InvalidInput) as problem:
+            answers.Reluctant(**wrong)
+        assert "must be a number in [0, 1]" in assert_sentence(problem)
+
+
 def test_holding_out_refuses_the_first_n_offers_only() -> None:
     answer = answers.HoldOut(2)
     assert [answer.takes(offer(nth=n)) for n in (1, 2, 3, 4)] == [False, False, True, True]

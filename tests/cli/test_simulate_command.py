@@ -151,3 +151,22 @@ def test_control_c_stops_within_two_seconds_and_keeps_the_finished_runs(engine: 
     assert interrupted == "True"
     assert 0 < int(kept) < 1_000_000
     assert whole == "True"
+
+
+def test_a_panel_stands_where_a_game_does() -> None:
+    done = inside("simulate", "--game", "street:40", "--runs", "2", "--rule", "passive", "--json")
+    told = json.loads(done.stdout)
+    result = fp.simulate(fp.panels.street(40), principal=fp.Principal(fp.rules.Passive()), runs=2)
+    assert told["summary"]["acts"]["mean"] == result.frame["acts"].mean()
+    assert told["provenance"]["parameters"] == json.loads(json.dumps(result.provenance["parameters"]))
+
+
+def test_people_may_be_idle_and_leave() -> None:
+    people = ["--activity", "lognormal:0.05,sigma=0.8,silent=0.04", "--leaving", "after-acts:3", "--leaving", "stays"]
+    told = json.loads(inside("simulate", *SMALL, *people, "--json").stdout)["provenance"]["parameters"]
+    assert told["activity"] == {"part": "Lognormal", "median": 0.05, "sigma": 0.8, "silent": 0.04}
+    assert told["leaving"] == [{"part": "AfterActs", "acts": 3}, {"part": "Stays"}]
+    check_refusal(inside("simulate", "--activity", "lognormal:0.05"), ["--activity lognormal must be given sigma"])
+    check_refusal(
+        inside("simulate", "--game", "street:3", "--weights", "1,2,3"), ["--game street, whose games are drawn"]
+    )

@@ -38,12 +38,12 @@ def test_policies_that_a_rule_cannot_follow_are_refused_with_a_sentence(rule: An
 def test_withdrawing_an_arm_is_refused_with_a_sentence() -> None:
     with pytest.raises(InvalidInput) as problem:
         start(withdrawal=True)
-    said = "withdrawal must be False with rules.Certified; only rules.Pairwise provides for it."
+    said = "withdrawal must be False with rules.Certified; only rules.Comparisons and Pairwise provide for it."
     assert assert_sentence(problem) == said
     trial = start()
     with pytest.raises(InvalidInput) as problem:
         trial.withdraw(1)
-    said = "withdrawing an arm must be provided for: start with rules.Pairwise and withdrawal=True."
+    said = "withdrawing an arm must be provided for: start with rules.Comparisons or Pairwise and withdrawal=True."
     assert assert_sentence(problem) == said
     assert trial.active == [0, 1]
 

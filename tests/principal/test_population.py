@@ -344,7 +344,7 @@ def test_a_trial_of_the_first_version_looks_once_as_it_was_agreed() -> None:
 
 def claims(K: int, M: int, gap: float, delta: float, runs: int, n: int, seed: int) -> NDArray[np.int64]:
     """The winners of trials whose agents are drawn around means with a gap below the first, sd 0.1."""
-    rng, evidence, rows = np.random.default_rng(seed), np.zeros((K, K)), np.zeros((6, K))
+    rng, evidence, rows = np.random.default_rng(seed), np.zeros((K, K)), np.zeros((11, K))
     centres = np.full(K, 0.5 - gap / 2)
     centres[0] += gap
     found = np.zeros(runs, np.int64)

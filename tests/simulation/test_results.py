@@ -69,6 +69,16 @@ def test_how_far_verdicts_survive_is_a_column_where_it_is_kept() -> None:
     assert simulate(keep="survives").frame["survives"].null_count() == 4, "another rule"
 
 
+def test_evidence_of_checks_is_kept_if_asked_for() -> None:
+    told: dict[str, Any] = {"horizon": 60, "runs": 2, "engine": "readable"}
+    found = simulate(**told, keep="checks").frame
+    assert dict(found.schema) == COLUMNS | {"common_shock": pl.Float64, "drift": pl.Float64}
+    assert found["drift"].min() >= 1.0  # type: ignore[operator]
+    assert_frame_equal(found.drop("common_shock", "drift"), simulate(**told).frame, check_exact=True)
+    with pytest.raises(fp.errors.InvalidInput, match="only the readable one runs checks"):
+        simulate(keep="checks", engine="compiled")
+
+
 def test_an_empty_trace_still_has_its_columns() -> None:
     trace = simulate(until="decided", trace=[30], principal=fp.Principal(paper(1e-6, arms=3))).trace
     assert trace is not None

@@ -6,9 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from freepull import studies
+import freepull as fp
+from freepull import registry, studies
 from freepull.errors import StudyError
+from freepull.studies.cells import arguments
 from freepull.studies.reading import line_of
+from freepull.studies.study import key
 from support.sample import STUDY, written
 
 
@@ -20,7 +23,7 @@ from support.sample import STUDY, written
         ("runs = 6", "runs = 0", 4, ["runs", "from 1", "got 0"]),
         ("horizon = 600", "horizon = true", 5, ["horizon must be a whole number", "True"]),
         ('title = "Small"', "title = 3", 2, ["title must be a text", "got 3"]),
-        ('kind = "toy"', 'kind = "toi"', 8, ["toy, family, means, file", "did you mean 'toy'?"]),
+        ('kind = "toy"', 'kind = "toi"', 8, ["toy, family, means, file, street, ideal", "did you mean 'toy'?"]),
         ('kind = "toy"', "", 7, ["game", "kind"]),
         ('kind = "toy"', 'kind = "toy"\nwieghts = [1, 1]', 9, ["'wieghts'", "did you mean 'weights'?"]),
         ('kind = "toy"', 'kind = "toy"\nweights = [1]', 9, ["weights must be 2 numbers"]),
@@ -109,3 +112,63 @@ def test_another_seed_takes_the_place_of_the_files(tmp_path: Path) -> None:
     assert "seed = 9" in study.texts["study.toml"]
     plain = written(tmp_path, 'game = "toy"\nhorizon = 10\nprincipals.a.rule = "passive"')
     assert studies.read(plain, seed=3).cells[0].parameters["seed"] == 3
+
+
+STREET = """
+game = "street:40"
+runs = 2
+
+[principals.certified]
+rule = "certified:0.3"
+
+[sweep]
+"activity.median" = [0.05, 0.2]
+"""
+
+
+def test_a_panel_says_what_the_file_does_not(tmp_path: Path) -> None:
+    (tmp_path / "street.toml").write_text(STREET)
+    first, second = studies.read(tmp_path / "street.toml").cells
+    panel = fp.panels.street(40)
+    for kind in ("agents", "answers", "leaving"):
+        assert first.parameters[kind] == second.parameters[kind] == registry.encode(getattr(panel, kind))
+    assert first.parameters["horizon"] == 600
+    assert [cell.parameters["activity"]["median"] for cell in (first, second)] == [0.05, 0.2]
+    more = 'horizon = 50\nleaving = ["stays", "after-acts:3"]\nanswers = "never"\n' + STREET.replace("40", "2")
+    (tmp_path / "more.toml").write_text(more)
+    told = studies.read(tmp_path / "more.toml").cells[0].parameters
+    assert (told["horizon"], told["answers"]) == (50, {"part": "Never"})
+    assert told["leaving"] == [{"part": "Stays"}, {"part": "AfterActs", "acts": 3}]
+
+
+def test_a_study_of_a_panel_is_what_simulate_finds(tmp_path: Path) -> None:
+    (tmp_path / "street.toml").write_text(STREET)
+    study = studies.read(tmp_path / "street.toml")
+    studies.run(study, tmp_path / "out")
+    found = studies.result(studies.Store.open(tmp_path / "out"), study.cells[0]).frame
+    principal = fp.Principal(fp.rules.Certified(0.3))
+    assert found.equals(fp.simulate(fp.panels.street(40), principal=principal, runs=2).frame)
+
+
+def test_a_cell_from_before_agents_could_be_idle_keeps_its_key(tmp_path: Path) -> None:
+    cell = studies.read(written(tmp_path, STUDY)).cells[0]
+    before = {name: it for name, it in cell.parameters.items() if name not in ("activity", "leaving")}
+    assert key(cell.name, before) == cell.key
+    assert arguments(before)["activity"] == fp.activity.EveryStep()
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ('"street:40"', '"street:agents=0"', "agents must be a whole number of at least 1"),
+        ('"street:40"', '"street:people=3"', "the parameter of game street must be one of agents, arms, gap"),
+        ("runs = 2", 'activity = "lognormal:0.1"', "activity lognormal must be given sigma"),
+        ("runs = 2", 'leaving = "at-rndom:0.1"', "did you mean 'at-random'?"),
+    ],
+)
+def test_wrong_people_are_told_with_their_line(tmp_path: Path, old: str, new: str, words: str) -> None:
+    (tmp_path / "street.toml").write_text(STREET.replace(old, new))
+    with pytest.raises(StudyError) as problem:
+        studies.read(tmp_path / "street.toml")
+    assert words in str(problem.value)
+    assert f"line {2 if 'street' in new else 3}" in str(problem.value)

@@ -80,6 +80,11 @@ def assert_average(draws: NDArray[np.float64], mean: float, variance: float) -> 
     assert abs(float(draws.mean()) - mean) <= math.sqrt(2 * variance * log / n) + log / (3 * n) + 2.0**-30
 
 
+def assert_mean(draws: NDArray[np.float64], mean: float, variance: float) -> None:
+    """Compare the average of very many draws of any size with their mean: six standard errors, 2 in 10⁹."""
+    assert abs(float(draws.mean()) - mean) <= 6 * math.sqrt(variance / len(draws))
+
+
 def assert_sentence(problem: pytest.ExceptionInfo[BaseException]) -> str:
     """Check that an error's message is one line that ends like a sentence, and return it."""
     message = str(problem.value)

@@ -21,7 +21,7 @@ from freepull.principal.rules.certified.evaluation import eliminate, evaluate, e
 from freepull.principal.rules.pairwise import evidence as pairwise
 from freepull.principal.rules.pairwise import evidence as pairwise_blocks
 from freepull.principal.rules.pairwise import evidence as pairwise_evidence
-from freepull.principal.rules.population import BETS, SHARES, winner
+from freepull.principal.rules.population import BETS, SHARES, TOGETHER, winner
 from freepull.principal.setting import Setting
 
 UNITS, FIXED = 2**30, 2**40
@@ -191,10 +191,13 @@ class Population:
             if self.once or (self.active[j] and totals[j] > totals[k]):
                 total = 0.0
                 for bet, share in zip(BETS, SHARES, strict=True):
-                    log = math.log(share)
-                    for m in agents:
-                        log += math.log1p(bet * ((sums[m, j] - sums[m, k]) / UNITS / self.n))
-                    total += math.exp(min(log, 700.0))
+                    log, product = math.log(share), 1.0
+                    for m in range(self.setting.agents):
+                        own = bet * ((sums[m, j] - sums[m, k]) / UNITS / self.n) if m in agents else 0.0
+                        log, product = (log + math.log1p(own), 1.0) if self.once else (log, product * (1.0 + own))
+                        if m % TOGETHER == TOGETHER - 1:
+                            log, product = log + math.log(product), 1.0
+                    total += math.exp(min(log + math.log(product), 700.0))
                 self.claims[j, k] = math.log(total)
 
     def owed(self, m: int, k: int) -> int:

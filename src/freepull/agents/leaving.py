@@ -29,7 +29,7 @@ def is_one(share: float, key: Any) -> bool:
 
 
 @jit
-def last_step(share: float, after: int, horizon: int, key: Any) -> int:
+def last_step(share: float, after: Any, horizon: int, key: Any) -> Any:
     """The last step before the agent leaves at random; far beyond the horizon if it does not."""
     if after >= horizon or not is_one(share, key):
         return NEVER
@@ -166,11 +166,13 @@ class AnyOf(Leaving):
     leaving: Sequence[Leaving]
 
     def __post_init__(self) -> None:
-        given = self.leaving
-        for one in given if isinstance(given, Sequence) and not isinstance(given, str) and given else [given]:
-            if not isinstance(one, Leaving) or isinstance(one, AnyOf | type):
-                raise InvalidInput(f"leaving must be a list of one or more ways to leave, got {validation.shown(one)}.")
-        object.__setattr__(self, "leaving", tuple(given))
+        given = tuple(self.leaving) if isinstance(self.leaving, list | tuple) else ()
+        if not given or not all(isinstance(one, Leaving) and not isinstance(one, AnyOf | type) for one in given):
+            raise InvalidInput(
+                "leaving must be a list of one or more ways to leave, none of them AnyOf, got "
+                f"{validation.shown(self.leaving)}."
+            )
+        object.__setattr__(self, "leaving", given)
 
     def until(self, key: int, horizon: int) -> int:
         """The earliest of all."""

@@ -53,7 +53,9 @@ def command(
     workers: options.Workers = None,
     engine: Annotated[str, of_runs("auto, compiled or readable.")] = "auto",
     trace: Annotated[int | None, of_output("Record the state every so many steps (with --save).")] = None,
-    keep: Annotated[str, of_output("runs; agents, for one row per agent as well; or survives (with --save).")] = "runs",
+    keep: Annotated[
+        str, of_output("runs; agents: one row per agent as well; survives; or checks (with --save).")
+    ] = "runs",
     save: Annotated[Path | None, of_output("Write the runs to this Parquet file.")] = None,
     as_json: options.AsJson = False,
 ) -> None:

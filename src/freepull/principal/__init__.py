@@ -1,6 +1,7 @@
 """The principal: settings (`Principal`), the running state (`Trial`), and the parts she is made of."""
 
 from freepull.principal import protocols, rules, schedules
+from freepull.principal.checks import Checks
 from freepull.principal.offers import Offer
 from freepull.principal.principal import OFFERS, Principal, personal_weights, personalised
 from freepull.principal.trial import Trial
@@ -8,6 +9,7 @@ from freepull.principal.verdict import Grounds, Verdict
 
 __all__ = [
     "OFFERS",
+    "Checks",
     "Grounds",
     "Offer",
     "Principal",

@@ -173,6 +173,10 @@ class Offers:
             self.offered += 1
         return offer_of(agent, arm, self.bonus)
 
+    def surprise(self, agent: int, arm: int) -> None:
+        """Pay a bonus that nobody was offered."""
+        self._paid.append(agent * self.arms + arm)
+
     def cancel(self, agent: int) -> Offer | None:
         """Take an open offer back."""
         arm = int(self.open[agent])

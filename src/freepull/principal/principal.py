@@ -14,6 +14,7 @@ from freepull import validation
 from freepull.errors import InvalidInput
 from freepull.game import TIE, normalised
 from freepull.principal import saving
+from freepull.principal.checks import Checks
 from freepull.principal.protocols import BanProtocol, TakeOrBan
 from freepull.principal.rules import Certified, Rule
 from freepull.principal.schedules import Adaptive, Schedule, Share
@@ -41,8 +42,8 @@ class Principal:
     Parameters
     ----------
     rule
-        Who is still in, and which pull is missing: `rules.Certified` at δ = 0.05 by default, `Pairwise`, `Population`,
-        `Paper`, `Passive`.
+        Who is still in, and which pull is missing: `rules.Certified` at δ = 0.05 by default, `Comparisons` for people
+        who come and go, `Pairwise`, `Population`, `Paper`, `Passive`.
     observe
         When to stop observing: `observe.Share`, `Root`, `Steps`, `KnownGap`, or `Adaptive`, which pays too early and
         warns.
@@ -98,6 +99,7 @@ class Principal:
         leavers: str = "wait",
         withdrawal: bool = False,
         rules: int = RULES,
+        checks: Checks | None = None,
     ) -> Trial:
         """Begin a trial on a panel of agents, driven by ask, tell and end_step.
 
@@ -112,9 +114,11 @@ class Principal:
             What becomes of agents who leave: "wait" for them, "independent" (speak of those who stayed; right if
             leaving has nothing to do with rewards), or "worst_case" (right for any leaving, `rules.Pairwise` only).
         withdrawal
-            Whether arms may be withdrawn later (`rules.Pairwise` only; it costs a little from the start).
+            Whether arms may be withdrawn later (`rules.Comparisons`, and `Pairwise`, where it costs a little).
         rules
             The version of what decides; an older one (1) is for trials that began under it and are told again.
+        checks
+            The checks of assumptions that run beside it; None: none.
         """
         from freepull.principal.trial import Trial
 
@@ -136,10 +140,14 @@ class Principal:
             allowed = " or ".join(repr(policy) for policy in self.rule.policies)
             raise InvalidInput(f"leavers must be {allowed} with rules.{name}, got {leavers!r}.")
         if withdrawal and not self.rule.withdrawals:
-            raise InvalidInput(f"withdrawal must be False with rules.{name}; only rules.Pairwise provides for it.")
+            raise InvalidInput(
+                f"withdrawal must be False with rules.{name}; only rules.Comparisons and Pairwise provide for it."
+            )
         version = validation.whole("rules", rules, 1, RULES)
         frame = Setting(arms, agents, horizon, p, weighted, self.offers, None, leavers, bool(withdrawal), version)
-        return Trial(self, frame)
+        if checks is not None:
+            validation.instance("checks", checks, Checks, "settings such as freepull.Checks(), or None")
+        return Trial(self, frame, checks)
 
     def restore(self, state: saving.Bytes) -> Trial:
         """Return the trial that gave this `Trial.state`, to go on with bit for bit.
@@ -162,7 +170,9 @@ class Principal:
                 f"state must be of a trial under rules of version {RULES} or before, got {frame['rules']}; install a "
                 "newer freepull."
             )
-        trial = Trial(self, Setting(weights=panel["weights"].copy(), weighted=panel["weighted"], **frame))
+        settings = parts.get("checks.settings")
+        checks = None if settings is None else Checks(**settings)
+        trial = Trial(self, Setting(weights=panel["weights"].copy(), weighted=panel["weighted"], **frame), checks)
         saving.put_back(trial, parts)
         return trial
 

@@ -32,6 +32,8 @@ def parts_of(trial: Trial) -> dict[str, Any]:
         "setting": {name: getattr(setting, name) for name in frame},
         **{name: getattr(trial, name).parts() for name in THINGS},
     }
+    if trial.checking is not None:
+        things["checks"] = trial.checking.parts()
     return {"principal": registry.encode(trial.principal)} | named(things)
 
 
@@ -44,6 +46,8 @@ def put_back(trial: Trial, parts: dict[str, Any]) -> None:
         setattr(trial, name, value)
     for name in THINGS:
         getattr(trial, name).restore(part_of(parts, name))
+    if trial.checking is not None:
+        trial.checking.restore(part_of(parts, "checks"))
 
 
 def named(parts: dict[str, dict[str, Any]]) -> dict[str, Any]:

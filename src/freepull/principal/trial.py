@@ -12,7 +12,9 @@ from numpy.typing import NDArray
 
 from freepull import validation
 from freepull.errors import InvalidInput
+from freepull.messages import Check
 from freepull.principal import saving
+from freepull.principal.checks import Checking, Checks
 from freepull.principal.closing import Closing, payable, wanting
 from freepull.principal.offers import NOBODY, PAID, REFUSED, Bans, Offer, Offers, cost
 from freepull.principal.panel import Panel
@@ -48,7 +50,7 @@ class Trial:
     (1, 1.0)
     """
 
-    def __init__(self, principal: Principal, setting: Setting) -> None:
+    def __init__(self, principal: Principal, setting: Setting, checks: Checks | None = None) -> None:
         kappa = within(principal.observe.kappa(setting, principal.rule), setting.horizon)
         one = setting.offers == "one"
         self.principal = principal
@@ -67,6 +69,8 @@ class Trial:
         """Agents who get no new offers for now, whatever the rule wants; looked at when offers are chosen."""
         self.told: NDArray[np.int64] = np.zeros(setting.agents, np.int64)
         """In which step each agent was last told of, counted from 1; 0: never."""
+        self.checking = None if checks is None else Checking(checks, setting)
+        """The checks of assumptions at work, if there are any."""
         self._closing: Closing | None = None
         self._plan()
 
@@ -111,7 +115,9 @@ class Trial:
             return None
         if self.rule.stepwise and not self.regular:
             return IRREGULAR
-        return None if self.panel.numbered else GROUPED
+        if not self.panel.numbered:
+            return GROUPED
+        return None if self.checking is None else self.checking.alarm()
 
     @property
     def closing(self) -> bool:
@@ -174,6 +180,10 @@ class Trial:
         if self.rule.hears_asks:
             self._hear(int(agent))
             self._want(int(agent))
+        if self.checking is not None:
+            self.checking.asked(int(agent), self.steps)
+            if self.checking.chosen(agent):
+                return None
         return self.offers.ask(int(agent))
 
     def _want(self, agent: int) -> None:
@@ -197,6 +207,20 @@ class Trial:
             stream = agent * self.setting.arms
             self._closing.tell_later(array("I", [stream]).tobytes(), array("I", [ASKED]).tobytes())
 
+    def chose(self, agent: int, arm: int) -> bool:
+        """Say what an agent without an offer has chosen, before the outcome; return whether that is paid by surprise.
+
+        For the check of payment (docs/checks.md, payment): without it, or without an ask before it, nothing is paid.
+        """
+        self._check_agent(agent)
+        self._check_arm(arm)
+        if self.checking is None or self.offers.open[agent] >= 0:
+            return False
+        paid = self.checking.chose(int(agent), int(arm), self.offers.room)
+        if paid:
+            self.offers.surprise(int(agent), int(arm))
+        return paid
+
     def tell(self, agent: int, arm: int, reward: float) -> str | None:
         """Record one pull; return what became of the agent's open offer: "paid", "refused", or None without one."""
         self._check_agent(agent)
@@ -206,6 +230,8 @@ class Trial:
         self.panel.welcome(agent)
         self.regular = self.regular and bool(self.told[agent] <= self.steps)
         self.told[agent] = self.steps + 1
+        if self.checking is not None:
+            self.checking.told(agent, arm, x, self.steps)
         if self._closing is None:
             self.panel.observe(agent, arm, x)
         else:
@@ -227,6 +253,8 @@ class Trial:
         pullers = streams // np.uint32(self.setting.arms)
         self.panel.welcome(pullers)
         self.regular = self.regular and bool(mark(self.told, pullers, self.steps))
+        if self.checking is not None:
+            self.checking.told_many(streams, units_, self.steps)
         if self._closing is None:
             self.panel.take(streams, units_)
         else:
@@ -247,6 +275,13 @@ class Trial:
         """Withdraw an agent's open offer, which is neither taken nor refused then; return it, or None without one."""
         self._check_agent(agent)
         return self.offers.cancel(int(agent))
+
+    def pass_over(self, agent: int) -> None:
+        """Note that an agent who asked has made no pull, so that none is under way; its open offer is cancelled."""
+        self._check_agent(agent)
+        self.work()
+        self.rule.passed_over(int(agent))
+        self.offers.cancel(int(agent))
 
     def recall(self, agent: int) -> None:
         """Take back an open offer that the agent may be acting on: still paid if taken, no refusal if not."""
@@ -288,6 +323,8 @@ class Trial:
         self.panel.absent[: len(old.told)] = old.panel.absent
         self.bans.take_over(old.bans)
         self.offers.take_over(old.offers)
+        if self.checking is not None and old.checking is not None:
+            self.checking.take_over(old.checking)
         self.afford(old.offers.affordable)
 
     def leave(self, agent: int) -> None:
@@ -312,7 +349,7 @@ class Trial:
         """
         if not self.setting.withdrawal:
             raise InvalidInput(
-                "withdrawing an arm must be provided for: start with rules.Pairwise and withdrawal=True."
+                "withdrawing an arm must be provided for: start with rules.Comparisons or Pairwise and withdrawal=True."
             )
         self._check_arm(arm)
         self.work()
@@ -330,6 +367,8 @@ class Trial:
         """
         self.work()
         self.steps += 1
+        if self.checking is not None:
+            self.checking.end_step(self.steps)
         banning = self.bans.enact(self.steps)
         if self.decided_at is not None or (self.setting.horizon is not None and self.steps > self.setting.horizon):
             finish(banning)
@@ -353,7 +392,7 @@ class Trial:
     def verdict(self) -> Verdict:
         """Say which arm, whether that is decided and certified, why, when, and what it cost."""
         decided = self.decided_at is not None
-        why = self.rule.claim() if decided else f"{self.rule.standing()}; this one has the largest global sample mean"
+        why = self.rule.claim() if decided else f"{self.rule.standing()}; this one has {self.rule.leads_by}"
         if decided and self.doubt is not None:
             why += f"; {self.doubt}"
         survives = self.rule.survives() if decided and self.certifiable else None
@@ -371,7 +410,12 @@ class Trial:
             payments=self.offers.payments(),
             rests_on=self.panel.grounds(),
             survives=survives,
+            checks=self.checks(),
         )
+
+    def checks(self) -> tuple[Check, ...]:
+        """Say how the checks of assumptions stand; nothing where none run beside the trial."""
+        return () if self.checking is None else self.checking.results()
 
     def state(self) -> bytes:
         """Return all that `Principal.restore` needs to go on with the same trial, bit for bit."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from freepull.messages import Check
 from freepull.messages import Grounds as Grounds
 from freepull.principal.offers import Payments
 
@@ -43,6 +44,8 @@ class Verdict:
     rests_on: Grounds
     survives: float | None = None
     """γ*: it stands as long as no mean is moved by more than this; None if it is not certified, or not known."""
+    checks: tuple[Check, ...] = ()
+    """How the checks of assumptions stand, if they run beside the trial."""
 
     @property
     def paid(self) -> NDArray[np.int64]:

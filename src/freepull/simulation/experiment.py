@@ -16,7 +16,7 @@ from freepull.agents.answers import Answer
 from freepull.agents.leaving import Leaving, Stays
 from freepull.errors import InvalidInput
 from freepull.game import Game
-from freepull.principal import Grounds, Principal, Trial
+from freepull.principal import Checks, Grounds, Principal, Trial
 from freepull.principal.setting import Setting
 
 GameMaker = Callable[[np.random.Generator], Game]
@@ -55,6 +55,8 @@ class Experiment:
     leaving: tuple[Leaving, ...]
     margins: bool = False
     """Whether it is kept how far every verdict survives."""
+    checks: Checks | None = None
+    """The checks of assumptions that run beside every trial, if they are kept."""
 
     @property
     def always_there(self) -> bool:
@@ -166,10 +168,10 @@ def check(
     )
 
 
-def start(principal: Principal, game: Game, horizon: int) -> Trial:
+def start(principal: Principal, game: Game, horizon: int, checks: Checks | None = None) -> Trial:
     """Start the trial of a game."""
     weights = game.weights if game.weighted else None
-    return principal.start(arms=game.arms, agents=game.agents, horizon=horizon, weights=weights)
+    return principal.start(arms=game.arms, agents=game.agents, horizon=horizon, weights=weights, checks=checks)
 
 
 def _check_maker(maker: GameMaker) -> None:

@@ -21,13 +21,13 @@ from freepull.agents.leaving import Leaving
 from freepull.errors import InvalidInput, ReadableEngine
 from freepull.game import Game
 from freepull.panels import Panel
-from freepull.principal import Principal
+from freepull.principal import Checks, Principal
 from freepull.simulation.experiment import Experiment, GameMaker, check
 from freepull.simulation.readable import play
 from freepull.simulation.results import Collector, Outcome, Result
 
 ENGINES = ("auto", "compiled", "readable")
-KEEP = ("runs", "agents", "survives")
+KEEP = ("runs", "agents", "survives", "checks")
 Wanted = bool | Callable[[int], None] | None
 """A bar, no bar, or a function that is told how many more runs are finished; None: if it is a terminal."""
 _SAID: set[str] = set()
@@ -82,7 +82,8 @@ def simulate(
         "horizon": agents play on to T after the decision; "decided": the run ends there.
     keep
         "runs"; "agents" for one row per run and agent as well; "survives" for a column that says how far every verdict
-        survives (`rules.Certified`, `Verdict.survives`), which takes up to three times as long.
+        survives (`rules.Certified`, `Verdict.survives`), which takes up to three times as long; "checks" for the
+        evidence of the checks for common shocks and drift (`Checks`), which only the readable engine runs.
     trace
         Record active arms, means, bounds and payments at these steps, or every so many steps.
     progress
@@ -105,7 +106,7 @@ def simulate(
         panel.game, panel.agents, panel.answers, principal, panel.horizon, runs, seed, until, trace,
         activity=panel.activity, leaving=panel.leaving,
     )  # fmt: skip
-    experiment = replace(experiment, margins=keep == "survives")
+    experiment = replace(experiment, margins=keep == "survives", checks=Checks() if keep == "checks" else None)
     _say_if_futile(experiment)
     chosen = _engine(engine, experiment)
     collector = Collector(experiment, keep)
@@ -136,7 +137,7 @@ def _engine(wanted: str, experiment: Experiment) -> str:
         return wanted
     from freepull.simulation.compiled.coding import unsupported
 
-    reason = unsupported(experiment)
+    reason = unsupported(experiment) if experiment.checks is None else "only the readable one runs checks"
     if reason is None:
         return "compiled"
     if wanted == "compiled":

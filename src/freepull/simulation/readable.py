@@ -103,7 +103,7 @@ def play(experiment: Experiment, run: int, watch: Watch | None = None) -> Outcom
     """Play one run from the first step to the last."""
     game = experiment.game_of(run)
     seats = [Seat(experiment, game, run, m) for m in range(game.agents)]
-    trial = start(experiment.principal, game, experiment.horizon)
+    trial = start(experiment.principal, game, experiment.horizon, experiment.checks)
     checkpoints, trace = set(experiment.checkpoints), list[Checkpoint]()
     for t in range(1, experiment.horizon + 1):
         if trial.phase == "decided" and experiment.until == "decided":
@@ -136,6 +136,7 @@ def play(experiment: Experiment, run: int, watch: Watch | None = None) -> Outcom
         paid=trial.paid,
         trace=trace,
         survives=verdict.survives if experiment.margins else None,
+        evidence=tuple(check.e_value for check in verdict.checks if check.e_value is not None),
     )
 
 

@@ -37,6 +37,7 @@ SCHEMA = {
 }  # fmt: skip
 ACTS_SCHEMA = {"acts": pl.Int64}
 MARGIN_SCHEMA = {"survives": pl.Float64}
+CHECKS_SCHEMA = {"common_shock": pl.Float64, "drift": pl.Float64}
 AGENT_SCHEMA = {
     "run": pl.Int64, "agent": pl.Int64, "pulls": pl.List(pl.Int64), "reward": pl.Float64, "bonus": pl.Float64,
     "regret": pl.Float64,
@@ -82,6 +83,8 @@ class Outcome:
     trace: list[Checkpoint] = field(default_factory=list)
     survives: float | None = None
     """γ* of the verdict, if margins are kept."""
+    evidence: tuple[float, ...] = ()
+    """Of the checks for common shocks and drift, if they are kept."""
 
     def rewards(self) -> NDArray[np.float64]:
         """ΣX of every agent, bonuses not counted."""
@@ -99,8 +102,8 @@ class Result:
 
     frame: pl.DataFrame
     """One row per run: run, arm, correct, decided, certified, decided_at, paid, offered, refused, banned, free_pulls,
-    reward, bonus, regret; the last three are sums over agents. Where not everybody acts in every step also acts, and
-    with keep="survives" also survives."""
+    reward, bonus, regret; the last three are sums over agents. Where not everybody acts in every step also acts, with
+    keep="survives" also survives, with keep="checks" common_shock and drift."""
     paid_sum: Counts
     """Bonuses paid per agent and arm, M×K, added up over runs."""
     paid_squares: Counts
@@ -325,7 +328,8 @@ class Collector:
         self.rows.append(
             (outcome.run, outcome.arm, outcome.correct, outcome.decided, outcome.certified, outcome.decided_at, paid,
              outcome.offered, outcome.refused, outcome.banned, pulls - paid,
-             math.fsum(rewards.tolist()), cost(paid, bonus), math.fsum(regrets.tolist()), *acts, *margins)
+             math.fsum(rewards.tolist()), cost(paid, bonus), math.fsum(regrets.tolist()), *acts, *margins,
+             *outcome.evidence)
         )  # fmt: skip
         self.paid += outcome.paid
         self.paid_squared += outcome.paid**2
@@ -341,13 +345,19 @@ class Collector:
         """Return everything collected so far."""
         acts = {} if self.experiment.always_there else ACTS_SCHEMA
         return Result(
-            frame=_frame(self.rows, SCHEMA | acts | (MARGIN_SCHEMA if self.experiment.margins else {}), "run"),
+            frame=_frame(self.rows, SCHEMA | acts | self._more(), "run"),
             paid_sum=self.paid,
             paid_squares=self.paid_squared,
             provenance=self._provenance(engine, seconds, interrupted),
             agents=_frame(self.agents, AGENT_SCHEMA, "run", "agent") if self.keep == "agents" else None,
             trace=_frame(self.trace, TRACE_SCHEMA, "run", "step", "arm") if self.experiment.checkpoints else None,
         )
+
+    def _more(self) -> dict[str, Any]:
+        """The columns that were asked for beside the usual ones."""
+        if self.experiment.checks is not None:
+            return CHECKS_SCHEMA
+        return MARGIN_SCHEMA if self.experiment.margins else {}
 
     def _provenance(self, engine: str, seconds: float, interrupted: bool) -> dict[str, Any]:
         machine = {

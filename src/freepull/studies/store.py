@@ -292,7 +292,7 @@ def frame(store: Store) -> pl.DataFrame:
         found = result(store, cell).frame
         where = {"cell": cell.name, "principal": cell.principal, **_coordinates(store, cell)}
         parts.append(found.select([pl.lit(value).alias(name) for name, value in where.items()] + [pl.all()]))
-    return pl.concat(parts, how="vertical_relaxed")
+    return pl.concat(parts, how="diagonal_relaxed")
 
 
 def _row(store: Store, cell: Cell) -> dict[str, Any]:

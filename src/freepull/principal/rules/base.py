@@ -78,6 +78,8 @@ class RuleState(ABC):
     """How the rule is named in verdicts, with "heuristic" where it is one."""
     assumptions: tuple[str, ...] = ()
     """What a decision assumes, in words; nothing where nothing is proven."""
+    leads_by = "the largest global sample mean"
+    """What the arm has that is named while nothing is decided."""
     hears_asks = False
     """Whether `asked` does something, so that asks have to be kept in order with pulls."""
     step = 0
@@ -103,6 +105,10 @@ class RuleState(ABC):
 
     def asked(self, agent: int) -> None:
         """Learn that an agent asks, before it acts."""
+        return
+
+    def passed_over(self, agent: int) -> None:
+        """Learn that an agent who asked has made no pull."""
         return
 
     def wanted(self, agent: int) -> int:

@@ -28,6 +28,8 @@ BETS = np.array([0.99, 0.8, 0.5, 0.25, 0.12])
 """λ_i."""
 SHARES = np.array([0.4, 0.2, 0.15, 0.15, 0.1])
 """π_i."""
+TOGETHER = 32
+"""Factors that are multiplied before a logarithm is taken."""
 MOST = 1 << 30
 """No sum of first rewards, in units of 2⁻³⁰, can then overflow."""
 
@@ -98,7 +100,7 @@ class Population(Rule):
 def look(evidence: Any, rows: Any, sums: Any, targets: Any, weights: Any, n: int, once: bool) -> None:
     """log E_jk(n) for every arm j (row) above every arm k (column) that is still in, from sums of n rewards.
 
-    ``rows`` is to work in: sums over agents, and a row of logarithms for each bet.
+    ``rows`` is to work in: sums over agents, a row of logarithms for each bet, and one of products not yet among them.
     """
     K, M = sums.shape
     clear(evidence, rows, targets)
@@ -136,9 +138,10 @@ def compared(rows: Any, targets: Any, once: bool, j: int, k: int) -> Any:
 
 @jit
 def begin_row(rows: Any) -> None:
-    """log π_i."""
+    """log π_i, and empty products."""
     for i in range(BETS.shape[0]):
         rows[1 + i, :] = math.log(SHARES[i])
+        rows[BETS.shape[0] + 1 + i, :] = 1.0
 
 
 @jit
@@ -150,11 +153,19 @@ def add_logs(
     for k in range(low, high):
         if compared(rows, targets, once, j, k):
             for i in range(BETS.shape[0]):
-                log = rows[1 + i, k]
+                at = BETS.shape[0] + 1 + i
+                log, product = rows[1 + i, k], rows[at, k]
                 for m in range(first, last):
                     if weights[m] > 0.0:
-                        log += math.log1p(BETS[i] * (float(sums[j, m] - sums[k, m]) * 2.0**-30 / float(n)))
-                rows[1 + i, k] = log
+                        bet = BETS[i] * (float(sums[j, m] - sums[k, m]) * 2.0**-30 / float(n))
+                        if once:  # as version 0.1 added them up
+                            log += math.log1p(bet)
+                        else:
+                            product *= 1.0 + bet
+                    if m % TOGETHER == TOGETHER - 1:
+                        log += math.log(product)
+                        product = 1.0
+                rows[1 + i, k], rows[at, k] = log, product
 
 
 @jit
@@ -164,7 +175,8 @@ def end_row(evidence: Any, rows: Any, targets: Any, once: bool, j: int) -> None:
         if compared(rows, targets, once, j, k):
             total = 0.0
             for i in range(BETS.shape[0]):
-                total += math.exp(min(rows[1 + i, k], 700.0))
+                log = rows[1 + i, k] + math.log(rows[BETS.shape[0] + 1 + i, k])
+                total += math.exp(min(log, 700.0))
             evidence[j, k] = math.log(total)
 
 
@@ -355,7 +367,7 @@ class PopulationState(OwingState):
     def _look(self, claims: Floats) -> Work[None]:
         """Do what `look` does."""
         sums, targets, weights, n = self.sums, self.targets, self.setting.weights, int(self.targets.max())
-        rows = np.zeros((1 + len(BETS), self.setting.arms))
+        rows = np.zeros((1 + 2 * len(BETS), self.setting.arms))
         size = self.setting.arms, self.setting.agents, STREAMS
         clear(claims, rows, targets)
         for tile in tiles(*size):

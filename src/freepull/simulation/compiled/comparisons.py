@@ -13,6 +13,7 @@ import numpy as np
 from freepull.compiling import jit
 from freepull.principal.rules import Comparisons
 from freepull.principal.rules.comparisons.book import (
+    GRADED,
     IN,
     NONE,
     Book,
@@ -196,8 +197,10 @@ class ComparisonsKernel:
         return np.array([[math.exp(min(log, MOST)) for log in row] for row in logs])
 
     def survives(self, block: Block, run: int) -> float | None:
-        """γ* of a run that is decided."""
+        """γ* of a run that is decided, where rewards are 0 and 1."""
         book, constants = block.own.book, block.own.constants
+        if book.counts[run, GRADED] > 0:
+            return None
         margins = [float(book.margins[run, k, 0]) for k in range(book.active.shape[1]) if book.fell[run, k, 0] != NONE]
         named = int(block.state.trials[run, DECLARED])
         for k in np.flatnonzero(book.active[run] == IN).tolist():

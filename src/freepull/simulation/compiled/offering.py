@@ -26,7 +26,7 @@ from freepull.simulation.compiled.playing import (
     pulls_at,
     units_at,
 )
-from freepull.simulation.compiled.presence import clock_of, count_act, list_acting
+from freepull.simulation.compiled.presence import acting_at, clock_of, count_act, list_acting
 from freepull.simulation.compiled.state import (
     ANSWERS,
     ARM,
@@ -83,16 +83,18 @@ def _act(there: Any, lanes: Any, strategies: Any, state: Any, terms: Any, sums: 
             for at in range(first, first + wanted):
                 seats[offers[at, SEAT], OFFER] = offers[at, ARM]
             for at in range(first, list_acting(there, first, first + agents, t)):
-                act_one(lanes, strategies, state, terms, sums, owed, there.acting[at], t)
+                act_one(lanes, strategies, state, terms, sums, owed, acting_at(there, at), t)
             for at in range(first, first + wanted):
                 seats[offers[at, SEAT], OFFER] = -1
 
 
 @jit
 def act_one(lanes: Any, strategies: Any, state: Any, terms: Any, sums: Any, owed: Any, seat: int, t: int) -> Any:
-    """Let the agent of a seat act in step t, its offer in the seat's OFFER; return its reward in units of 2⁻³⁰.
+    """Let the agent of a seat act in step t; return its reward in units of 2⁻³⁰. What it pulled is in ``lanes.arm``.
 
-    It picks and answers by its own clock. What it pulled is in ``lanes.arm``, by lane.
+    It picks and answers by its own clock; its offer is in the seat's OFFER, to be cleared afterwards. A rule that must
+    see every ask and every pull calls this itself, for everybody who is `acting_at` a place of `list_acting`: asks of
+    all first, as the readable engine has it, then act by act.
     """
     lane = np.uint64(state.seats[seat, LANE])
     clock = clock_of(lanes.there, seat, t)
@@ -101,7 +103,15 @@ def act_one(lanes: Any, strategies: Any, state: Any, terms: Any, sums: Any, owed
         answer_one(lanes, state, terms, terms.answers, np.uint64(seat), state.seats[seat, OFFER], clock, t)
     reward = pull_one(lanes, sums, owed, lane, terms.K)
     count_act(lanes.there, seat, reward)
+    _forget_most(owed, seat, lanes.arm[lane])
     return reward
+
+
+@jit
+def _forget_most(owed: Any, seat: int, arm: Any) -> None:
+    """Find anew what an agent owes most of, once it has pulled that."""
+    if owed is not None and owed.most[seat, 0] == arm:
+        owed.most[seat, 0] = -1
 
 
 @jit
@@ -315,7 +325,7 @@ def choose_offers(lanes: Any, state: Any, terms: Any, owed: Any, run: int, t: in
     for seat in range(first, first + agents):
         if seats[seat, BANNED_UNTIL] <= t:
             own = most[seat, 0]
-            if own < 0 or own == lanes.arm[seats[seat, LANE]]:
+            if own < 0 or (lanes.there is None and own == lanes.arm[seats[seat, LANE]]):
                 find_most(lanes.streams, seats, owed.goals, most, seat, terms.K)
             amount, own = most[seat, 1], most[seat, 0]
             if terms.each:

@@ -274,7 +274,7 @@ def _add_up(streams: Any, sums: Any, position: Any, lane: Any, own: Any, N: Any)
 
 
 @jit
-def reward_at(streams: Any, position: Any, lane: Any, arm: int, n: int) -> Any:
+def reward_at(streams: Any, position: Any, lane: Any, arm: Any, n: int) -> Any:
     """The n-th reward on the stack of a lane's arm, drawn again, in units of 2⁻³⁰."""
     word = mix(streams.keys[REWARDS, lane] + _ARM * np.uint64(arm) + _STEP * np.uint64(n))
     if streams.laws is None:

@@ -152,7 +152,7 @@ class PopulationKernel(RoundsKernel):
         estimates[1], estimates[2] = 0.25 * float((setting.weights**2).sum()), float(pulls or 0)
         return Looks(
             owed, coming=np.full((B, K), pulls or 1), evidence=np.full((B, K, K), -np.inf),
-            sums=np.zeros((B, K, M), np.int64), rows=np.zeros((1 + len(BETS), K)), estimates=estimates,
+            sums=np.zeros((B, K, M), np.int64), rows=np.zeros((1 + 2 * len(BETS), K)), estimates=estimates,
             weights=np.ascontiguousarray(setting.weights), threshold=self.rule.threshold(K),
             smallest=smallest_gap(setting, self.rule.delta), once=pulls is not None, weighted=setting.weighted,
         )  # fmt: skip

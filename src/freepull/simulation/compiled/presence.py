@@ -47,8 +47,8 @@ def presence_of(habits: Habits, lanes: NDArray[np.int64], keys: NDArray[np.uint6
     """Draw what is drawn once a run for every seat."""
     count = len(lanes)
     there = Presence(
-        *np.zeros((2, count), np.uint64), np.zeros((count, 5), np.int64), np.zeros(count), np.zeros(count, np.uint64),
-        lanes, np.zeros(count, np.int64),
+        np.zeros(count, np.uint64), np.zeros(count, np.uint64), np.zeros((count, 5), np.int64), np.zeros(count),
+        np.zeros(count, np.uint64), lanes, np.zeros(count, np.int64),
     )  # fmt: skip
     fill_presence(there, habits, keys, horizon)
     return there
@@ -88,8 +88,12 @@ def is_there(there: Any, seat: Any, t: int) -> bool:
 
 
 @jit
-def list_acting(there: Any, first: int, last: int, t: int) -> int:
-    """List which of the seats first…last−1 act in step t, in ``acting`` from place ``first`` on; return its end."""
+def list_acting(there: Any, first: Any, last: Any, t: int) -> Any:
+    """Find which of the seats first…last−1 act in step t; they are `acting_at` the places from ``first`` to the end
+    that is returned.
+    """
+    if there is None:
+        return last
     acting, coins, limits = there.acting, there.coins, there.limits
     step, found = _STEP * np.uint64(t), first
     for seat in range(first, last):
@@ -100,6 +104,14 @@ def list_acting(there: Any, first: int, last: int, t: int) -> int:
         acting[end] = acting[at]
         end += np.int64(t <= there.clocks[acting[at], UNTIL])
     return end
+
+
+@jit
+def acting_at(there: Any, place: int) -> Any:
+    """The seat at a place of the list that `list_acting` has made."""
+    if there is None:
+        return place
+    return there.acting[place]
 
 
 @jit

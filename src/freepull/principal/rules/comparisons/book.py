@@ -21,7 +21,7 @@ Ints = NDArray[np.int64]
 
 BETS = np.array([0.01, 0.02, 0.04, 0.08, 0.16, 0.4])
 """λ_i."""
-SHARES = np.array([1.0, 1.0, 2.0, 12.0, 8.0, 4.0]) / 28.0
+SHARES = np.array([0.25, 0.25, 0.5, 12.0, 8.0, 4.0]) / 25.0
 """π_i."""
 LOG_SHARES = np.log(SHARES)
 BLOCKS = 128
@@ -36,12 +36,15 @@ FINE = 1 << 36
 """The number 1 in sums of logarithms: 10⁸ comparisons then fit, and rounding down loses 0.002 at most."""
 WHOLE = 1 << 30
 """The number 1 in weights and rewards."""
-OPENED, WIDTH, NEWS, EDITION, SAMPLES, EXPECTED, READ, READERS, MASS, GUESSES, HITS, BLIND = range(12)
+OPENED, WIDTH, NEWS, EDITION, SAMPLES, EXPECTED, READ, READERS, MASS, GUESSES, HITS, BLIND, UNASKED, GRADED = range(14)
 """Columns of ``counts``: comparisons opened, comparisons in a block, what came since the last look, the edition of
 predictions, samples in all, how many make the next edition; of what the last look has read: the comparisons, the
-agents they are of, their Σ w; guesses of what agents will pull, how many were right, and 1 if they are not believed."""
-OUT, IN, GOING = range(3)
+agents they are of, their Σ w; guesses of what agents will pull, how many were right, and 1 if they are not believed;
+pulls that were told without an ask; samples that were neither 0 nor 1."""
+OUT, IN, GOING, WITHDRAWN = range(4)
 """What ``active`` says of an arm; those that go in one look are rivals in it."""
+MOST = 10**8
+"""Comparisons that may be opened: sums of logarithms cannot overflow then."""
 LOW, HIGH, HEADS, TAILS = range(4)
 """What ``logs`` has: ``plus`` and ``minus`` of what is missing, ``plus`` of a reward of 1, ``minus`` of one of 0."""
 NONE = -1
@@ -69,8 +72,8 @@ class Book(NamedTuple):
     """The edition of the predictions of that comparison."""
     lacks: NDArray[np.uint8]
     """1 where that comparison still lacks its sample of an arm, by agent and arm."""
-    asked: NDArray[np.uint8]
-    """1 if the agent has asked and has not been told of since."""
+    owed: NDArray[np.uint8]
+    """How often the agent has asked without being told of: pulls that may be under way."""
     openings: NDArray[np.int32]
     """How many comparisons an agent has had."""
     guessed: NDArray[np.uint16]
@@ -86,7 +89,7 @@ class Book(NamedTuple):
     evidence: Floats
     """log E_jk at the last look; of an arm that is out, when it went."""
     active: NDArray[np.uint8]
-    """1 for arms that are still in."""
+    """Whether an arm is still in."""
     fell: Ints
     """Of every arm that went: to which arm, after how many comparisons, of how many agents; −1 for the others."""
     margins: Floats
@@ -106,6 +109,8 @@ class Constants(NamedTuple):
     epsilon: float
     cap: int
     """The most comparisons that an agent may have."""
+    late: bool
+    """Whether an agent may ask again before its last pull is told."""
     horizon: int
     """0 where there is none."""
 
@@ -119,11 +124,11 @@ def fresh(runs: int, agents: int, arms: int) -> Book:
         came=zeros((runs, BLOCKS, arms), np.int64),
         mass=zeros((runs, BLOCKS), np.int64),
         newcomers=zeros((runs, BLOCKS), np.int64),
-        counts=zeros((runs, 12), np.int64),
+        counts=zeros((runs, 14), np.int64),
         place=np.full(runs * agents, NONE, np.int32),
         edition=zeros((runs * agents,), np.uint16),
         lacks=zeros((runs * agents, arms), np.uint8),
-        asked=zeros((runs * agents,), np.uint8),
+        owed=zeros((runs * agents,), np.uint8),
         openings=zeros((runs * agents,), np.int32),
         guessed=zeros((runs * agents,), np.uint16),
         wasted=zeros((runs * agents,), np.uint8),
@@ -174,8 +179,8 @@ def open_comparison(book: Any, constants: Any, run: int, m: int, seat: int) -> N
     book.place[seat], book.edition[seat], book.wasted[seat] = c, edition, 0
     book.mass[run, block] += w
     for k in range(book.lacks.shape[1]):
-        book.lacks[seat, k] = book.active[run, k]
-        if book.active[run, k] == 1:
+        book.lacks[seat, k] = np.uint8(book.active[run, k] == IN)
+        if book.active[run, k] == IN:
             for i in range(BETS.shape[0]):
                 low, high = worst(book, run, edition, k, i, w)
                 book.plus[run, block, k, i] += low
@@ -211,13 +216,16 @@ def put_together(book: Any, run: int) -> None:
 @jit
 def fill(book: Any, constants: Any, run: int, m: Any, seat: Any, k: Any, reward: Any) -> None:
     """Count a pull, its reward in units of 2⁻³⁰, as the sample that the agent's open comparison lacks, if it does."""
-    asked, own = book.asked[seat], book.guessed[seat]
-    book.asked[seat] = 0
-    if book.place[seat] == NONE or asked == 0:
+    own, owed = book.guessed[seat], book.owed[seat]
+    if owed == 0:
+        book.counts[run, UNASKED] += 1
         return
-    if book.wasted[seat] == 0 and book.lacks[seat, own] == 1:  # nothing was offered, so the guess is put to the test
-        book.counts[run, GUESSES] += 1
+    book.owed[seat] = owed - 1 if constants.late else 0
+    if book.place[seat] == NONE or (book.wasted[seat] == 0 and book.lacks[seat, own] == 1):
+        book.counts[run, GUESSES] += 1  # nothing was offered, so the guess is put to the test
         book.counts[run, HITS] += own == k
+    if book.place[seat] == NONE:
+        return
     book.wasted[seat] = 1 - book.lacks[seat, k]
     if book.lacks[seat, k] == 0:
         return
@@ -239,6 +247,7 @@ def fill(book: Any, constants: Any, run: int, m: Any, seat: Any, k: Any, reward:
     book.sums[run, block, k] += np.int64(float(reward) / float(WHOLE) * float(w))
     book.came[run, block, k] += w
     book.lacks[seat, k] = 0
+    book.counts[run, GRADED] += reward > 0 and reward < WHOLE
     book.counts[run, NEWS] += 1
     book.counts[run, SAMPLES] += 1
 
@@ -294,7 +303,7 @@ def look(book: Any, constants: Any, run: int) -> int:
                 book.margins[run, k, 1] = -lower_bound(book, constants, run, k, j)
                 book.fell[run, k, 1], book.fell[run, k, 2] = book.counts[run, READ], book.counts[run, READERS]
     for k in range(K):
-        active[k] = IN if active[k] == IN else OUT
+        active[k] = OUT if active[k] == GOING else active[k]
     leader = leading(book, run)
     forecast(book, constants, run, leader)
     if constants.epsilon > 0.0:
@@ -307,7 +316,7 @@ def look(book: Any, constants: Any, run: int) -> int:
 
 @jit
 def forecast(book: Any, constants: Any, run: int, leader: int) -> None:
-    """Note how far the leader is from its nearest rival, in evidence and in samples (docs/comparisons.md, choices)."""
+    """Note how far the leader is from its nearest rival, in evidence and in samples (docs/comparisons.md)."""
     hope, rival = math.inf, leader
     for k in range(book.lacks.shape[1]):
         if k != leader and book.active[run, k] == IN:
@@ -348,12 +357,13 @@ def least(book: Any, constants: Any, run: int, j: int) -> float:
 @jit
 def leading(book: Any, run: int) -> int:
     """The active arm whose samples have the largest mean; ties: the lowest."""
-    best, leader = -1.0, 0
+    best, leader = -1.0, NONE
     for k in range(book.lacks.shape[1]):
-        if book.active[run, k] == 1:
+        if book.active[run, k] == IN:
             total, came = total_of(book, run, k)
-            if came > 0.0 and total / came > best:
-                best, leader = total / came, k
+            mean = total / came if came > 0.0 else 0.0
+            if mean > best:
+                best, leader = mean, k
     return leader
 
 
@@ -370,7 +380,7 @@ def best_prefix(book: Any, constants: Any, run: int, leader: int) -> int:
         for i in range(BETS.shape[0]):
             book.running[run, 0, leader, i] += book.plus[run, block, leader, i]
         for k in range(book.lacks.shape[1]):
-            if k != leader and book.active[run, k] == 1:
+            if k != leader and book.active[run, k] == IN:
                 most = -math.inf
                 for i in range(BETS.shape[0]):
                     book.running[run, 1, k, i] += book.minus[run, block, k, i]

@@ -2,7 +2,7 @@
 
 A comparison that stays incomplete counts at its worst, which is about as much as ten complete ones bring. So one is
 opened only for who will probably complete it, and a bonus is offered only where the person would do something else.
-How these choices were measured stands in docs/comparisons.md (choices).
+How these choices were measured stands in docs/comparisons.md, comparisons_choices.
 """
 
 from __future__ import annotations
@@ -14,7 +14,17 @@ import numpy as np
 
 from freepull.compiling import jit
 from freepull.numerics import exploration
-from freepull.principal.rules.comparisons.book import BLIND, GUESSES, HITS, IN, NONE, open_comparison
+from freepull.principal.rules.comparisons.book import (
+    BLIND,
+    GUESSES,
+    HITS,
+    IN,
+    MOST,
+    NONE,
+    OPENED,
+    WITHDRAWN,
+    open_comparison,
+)
 
 AHEAD = 2.0
 """A comparison is opened where the agent is expected to act at least so many times for each of its arms."""
@@ -27,19 +37,23 @@ TRIED = 200
 
 
 @jit
-def guess(pulls: Any, sums: Any) -> int:
-    """The arm that an agent will pull of its own accord, if it is an α-UCB learner with α = 2 and its own clock."""
+def guess(active: Any, pulls: Any, sums: Any) -> int:
+    """The arm that an agent will pull of its own accord, if it is an α-UCB learner with α = 2 and its own clock.
+
+    Arms that are out are still pulled, those that were withdrawn are not.
+    """
     acts = 0
     for k in range(pulls.shape[0]):
-        if pulls[k] == 0:
+        if pulls[k] == 0 and active[k] != WITHDRAWN:
             return k
         acts += pulls[k]
     s, best, found = exploration(2.0, acts + 1), -math.inf, 0
     for k in range(pulls.shape[0]):
-        N = float(pulls[k])
-        index = float(sums[k]) * 2.0**-30 / N + s * (1.0 / math.sqrt(N))
-        if index > best:
-            best, found = index, k
+        if active[k] != WITHDRAWN:
+            N = float(pulls[k])
+            index = float(sums[k]) * 2.0**-30 / N + s * (1.0 / math.sqrt(N))
+            if index > best:
+                best, found = index, k
     return found
 
 
@@ -54,22 +68,28 @@ def judge_guesses(book: Any, run: int) -> None:
 def hear(book: Any, constants: Any, run: int, m: Any, seat: Any, pulls: Any, sums: Any, step: int) -> None:
     """Note that an agent asks, and open a comparison if none of its own is open and it will probably complete one.
 
-    Nothing is opened while a pull may be under way, that is if it has asked before and was not told of since.
+    Nothing is opened while a pull may be under way, that is if it has asked before and was not told of since. Where
+    outcomes come late, that also ends its comparison, because a later report might be of either pull.
     """
-    if book.asked[seat] == 1:
+    if book.owed[seat] > 0:
+        if constants.late:
+            book.owed[seat] = min(book.owed[seat] + 1, 255)
+            book.place[seat] = NONE
         return
-    book.asked[seat] = 1
-    own = guess(pulls, sums)
+    book.owed[seat] = 1
+    own = guess(book.active[run], pulls, sums)
     book.guessed[seat] = own
-    if is_open(book, run, seat) or constants.weights[m] == 0 or book.openings[seat] >= constants.cap:
+    if is_open(book, run, seat):
         return
     book.place[seat] = NONE
+    if constants.weights[m] == 0 or book.openings[seat] >= constants.cap or book.counts[run, OPENED] >= MOST:
+        return
     if book.active[run, own] != IN and book.counts[run, BLIND] == 0:
         return
     acts, arms = 0.0, 0.0
     for k in range(pulls.shape[0]):
         acts += float(pulls[k])
-        arms += float(book.active[run, k])
+        arms += 1.0 if book.active[run, k] == IN else 0.0
     if arms < 2.0:
         return
     if constants.horizon > 0:
@@ -103,7 +123,7 @@ def wanted(book: Any, run: int, seat: Any, pulls: Any, sums: Any) -> int:
     """
     if not is_open(book, run, seat):
         return NONE
-    likely = book.counts[run, BLIND] == 1 or is_lacking(book, run, seat, guess(pulls, sums))
+    likely = book.counts[run, BLIND] == 1 or is_lacking(book, run, seat, guess(book.active[run], pulls, sums))
     if likely and book.wasted[seat] == 0:
         return NONE
     found = NONE
@@ -115,7 +135,7 @@ def wanted(book: Any, run: int, seat: Any, pulls: Any, sums: Any) -> int:
 
 @jit
 def worth_paying(book: Any, constants: Any, run: int, step: int) -> bool:
-    """Whether what comes for free, at the pace so far, will not be enough (docs/comparisons.md, choices)."""
+    """Whether what comes for free, at the pace so far, will not be enough (docs/comparisons.md)."""
     if constants.horizon == 0:
         return True
     evidence, samples, enough = book.hope[run]

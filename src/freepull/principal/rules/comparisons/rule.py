@@ -16,14 +16,15 @@ from freepull.messages import Difference
 from freepull.principal.record import BATCH, Record, Words, enter
 from freepull.principal.rules.base import ASKED, SMALLEST, STACKS, Rule, RuleState, Want
 from freepull.principal.rules.comparisons.book import (
+    GRADED,
     IN,
     NONE,
     OPENED,
-    OUT,
     READ,
     READERS,
     WHOLE,
     WIDTH,
+    WITHDRAWN,
     Constants,
     fill,
     fresh,
@@ -39,7 +40,8 @@ from freepull.principal.rules.comparisons.openings import hear, judge_guesses, w
 from freepull.principal.setting import Setting
 from freepull.registry import part
 
-ASKING = "whoever acts has asked first, and reports the pull before asking again"
+ASKING = "whoever acts has asked first"
+REPORTING = "whoever asks again has told of the last pull, or has made none"
 UNLIMITED = (1 << 31) - 1
 
 
@@ -61,9 +63,12 @@ class Comparisons(Rule):
         one arm is left.
     cap
         The most comparisons that one agent may have, so that few people do not speak for all; None: any number.
+    late
+        Whether outcomes may come late, after the agent has asked again. Then every ask counts as a pull that may be
+        under way until it is told of, and of whoever asks and does nothing you must say so (`Trial.pass_over`).
 
     >>> Comparisons(delta=0.05, epsilon=0.02)
-    Comparisons(delta=0.05, epsilon=0.02, cap=None)
+    Comparisons(delta=0.05, epsilon=0.02, cap=None, late=False)
     """
 
     withdrawals: ClassVar[bool] = True
@@ -71,6 +76,7 @@ class Comparisons(Rule):
     delta: float = 0.05
     epsilon: float = 0.0
     cap: int | None = None
+    late: bool = False
 
     def __post_init__(self) -> None:
         validation.keep_real(self, "delta", SMALLEST, 1.0, open_high=True)
@@ -83,7 +89,7 @@ class Comparisons(Rule):
         K, p = setting.arms, setting.weights
         weights = np.rint(p / p.max() * WHOLE).astype(np.int64)
         threshold = math.log(K * (K - 1) / self.delta)
-        return Constants(weights, threshold, self.epsilon, self.cap or UNLIMITED, setting.horizon or 0)
+        return Constants(weights, threshold, self.epsilon, self.cap or UNLIMITED, self.late, setting.horizon or 0)
 
     def start(self, setting: Setting, record: Record) -> ComparisonsState:
         """Begin a trial."""
@@ -109,6 +115,7 @@ class ComparisonsState(RuleState):
     proven = True
     stepwise = False
     hears_asks = True
+    leads_by = "the largest mean in comparisons"
 
     def __init__(self, rule: Comparisons, setting: Setting, record: Record) -> None:
         super().__init__(setting, record)
@@ -118,7 +125,7 @@ class ComparisonsState(RuleState):
         """The arm that is best up to ε, once there is one."""
         up_to = f" up to ε = {rule.epsilon:g}" if rule.epsilon > 0 else ""
         self.title = f"comparisons within people at δ = {rule.delta:g}{up_to} (proven)"
-        self.assumptions = (*STACKS, ASKING)
+        self.assumptions = (*STACKS, ASKING) if rule.late else (*STACKS, ASKING, REPORTING)
 
     @property
     def decided(self) -> bool:
@@ -141,6 +148,10 @@ class ComparisonsState(RuleState):
         """Open a comparison, if that is likely to be completed."""
         pulls, sums = self.record.pulls[agent], self.record.sums[agent]
         hear(self.book, self.constants, 0, agent, agent, pulls, sums, self.step)
+
+    def passed_over(self, agent: int) -> None:
+        """Forget that the agent has asked."""
+        self.book.owed[agent] = max(int(self.book.owed[agent]) - 1, 0)
 
     def observe(self, agent: int, arm: int, reward: int) -> None:
         """Count the pull as the sample that is lacking, if it is."""
@@ -192,9 +203,11 @@ class ComparisonsState(RuleState):
             raise InvalidInput(
                 f"arm {arm} cannot be withdrawn, because arm {victims[0]} fell to it; stop here and begin anew."
             )
+        if not self.active[arm]:
+            raise InvalidInput(f"arm {arm} cannot be withdrawn, because it is out already.")
         if sum(self.active) == 1:
             raise InvalidInput("the last arm cannot be withdrawn; stop the trial.")
-        self.book.active[0, arm] = OUT
+        self.book.active[0, arm] = WITHDRAWN
         self.active = (self.book.active[0] == IN).tolist()
 
     def leader(self) -> int:
@@ -205,7 +218,7 @@ class ComparisonsState(RuleState):
         """Say what is proven, over which comparisons, of how many people."""
         said = [
             f"over the first {it.comparisons:,} comparisons opened, of {it.people:,} agents, arm {it.arm} was better "
-            f"than arm {it.than} on average, by {it.low:.4f} or more"
+            f"than arm {it.than} on average, by {math.floor(1e4 * it.low) / 1e4:.4f} or more"
             for it in self._fallen()
         ]
         if self.declared is not None and sum(self.active) > 1:
@@ -217,7 +230,9 @@ class ComparisonsState(RuleState):
         return "; ".join([*(said or ["every other arm was withdrawn"]), *self._disagreement()]) + f" ({self.title})"
 
     def survives(self) -> float | None:
-        """γ*: half of the smallest margin that is proven (docs/comparisons.md, comparisons-tipping)."""
+        """γ*: half of the smallest margin that is proven; known for rewards of 0 and 1 (docs/comparisons.md)."""
+        if self.book.counts[0, GRADED] > 0:
+            return None
         margins = [it.low for it in self._fallen()]
         if self.declared is not None:
             margins += [it.low + self.epsilon for it in self._bounded()]
@@ -257,10 +272,11 @@ class ComparisonsState(RuleState):
 
     def _disagreement(self) -> list[str]:
         """Say so if the two leading arms differ otherwise in the second half of the comparisons than in the first."""
-        means = [
-            total / max(came, 1.0) for total, came in (total_of(self.book, 0, k) for k in range(self.setting.arms))
-        ]
-        first, second = sorted(range(self.setting.arms), key=lambda k: (-means[k], k))[:2]
+        arms = np.flatnonzero(self.book.active[0] != WITHDRAWN).tolist()
+        if len(arms) < 2:
+            return []
+        means = {k: total / max(came, 1.0) for k in arms for total, came in [total_of(self.book, 0, k)]}
+        first, second = sorted(arms, key=lambda k: (-means[k], k))[:2]
         counts = self.book.counts[0]
         half = (int(counts[OPENED]) // int(counts[WIDTH]) + 1) // 2
         found, variance = [], 0.0
