@@ -45,7 +45,7 @@ verify: $(READY) ## error rates, displayed bounds and costs; writes docs/verific
 chaos: $(READY) ## crashes, power cuts, faults, two writers, corruption: what a campaign survives (a quarter of an hour)
 	$(BIN)/python -m chaos
 
-calibrate: $(READY) ## whether plans hold what they say; writes docs/calibration.md (a quarter of an hour on two cores)
+calibrate: $(READY) ## whether plans hold what they say; writes docs/calibration.md (20 minutes on two cores)
 	$(BIN)/python -m verification.calibrate
 
 reproduce: $(READY) ## the paper's experiments in three settings; a report in out/reproduction (minutes)

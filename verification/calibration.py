@@ -16,6 +16,9 @@ from .calibration_worlds import world
 SEED = 2027
 SETTINGS, TRIALS, RUNS = 400, 20, 199
 """Worlds, true trials in each, and runs behind each plan."""
+STREET_SETTINGS = 80
+CHANCE = 0.05
+"""The bar: how far the planned chance of a certified answer on street panels may be from what happened, on average."""
 FLUID_GAMES = 12
 LOW, HIGH = 0.87, 0.93
 """The bar: how often the 90 % range may hold a single trial's spend."""
@@ -53,7 +56,8 @@ def tried(number: int, seed: int = SEED, runs: int = RUNS, trials: int = TRIALS,
         **{**at.told, **changed},
     )  # fmt: skip
     true = fp.simulate(
-        at.game, agents=at.picks, answers=at.answers, principal=at.principal, horizon=at.horizon, runs=trials,
+        at.game, agents=at.picks, answers=at.answers, activity=at.activity, leaving=at.leaving,
+        principal=at.principal, horizon=at.horizon, runs=trials,
         seed=seed + 1_000_003 * (number + 1), workers=1, until="decided", progress=False,
     )  # fmt: skip
     assert plan.forecast is not None
@@ -97,6 +101,7 @@ class Found:
 
     rows: list[Tried]
     fluid: list[tuple[float, float]]
+    street: list[Tried]
 
     def families(self) -> dict[str, list[Tried]]:
         """The rows by family, and all of them."""
@@ -120,8 +125,19 @@ class Found:
 
     @property
     def met(self) -> bool:
-        """Whether both bars are met."""
-        return self.coverage_met and self.fluid_met
+        """Whether all bars are met."""
+        return self.coverage_met and self.fluid_met and street_met(self.street)
+
+
+def street_met(rows: list[Tried]) -> bool:
+    """Whether plans for street panels hold the spend as often as all do, and the chance of a certified answer."""
+    return LOW <= pooled(rows, 0.9)[0] <= HIGH and abs(too_sure(rows)[0]) <= CHANCE
+
+
+def too_sure(rows: list[Tried]) -> tuple[float, float]:
+    """How much more often certified answers were planned than came, and its standard error."""
+    more = np.array([row.certain - row.certified for row in rows])
+    return float(more.mean()), float(more.std(ddof=1) / math.sqrt(len(more)))
 
 
 def pooled(rows: list[Tried], share: float) -> tuple[float, float]:

@@ -10,8 +10,21 @@ from matplotlib.figure import Figure
 from freepull.charts import COLOURS, axes
 from freepull.planning.forecast import SHARES
 
-from .calibration import FLUID, HIGH, LOW, RUNS, SEED, TRIALS, Found, Tried, pooled
-from .calibration_worlds import ERROR
+from .calibration import (
+    CHANCE,
+    FLUID,
+    HIGH,
+    LOW,
+    RUNS,
+    SEED,
+    TRIALS,
+    Found,
+    Tried,
+    pooled,
+    street_met,
+    too_sure,
+)
+from .calibration_worlds import ERROR, STREET
 from .tables import table
 
 PICTURE = "images/calibration.png"
@@ -55,7 +68,18 @@ def lines(found: Found) -> list[str]:
         )
     fluid, coverage = ("met" if met else "MISSED" for met in (found.fluid_met, found.coverage_met))
     told += [f"formulas: {_formulas(found)}", f"fluid counts: {_fluid(found)}: the bar is {fluid}"]
-    return [*told, f"coverage {100 * found.coverage:.1f} %: the bar is {coverage}"]
+    return [*told, *street_lines(found.street), f"coverage {100 * found.coverage:.1f} %: the bar is {coverage}"]
+
+
+def street_lines(rows: list[Tried]) -> list[str]:
+    """What is said of street panels."""
+    more, error = too_sure(rows)
+    held = "; ".join(f"{100 * share:g} %: {_rate(rows, share)}" for share in SHARES)
+    met = "met" if street_met(rows) else "MISSED"
+    return [
+        f"{STREET} ({len(rows)}): {held}; certified: planned less happened {100 * more:.1f} ± {100 * error:.1f} "
+        f"points: the bar is {met}"
+    ]
 
 
 def _rate(rows: list[Tried], share: float) -> str:
@@ -93,15 +117,52 @@ def _certified(rows: list[Tried]) -> tuple[str, str]:
     return f"{100 * planned:.0f} %", f"{100 * happened:.0f} %"
 
 
+STREETS = f"""\
+People who come now and then, under `rules.Comparisons` with ε = 0, .02 or .05: 200 to 800 of them, 2 to 5 arms, 300 to
+700 steps, Beta distributed means with sd .05 to .2, gaps .03 to .1. Rates a step are log-normal with medians .02 to .12
+and σ .4 to 1.2; 1 to 12 % never come, 2 to 25 % leave at some time, 1 to 10 % are angry, 5 to 40 % refuse offers with
+probabilities .1 to .5; they pick by α-UCB or Thompson sampling. In half of the settings the planner is told all these
+numbers, each off by a factor e^({ERROR:g}·z) (shares: their odds), and the strategy. In the other half there is a log
+of 150 to 500 others, 150 to 400 steps long, and the planner is told nothing else: rates, leaving, silence, refusals and
+the strategy are fitted. What the fit does not know: that some leave in anger."""
+
+
+def street_section(rows: list[Tried]) -> str:
+    """The part of the page about street panels."""
+    more, error = too_sure(rows)
+    met = "met" if street_met(rows) else "**not met**"
+    return "\n\n".join(
+        [
+            f"## {STREET.capitalize()}",
+            STREETS,
+            f"**{100 * pooled(rows, 0.9)[0]:.1f} %** of {sum(len(row.places) for row in rows):,} single trials cost "
+            f"what their plan's 90 % range said. Certified answers were planned {100 * more:+.1f} ± {100 * error:.1f} "
+            "points more often than they came, one standard error. The bars are "
+            f"{100 * LOW:.0f} to {100 * HIGH:.0f} %, and {100 * CHANCE:g} points: {met}.",
+            table(HEADS, [_row(STREET, rows)]),
+        ]
+    )
+
+
+def write_street(rows: list[Tried], docs: Path) -> Path:
+    """Write that part alone into the page, in the place of the one that is there."""
+    path = docs / "calibration.md"
+    before, _, rest = path.read_text(encoding="utf-8").partition(f"## {STREET.capitalize()}\n")
+    after = rest.partition("\n## ")[2] if rest else before.partition("\n## ")[2]
+    path.write_text(f"{before.partition('## ')[0]}{street_section(rows)}\n\n## {after}", encoding="utf-8")
+    return path
+
+
+def _row(name: str, rows: list[Tried]) -> tuple[str, ...]:
+    ranges = (_rate(rows, share) for share in SHARES)
+    return (name, f"{len(rows)}", *ranges, _printed(rows), *_beyond(rows), *_certified(rows))
+
+
 def write(found: Found, docs: Path) -> Path:
     """Write the page with its picture, and return its path."""
     (docs / "images").mkdir(parents=True, exist_ok=True)
     _draw(found).savefig(docs / PICTURE)
-    body = [
-        (f"**{name}**" if name == "all" else name, f"{len(rows)}", *(_rate(rows, share) for share in SHARES),
-         _printed(rows), *_beyond(rows), *_certified(rows))
-        for name, rows in found.families().items()
-    ]  # fmt: skip
+    body = [_row(f"**{name}**" if name == "all" else name, rows) for name, rows in found.families().items()]
     met = "met" if found.coverage_met else "**not met**"
     trials = sum(len(row.places) for row in found.rows)
     parts = [
@@ -117,6 +178,7 @@ def write(found: Found, docs: Path) -> Path:
         "the 90 % range also as printed, and how many lay below and above it; and the chance of a certified answer, as "
         "planned and as it came, both averages over settings.",
         table(HEADS, body),
+        street_section(found.street),
         "## The formulas",
         f"The fluid counts of α-UCB agents, T = 20,000, beside 2,000 simulated runs: {_fluid(found)}, one standard "
         f"error. The bar is {100 * FLUID:g} % where N ≥ 100: {'met' if found.fluid_met else '**not met**'}.",

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from copy import deepcopy
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -34,6 +35,8 @@ class World:
     """What the planner knows."""
     strategies: tuple[Any, ...] = field(default_factory=lambda: (fp.agents.AlphaUCB(),))
     answers: Any = field(default_factory=fp.answers.Always)
+    activity: Any = field(default_factory=fp.activity.EveryStep)
+    leaving: Any = field(default_factory=fp.leaving.Stays)
 
     @property
     def picks(self) -> Any:
@@ -168,6 +171,86 @@ def _log(rng: Rng, means: Any, steps: int) -> pl.DataFrame:
 FAMILIES: tuple[Callable[[Rng], World], ...] = (toy_like, many_arms, people, mixed, logged)
 
 
+STREET = "street panels"
+FIRST_STREET = 1_000_000
+"""Worlds from this number on are street panels."""
+
+
+def street(rng: Rng) -> World:
+    """People who come now and then, leave, or refuse; the planner is told so with errors, or has a log of others."""
+    M, K = int(_between(rng, 200, 800)), int(rng.integers(2, 6))
+    T, log_steps = (int(steps) for steps in rng.integers((300, 150), (701, 401)))
+    centres, sd = _centres(rng, K, _between(rng, 0.03, 0.1), rng.uniform(0.4, 0.7)), rng.uniform(0.05, 0.2)
+    activity = fp.activity.Lognormal(_between(rng, 0.02, 0.12), rng.uniform(0.4, 1.2), rng.uniform(0.01, 0.12))
+    gone, after = (
+        fp.leaving.AtRandom(rng.uniform(0.02, 0.25), after=int(rng.integers(0, 100))),
+        int(rng.integers(3, 10)),
+    )
+    anger = fp.leaving.InAnger(rng.uniform(0.01, 0.1), after=after, probability=rng.uniform(0.05, 0.2))
+    answers = fp.answers.Reluctant(rng.uniform(0.05, 0.4), rng.uniform(0.1, 0.5))
+    strategy: Any = strategies.AlphaUCB(2.0) if rng.random() < 0.7 else strategies.Thompson()
+    rule = fp.rules.Comparisons(0.05, float(rng.choice([0.0, 0.02, 0.05])))
+    principal = fp.Principal(rule, observe=fp.observe.Share(0.1), protocol=fp.protocols.NeverBan(), offers="each")
+    truth: dict[str, Any] = {"answers": answers, "activity": activity, "leaving": fp.leaving.AnyOf([gone, anger])}
+    if rng.random() < 0.5:
+        game = _panel(_drawn_people(rng, centres, sd, M), centres)
+        told = _guess(rng, game, bool(rng.random() < 0.5)) | {
+            "strategy": strategy,
+            "answers": _told(rng, answers),
+            "activity": _told(rng, activity),
+            "leaving": fp.leaving.AnyOf([_told(rng, gone), _told(rng, anger)]),
+        }
+    else:
+        past = fp.Game(_drawn_people(rng, centres, sd, int(_between(rng, 150, 500))))
+        fewer = replace(gone, share=1 - (1 - gone.share) ** (log_steps / T))  # a log is shorter than the trial
+        people = truth | {"leaving": fp.leaving.AnyOf([fewer, anger])}
+        told = {"log": timed_log(past, log_steps, strategy, people, int(rng.integers(1 << 31))), "agents": M}
+        game = fp.Game(_drawn_people(rng, centres, sd, M))
+    return World(STREET, game, T, principal, told, (strategy,), **truth)
+
+
+def _told(rng: Rng, part: Any) -> Any:
+    """A part as a planner guesses it: every rate and the odds of every share off by a factor of its own."""
+    known = {}
+    for name, value in vars(part).items():
+        if name in ("median", "sigma"):
+            known[name] = value * _off(rng)
+        elif name in ("share", "silent", "probability"):
+            odds = value / (1 - value) * _off(rng)
+            known[name] = odds / (1 + odds)
+    return replace(part, **known)
+
+
+def timed_log(game: fp.Game, steps: int, strategy: Any, people: dict[str, Any], seed: int) -> pl.DataFrame:
+    """What such people would have left behind, everybody who was enrolled, and now and then an offer of any arm."""
+    rng, M, K = np.random.default_rng(seed), game.agents, game.arms
+    rows: list[tuple[Any, ...]] = []
+    keys = rng.integers(1 << 62, size=(4, M)).tolist()
+    activity, leaving, answers = people["activity"], people["leaving"], people["answers"]
+    last = [leaving.until(key, steps) for key in keys[0]]
+    agents = [deepcopy(strategy) for _ in range(M)]
+    for agent, key in zip(agents, keys[1], strict=True):
+        agent.start(K, key)
+    chance = np.array([activity.chance(key, 1) for key in keys[2]])
+    lots, acts = np.asarray(rng.random(M)), [0] * M
+    for t in range(1, steps + 1):
+        for m in np.flatnonzero(rng.random(size=M) < chance).tolist():
+            if t > last[m]:
+                continue
+            acts[m] += 1
+            arm, outcome = agents[m].pick(acts[m]), None
+            if rng.random() < 0.1:
+                refused = lots[m] < answers.share and rng.random() < answers.probability
+                arm, outcome = (arm, "refused") if refused else (int(rng.integers(K)), "paid")
+            reward = float(rng.random() < game.means[m, arm])
+            agents[m].learn(arm, reward)
+            last[m] = 0 if leaving.leaves(keys[0][m], acts[m], reward) else last[m]
+            rows.append((t, m, arm, reward, outcome))
+    rows += [(1, m, None, None, None) for m in range(M)]
+    return pl.DataFrame(rows, ["step", "agent", "arm", "reward", "outcome"], orient="row", infer_schema_length=None)
+
+
 def world(seed: int, number: int) -> World:
-    """The n-th world of a seed; families take turns."""
-    return FAMILIES[number % len(FAMILIES)](np.random.default_rng([seed, number]))
+    """The n-th world of a seed; families take turns, street panels have numbers of their own."""
+    make = street if number >= FIRST_STREET else FAMILIES[number % len(FAMILIES)]
+    return make(np.random.default_rng([seed, number]))

@@ -285,7 +285,7 @@ def spend_by_agents(plan: Plan, ax: Axes | None = None) -> Axes:
 
 def spend_by_horizon(plan: Plan, ax: Axes | None = None) -> Axes:
     """Bonuses paid against the horizon, with the ranges of single trials."""
-    return _band(plan, "horizon", "horizon T, steps of every agent", axes(ax))
+    return _band(plan, "horizon", "horizon T, steps", axes(ax))
 
 
 def spend_by_observing(plan: Plan, ax: Axes | None = None) -> Axes:

@@ -21,8 +21,31 @@ if TYPE_CHECKING:
 
 
 COLUMNS = ("agent", "arm", "reward")
+WHEN = ("step", "at")
+"""The column that says when: a number of steps, or a time; the first that is there."""
+TAKEN, REFUSED = 1, 2
+OUTCOMES = {"paid": TAKEN, "refused": REFUSED}
+"""What the column outcome may say of an offer, as the exports of campaigns do."""
 NAMED = 5
 """Unusable rows that a warning names."""
+
+
+@dataclass(frozen=True)
+class Acts:
+    """The pulls of a log one by one, by agent and then by time; agents and arms by their numbers."""
+
+    agent: NDArray[np.int64]
+    arm: NDArray[np.int64]
+    reward: NDArray[np.float64]
+    time: NDArray[np.float64]
+    """Steps, or days if the log has dates."""
+    outcome: NDArray[np.int64]
+    """Whether the pull took or refused an offer, 0 if there was none."""
+    joined: NDArray[np.float64]
+    """When every agent was enrolled, NaN where the log does not say."""
+    dated: bool
+    enrolled: bool
+    """Whether the log names people who were enrolled, so that those who never came are known."""
 
 
 @dataclass(frozen=True)
@@ -41,6 +64,8 @@ class Past:
     rows: int
     unusable: tuple[tuple[int, str], ...]
     """Where and why: the line of a CSV file (its header is line 1), the row of a frame or Parquet file (from 0)."""
+    acts: Acts | None = None
+    """The pulls in their order; None if the log does not say when they were made."""
 
     def describe(self) -> dict[str, Any]:
         """Return what a plan records of it."""
@@ -56,7 +81,9 @@ class Past:
 def read(log: Any) -> Past:
     """Read a log: a CSV or Parquet file, or a polars frame, with the columns agent, arm and reward.
 
-    Rows without an agent, an arm, or a reward in [0, 1] are left out, and a warning says where they are.
+    A column ``step`` or ``at`` says when, ``outcome`` whether an offer was "paid" or "refused". With one of the former,
+    a row that has neither arm nor reward says that somebody was enrolled. Rows without an agent, an arm, a reward in
+    [0, 1], or a time where there is a column of them, are left out, and a warning says where they are.
     """
     if isinstance(log, Past):
         return log
@@ -80,7 +107,8 @@ def read(log: Any) -> Past:
     if unusable:
         _warn(unusable, rows.height, place)
     good = rows.filter(pl.col("why").is_null())
-    return _gathered(good, rows.height, unusable)
+    timed = next((column for column in WHEN if column in frame.columns), None)
+    return _gathered(good, rows.height, unusable, timed)
 
 
 def _file(log: Any) -> tuple[pl.DataFrame, str]:
@@ -120,15 +148,20 @@ def _checked(frame: pl.DataFrame, place: str) -> pl.DataFrame:
     if place == "line":  # a quoted cell may run over several lines
         text = [pl.col(name).str.count_matches("\n", literal=True).fill_null(0) for name in frame.columns]
         where = where + 2 + (pl.sum_horizontal(text).cum_sum().shift(1).fill_null(0)).cast(pl.Int64)
-    name = {
-        column: pl.col(column).cast(pl.String, strict=False).str.strip_chars().replace("", None) for column in COLUMNS
-    }
+    name = {column: _text(column) for column in COLUMNS}
     if frame.schema["reward"] == pl.Boolean:
         name["reward"] = pl.col("reward").cast(pl.Int8).cast(pl.String)
     number = name["reward"].cast(pl.Float64, strict=False)
+    when = next((column for column in WHEN if column in frame.columns), None)
+    time = pl.lit(None, pl.Float64) if when is None else _time(frame, when)
+    joins = name["arm"].is_null() & name["reward"].is_null() & pl.lit(when is not None)
     why = (
         pl.when(name["agent"].is_null())
         .then(pl.lit("no agent"))
+        .when(joins)
+        .then(None)
+        .when(time.is_null() & pl.lit(when is not None))
+        .then(pl.lit(f"no {when} that can be read"))
         .when(name["arm"].is_null())
         .then(pl.lit("no arm"))
         .when(name["reward"].is_null())
@@ -139,7 +172,40 @@ def _checked(frame: pl.DataFrame, place: str) -> pl.DataFrame:
         .then(pl.format("reward {} is outside [0, 1]", name["reward"]))
     )
     rows = frame.with_columns(where=where).filter(~pl.all_horizontal(pl.col(frame.columns).is_null()))
-    return rows.select("where", agent=name["agent"], arm=name["arm"], reward=number, why=why)
+    outcome = _text("outcome") if "outcome" in frame.columns else pl.lit(None, pl.String)
+    told = outcome.replace_strict(OUTCOMES, default=0, return_dtype=pl.Int64)
+    return rows.select(
+        "where", agent=name["agent"], arm=name["arm"], reward=number, time=time, outcome=told, joins=joins, why=why
+    )
+
+
+def _text(column: str) -> pl.Expr:
+    import polars as pl
+
+    return pl.col(column).cast(pl.String, strict=False).str.strip_chars().replace("", None)
+
+
+def _time(frame: pl.DataFrame, column: str) -> pl.Expr:
+    """Steps as they are; times in days."""
+    import polars as pl
+
+    if column == "step":
+        number = _text(column).cast(pl.Float64, strict=False)
+        return pl.when(number.is_finite()).then(number)
+    moment = pl.col(column)
+    if not frame.schema[column].is_temporal():
+        moment = _text(column).str.to_datetime(time_unit="us", time_zone="UTC", strict=False)
+        try:
+            readable = frame.select(moment.is_not_null().any()).item() or frame[column].is_null().all()
+        except pl.exceptions.PolarsError:
+            readable = False
+        if not readable:
+            shown = validation.shown(frame[column].drop_nulls()[0])
+            raise InvalidInput(
+                f"the log's column at must hold times such as 2026-05-01T09:30:00, got {shown}; or name steps in a "
+                "column step."
+            )
+    return moment.cast(pl.Datetime("us")).dt.timestamp("us") / 86_400e6
 
 
 def _warn(unusable: tuple[tuple[int, str], ...], rows: int, place: str) -> None:
@@ -149,24 +215,39 @@ def _warn(unusable: tuple[tuple[int, str], ...], rows: int, place: str) -> None:
     warnings.warn(f"{left_out}: {named}{more}.", UnusableRows, stacklevel=4)
 
 
-def _gathered(rows: pl.DataFrame, total: int, unusable: tuple[tuple[int, str], ...]) -> Past:
+def _gathered(found: pl.DataFrame, total: int, unusable: tuple[tuple[int, str], ...], timed: str | None) -> Past:
     import polars as pl
 
-    agents, arms = (_in_order(rows[name].unique().to_list()) for name in ("agent", "arm"))
-    if not agents or len(arms) < 2:
+    rows = found.filter(~pl.col("joins"))
+    agents, arms = _in_order(found["agent"].unique().to_list()), _in_order(rows["arm"].unique().to_list())
+    if len(arms) < 2:
         raise InvalidInput(
             f"the log must have usable rows of at least 2 arms, got {len(arms)} in {rows.height} of {total} rows."
         )
+    numbered = {
+        name: pl.col(name).replace_strict(names, range(len(names)), return_dtype=pl.Int64)
+        for name, names in (("agent", agents), ("arm", arms))
+    }
+    rows = rows.with_columns(**numbered)
     x = pl.col("reward")
     cells = rows.group_by("agent", "arm").agg(pulls=pl.len(), sums=x.sum(), squares=(x * x).sum())
-    m = cells["agent"].replace_strict(agents, range(len(agents)), return_dtype=pl.Int64).to_numpy()
-    k = cells["arm"].replace_strict(arms, range(len(arms)), return_dtype=pl.Int64).to_numpy()
+    m, k = cells["agent"].to_numpy(), cells["arm"].to_numpy()
     pulls = np.zeros((len(agents), len(arms)), np.int64)
     sums, squares = np.zeros(pulls.shape), np.zeros(pulls.shape)
     for table, name in ((pulls, "pulls"), (sums, "sums"), (squares, "squares")):
         table[m, k] = cells[name].to_numpy()
     coins = bool(rows["reward"].is_in([0.0, 1.0]).all())
-    return Past(tuple(agents), tuple(arms), pulls, sums, squares, coins, total, unusable)
+    joining = found.filter("joins").with_columns(agent=numbered["agent"])
+    acts = None if timed is None else _acts(rows, joining, len(agents), timed)
+    return Past(tuple(agents), tuple(arms), pulls, sums, squares, coins, total, unusable, acts)
+
+
+def _acts(rows: pl.DataFrame, joining: pl.DataFrame, agents: int, timed: str) -> Acts:
+    rows = rows.sort("agent", "time", maintain_order=True)
+    joined = np.full(agents, np.nan)
+    joined[joining["agent"].to_numpy()] = joining["time"].fill_null(np.nan).to_numpy()
+    columns: dict[str, Any] = {name: rows[name].to_numpy() for name in ("agent", "arm", "reward", "time", "outcome")}
+    return Acts(**columns, joined=joined, dated=timed != "step", enrolled=joining.height > 0)
 
 
 def _in_order(names: list[str]) -> list[str]:

@@ -6,6 +6,7 @@ import base64
 import io
 from collections.abc import Callable, Iterable
 from html import escape
+from math import isnan
 
 from matplotlib import rc_context
 from matplotlib.axes import Axes
@@ -41,7 +42,7 @@ figure{margin:0;break-inside:avoid} img{width:100%;height:auto} figcaption,foote
 CHARTS: tuple[tuple[str, Callable[[Plan, Axes], Axes], str], ...] = (
     ("agents", spend_by_agents, "What trials pay with fewer and with more people"),
     ("budget", chance_by_budget, "The chance of a certified answer within a budget"),
-    ("horizon", spend_by_horizon, "What trials pay if everybody acts less or more often"),
+    ("horizon", spend_by_horizon, "What trials pay if they are shorter or longer"),
     ("observing", spend_by_observing, "What trials pay if paying starts earlier or later"),
 )
 TABLES = {
@@ -50,6 +51,7 @@ TABLES = {
     "observing": ("How long to watch before paying", "share of the horizon"),
     "delta": ("How much risk", "δ"),
     "epsilon": ("If an arm nearly as good will do", "best up to ε"),
+    "cap": ("If nobody counts more often than this", "comparisons of one person"),
 }
 OFFERS = {"one": "one offer a step", "each": "up to one offer to everybody in each step"}
 EPSILON = (
@@ -60,7 +62,7 @@ EPSILON = (
 def plan_page(plan: Plan, title: str = "What the trial will cost") -> str:
     """Return the page as HTML."""
     asked = plan.question
-    what = f"{asked['agents']:,} people, {asked['arms']} options, {asked['horizon']:,} steps each"
+    what = f"{asked['agents']:,} people, {asked['arms']} options, {asked['horizon']:,} steps"
     parts = [
         "<!doctype html>",
         f'<html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>',
@@ -101,7 +103,7 @@ def _curve(plan: Plan, name: str, curve: Curve) -> list[str]:
     heads = "".join(f'<th class="n">{text}</th>' for text in (head, *COLUMNS))
     rows = "".join(_point(plan, point) for point in curve.points)
     told = [] if curve.complete else ["<p>There was no time for all of these; give the plan more seconds.</p>"]
-    note = [f"<p>{EPSILON}</p>"] if name == "epsilon" else []
+    note = [f"<p>{EPSILON}</p>"] if name == "epsilon" and plan.first.known else []
     return [f"<h2>{title}</h2>", *note, f'<div class="scroll"><table><tr>{heads}</tr>{rows}</table></div>', *told]
 
 
@@ -120,24 +122,44 @@ def _table(heads: Iterable[str], rows: Iterable[tuple[str, str, str]]) -> str:
 
 
 def _reading(plan: Plan) -> list[str]:
-    asked = plan.question
+    asked, at = plan.question, plan.first
+    whom = "people who take part"
+    if asked["rule"].startswith("Comparisons("):
+        whom = "comparisons that it opened, each of one person who came"
     lines = [
         "A bonus is one paid pull. Every simulated trial draws a new truth from what is believed, so ranges are for "
         "one trial, and contain that the guesses may be wrong.",
         "Certified means: named by a rule for which it is proven that the probability that such a trial ends with a "
-        "wrong certified answer is at most δ, for the average over the people who take part.",
+        f"wrong certified answer is at most δ, for the average over the {whom}.",
         f"The budget counts trials that are decided before it is spent. {100 * CHANCE:g} % stands for sure enough.",
-        "The fixed A/B test gives everybody every option equally often, looks once at the end and pays for every pull; "
-        "it has the same δ, shared out among the rivals of the best option, and a power of "
-        f"{100 * POWER:g} %, the guesses taken as exact.",
-        "Other settings are compared with the plan on runs with the same luck; ± is a 95 % interval of the mean.",
-        "Formulas are rules of thumb. The lower bound is a yardstick: what somebody would have to pay who knew the game"
-        " and had the free pulls of the whole horizon, to name the best option with the same δ.",
-        f"The principal only watches until step {plan.first.kappa:,}; after that she makes {OFFERS[asked['offers']]}.",
-        f"Settings: {asked['rule']}, {asked['observe']}, {asked['protocol']}; people pick by "
-        f"{', '.join(asked['strategy'])} and answer offers by {', '.join(asked['answers'])}.",
+    ]
+    if not isnan(at.fixed_test):
+        lines.append(
+            "The fixed A/B test gives everybody every option equally often, looks once at the end and pays for every "
+            "pull; it has the same δ, shared out among the rivals of the best option, and a power of "
+            f"{100 * POWER:g} %, the guesses taken as exact."
+        )
+    lines.append(
+        "Other settings are compared with the plan on runs with the same luck; ± is a 95 % interval of the mean."
+    )
+    if at.known:
+        lines.append(
+            "Formulas are rules of thumb. The lower bound is a yardstick: what somebody would have to pay who knew the "
+            "game and had the free pulls of the whole horizon, to name the best option with the same δ."
+        )
+    lines += [
+        f"The principal only watches until step {at.kappa:,}; after that she makes {OFFERS[asked['offers']]}.",
+        f"Settings: {asked['rule']}, {asked['observe']}, {asked['protocol']}; people pick by {_some(asked['strategy'])}"
+        f", answer offers by {_some(asked['answers'])}, come by {_some(asked['activity'])} and leave by "
+        f"{_some(asked['leaving'])}.",
     ]
     return ["<h2>How to read it</h2>", "<ul>" + "".join(f"<li>{escape(line)}</li>" for line in lines) + "</ul>"]
+
+
+def _some(parts: list[str]) -> str:
+    """Name the first few different ones."""
+    told = list(dict.fromkeys(parts))
+    return ", ".join(told[:5]) + (", …" if len(told) > 5 else "")
 
 
 def _made(plan: Plan) -> str:

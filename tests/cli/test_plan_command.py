@@ -84,7 +84,7 @@ def test_people_of_several_kinds_are_read() -> None:
     assert asked["answers"] == ["WithProbability(p=0.8)"]
     assert asked["rule"] == "Pairwise(delta=0.05, epsilon=0.1)"
     assert (asked["budget"], asked["offers"], asked["protocol"]) == (30, "one", "NeverBan()")
-    assert asked["beliefs"].endswith("off by about 10 %")
+    assert asked["beliefs"].endswith("these numbers off by about 10 % too")
 
 
 @pytest.mark.parametrize(
@@ -97,9 +97,9 @@ def test_people_of_several_kinds_are_read() -> None:
         (["--agents", "0"], ["agents", "got 0"]),
         (["--horizon", "1"], ["horizon", "got 1"]),
         (["--delta", "0"], ["delta", "got 0"]),
-        (["--rule", "paper"], ["--rule must be one of certified, pairwise"]),
+        (["--rule", "paper"], ["--rule must be one of certified, pairwise, comparisons"]),
         (["--rule", "pairwize"], ["--rule", "did you mean 'pairwise'?"]),
-        (["--epsilon", "0.1"], ["--epsilon", "--rule comparisons or pairwise"]),
+        (["--rule", "certified", "--epsilon", "0.1"], ["--epsilon", "--rule comparisons or pairwise"]),
         (["--strategy", "tompson"], ["--strategy", "did you mean 'thompson'?"]),
         (["--price", "cheap"], ["price", "'0.50 EUR'"]),
         (["--runs", "3"], ["runs", "at least 40"]),
@@ -129,3 +129,23 @@ def test_the_list_of_commands_names_all() -> None:
     shown = inside("--help").stdout
     for name in ("plan", "simulate", "study", "reproduce"):
         assert name in shown
+
+
+def test_people_who_come_and_go_are_read_and_a_panel_has_its_own() -> None:
+    done = inside(
+        "plan", *SMALL, "--quick", "--json", "--activity", "rate:0.5", "--leaving", "at-random:0.1", "--answers",
+        "with-probability:0.95", "--epsilon", "0.02",
+    )  # fmt: skip
+    told = json.loads(done.stdout)["question"]
+    assert told["activity"] == ["Rate(rate=0.5)"]
+    assert told["leaving"] == ["AtRandom(share=0.1, after=0)"]
+    assert told["rule"].startswith("Comparisons(delta=0.05, epsilon=0.02, cap=None")
+    assert (told["observe"], told["protocol"]) == ("Share(rho=0.1)", "NeverBan()")
+    done = inside("plan", "--panel", "street:agents=30,arms=2,gap=0.2", "--horizon", "60", "--runs", "40")
+    assert done.returncode == 0
+    shown = done.stdout
+    assert shown.index("First, by simulation only") < shown.index("By simulation (")
+    assert "at most so many comparisons of one agent" in shown
+    assert "rule Pairwise" not in shown
+    check_refusal(inside("plan", "--panel", "stret"), ["--panel", "did you mean 'street'?"])
+    check_refusal(inside("plan", "--panel", "street", "--gap", "0.1"), ["one of gap, means, log and game"])

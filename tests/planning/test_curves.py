@@ -13,6 +13,7 @@ import freepull as fp
 from freepull.planning import search as curves
 from freepull.planning.beliefs import Guess
 from freepull.planning.forecast import Forecast
+from freepull.planning.people import People
 from freepull.planning.question import Case
 from freepull.planning.search import Panels, Point, Work, curve
 
@@ -22,8 +23,7 @@ CASE = Case(
     arms=2,
     principal=fp.Principal(fp.rules.Certified(0.05), offers="each"),
     horizon=40,
-    strategies=(fp.agents.AlphaUCB(),),
-    answers=(fp.answers.Always(),),
+    people=People((fp.agents.AlphaUCB(),), (fp.answers.Always(),)),
     seed=0,
     workers=None,
 )

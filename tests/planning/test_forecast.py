@@ -12,6 +12,7 @@ import pytest
 import freepull as fp
 from freepull.planning.beliefs import Guess, Known
 from freepull.planning.forecast import Forecast
+from freepull.planning.people import People
 from freepull.planning.question import Case
 
 
@@ -79,8 +80,7 @@ CASE = Case(
     arms=2,
     principal=fp.Principal(fp.rules.Certified(0.1), offers="each"),
     horizon=120,
-    strategies=(fp.agents.AlphaUCB(), fp.agents.Greedy()) * 2,
-    answers=(fp.answers.Always(),),
+    people=People((fp.agents.AlphaUCB(), fp.agents.Greedy()) * 2, (fp.answers.Always(),)),
     seed=3,
     workers=None,
 )
@@ -89,7 +89,7 @@ CASE = Case(
 def test_a_forecast_is_the_simulation_of_games_drawn_from_what_is_believed() -> None:
     found = CASE.forecast(range(20)).joined(CASE.forecast(range(20, 50)))
     same = fp.simulate(
-        CASE.beliefs, principal=CASE.principal, horizon=120, runs=50, seed=3, agents=list(CASE.strategies)
+        CASE.beliefs, principal=CASE.principal, horizon=120, runs=50, seed=3, agents=list(CASE.people.strategies)
     )
     assert found.paid.tolist() == same.frame["paid"].to_list()
     assert found.certified.tolist() == same.frame["certified"].to_list()
@@ -100,9 +100,8 @@ def test_a_forecast_is_the_simulation_of_games_drawn_from_what_is_believed() -> 
 
 
 def test_of_several_strategies_every_agent_has_one_at_random(monkeypatch: pytest.MonkeyPatch) -> None:
-    some = replace(
-        CASE, strategies=(fp.agents.AlphaUCB(), fp.agents.Greedy()), agents=200, beliefs=Guess(2, 200, (0.2,))
-    )
+    people = People((fp.agents.AlphaUCB(), fp.agents.Greedy()), (fp.answers.Always(),))
+    some = replace(CASE, people=people, agents=200, beliefs=Guess(2, 200, (0.2,)), workers=1)
     seen: list[list[str]] = []
     real = fp.simulate
 

@@ -10,7 +10,7 @@ import pytest
 import freepull as fp
 from freepull.errors import InvalidInput
 from freepull.fluid import natural_pulls
-from freepull.planning.formulas import agents_for_certainty, agents_for_free, evidence, fixed_test, sketch
+from freepull.planning.formulas import agents_for_certainty, agents_for_free, check_rule, evidence, fixed_test, sketch
 from freepull.principal.rules import Certified, Pairwise
 
 GAME = fp.Game([[0.6, 0.5, 0.3], [0.5, 0.5, 0.3]])
@@ -92,8 +92,10 @@ def test_where_arms_tie_no_number_of_agents_is_enough() -> None:
 
 def test_only_rules_with_a_forecast_are_planned_for() -> None:
     assert evidence(Pairwise(0.05), 4) == pytest.approx(math.log(60) + 2)
-    with pytest.raises(InvalidInput, match=r"^rule must be rules\.Certified or rules\.Pairwise.*got Paper"):
-        evidence(fp.rules.Paper(0.05), 4)
+    for rule in (Certified(0.05), Pairwise(0.05), fp.rules.Comparisons(0.05)):
+        check_rule(rule)
+    with pytest.raises(InvalidInput, match=r"^rule must be rules\.Certified, rules\.Pairwise or .*got Paper"):
+        check_rule(fp.rules.Paper(0.05))
 
 
 def test_epsilon_adds_to_every_gap() -> None:

@@ -237,7 +237,7 @@ def test_control_c_keeps_what_was_finished(monkeypatch: pytest.MonkeyPatch) -> N
         ({"delta": 0.1, "principal": fp.Principal()}, ["delta must be left out with a principal"]),
         (
             {"principal": fp.Principal(fp.rules.Passive())},
-            ["rule must be rules.Certified or rules.Pairwise", "Passive"],
+            ["rule must be rules.Certified, rules.Pairwise or rules.Comparisons", "Passive"],
         ),
         ({"principal": "me"}, ["principal must be"]),
         ({"runs": 5}, ["runs must be", "at least 40"]),
@@ -279,10 +279,12 @@ def test_a_budget_caps_the_first_answer_and_refusals_are_warned_of() -> None:
     )
     assert rich.spend == spend
     assert (poor.spend, poor.doubt) == (None, "time or money do not suffice")
-    shy = fp.plan(**SMALL, runs=40, curves=False, answers=fp.answers.Never())
+    ban = fp.Principal(offers="each")
+    shy = fp.plan(**SMALL, runs=40, curves=False, answers=fp.answers.Never(), principal=ban)
     assert any("never-ban" in sentence for sentence in shy.sentences)
     assert any(
-        "take every offer" in sentence for sentence in fp.plan(**dear, quick=True, answers=fp.answers.Never()).sentences
+        "take every offer" in sentence
+        for sentence in fp.plan(**dear, quick=True, answers=fp.answers.Never(), principal=ban).sentences
     )
 
 

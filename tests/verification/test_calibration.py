@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 from verification import calibration_page
-from verification.calibration import Found, Tried, fluid_errors, pooled, tried
-from verification.calibration_worlds import FAMILIES, world
+from verification.calibration import Found, Tried, fluid_errors, pooled, street_met, too_sure, tried
+from verification.calibration_worlds import FAMILIES, FIRST_STREET, STREET, world
 
 pytestmark = pytest.mark.slow
 
@@ -48,22 +48,55 @@ def test_fluid_counts_are_within_three_per_cent() -> None:
     assert all(abs(off) <= 0.03 + 5.5 * error for off, error in errors)
 
 
-def made(places: list[float]) -> Tried:
-    return Tried("f", tuple(places), tuple(True for _ in places), 1.0, 1.0, 1.0, 1.2)
+def made(places: list[float], certain: float = 1.0) -> Tried:
+    return Tried("f", tuple(places), tuple(True for _ in places), 1.0, certain, 1.0, 1.2)
+
+
+GOOD = [made([0.5] * 20)] * 9 + [made([0.99] * 20)]
+"""Street panels that meet their bars."""
 
 
 def test_the_bar_is_judged_by_the_pooled_coverage() -> None:
     inside, outside = made([0.5] * 20), made([0.99] * 20)
-    assert Found([inside] * 9 + [outside], [(0.01, 0.001)]).met
-    assert not Found([inside] * 19 + [outside], [(0.01, 0.001)]).met
-    assert not Found([inside] * 8 + [outside] * 2, [(0.01, 0.001)]).met
-    assert not Found([inside] * 9 + [outside], [(0.05, 0.001)]).met
+    assert Found([inside] * 9 + [outside], [(0.01, 0.001)], GOOD).met
+    assert not Found([inside] * 19 + [outside], [(0.01, 0.001)], GOOD).met
+    assert not Found([inside] * 8 + [outside] * 2, [(0.01, 0.001)], GOOD).met
+    assert not Found([inside] * 9 + [outside], [(0.05, 0.001)], GOOD).met
     assert made([0.04, 0.06, 0.94, 0.96]).covered(0.9) == 0.5
     assert np.isclose(pooled([inside, outside], 0.9)[0], 0.5)
 
 
+def test_street_panels_are_judged_by_their_spend_and_by_the_chance_of_a_certified_answer() -> None:
+    assert street_met(GOOD)
+    assert not street_met([made([0.99] * 20), *GOOD])
+    assert not street_met([made([0.5] * 20, certain=0.9)] * 9 + GOOD[-1:])
+    assert not Found(GOOD, [(0.01, 0.001)], GOOD[:-1] * 2).met
+    assert too_sure([made([0.5], certain=0.8), made([0.5])]) == pytest.approx((-0.1, 0.1))
+
+
+@pytest.mark.parametrize("number", range(2))
+def test_plans_for_street_panels_are_made_from_guesses_and_from_logs(number: int) -> None:
+    at = world(SEED, FIRST_STREET + number)
+    assert at.family == STREET
+    assert ("log" in at.told) == (number == 0)
+    row = tried(FIRST_STREET + number, SEED, runs=40, trials=3)
+    assert len(row.places) == 3
+    assert row.formula is None
+
+
+def test_the_part_about_street_panels_can_be_written_alone(rows: list[Tried], tmp_path: Path) -> None:
+    path = calibration_page.write(Found(rows, [(0.01, 0.001)], GOOD), tmp_path)
+    whole = path.read_text()
+    calibration_page.write_street(GOOD, tmp_path)
+    assert path.read_text() == whole
+    path.write_text(whole.replace(calibration_page.street_section(GOOD) + "\n\n", ""))
+    assert "Street panels" not in path.read_text()
+    calibration_page.write_street(GOOD, tmp_path)
+    assert path.read_text() == whole
+
+
 def test_the_page_shows_what_was_found(rows: list[Tried], tmp_path: Path) -> None:
-    found = Found(rows, [(0.01, 0.001)])
+    found = Found(rows, [(0.01, 0.001)], GOOD)
     path = calibration_page.write(found, tmp_path)
     text = path.read_text()
     assert f"**{100 * found.coverage:.1f} %** of {10 * len(rows):,} single trials" in text
@@ -78,5 +111,5 @@ def test_a_bar_that_is_missed_is_named() -> None:
         ([inside] * 9 + [outside], 0.05, ["MISSED", "met"]),
         ([inside] * 8 + [outside] * 2, 0.01, ["met", "MISSED"]),
     ):
-        told = calibration_page.lines(Found(places, [(fluid, 0.001)]))[-2:]
+        told = calibration_page.lines(Found(places, [(fluid, 0.001)], GOOD))[-2:]
         assert [line.rpartition(" ")[2] for line in told] == said

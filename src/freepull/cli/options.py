@@ -14,7 +14,7 @@ from freepull import registry, validation
 from freepull.errors import InvalidInput
 from freepull.game import Game
 from freepull.instances import Family, means_from_csv, toy
-from freepull.panels import PANELS
+from freepull.panels import PANELS, Panel
 from freepull.principal import OFFERS, Principal, for_people
 from freepull.principal.rules import Rule
 from freepull.principal.rules.paper import BOUNDS
@@ -96,7 +96,7 @@ def build_game(text: str, law: str, weights: str | None) -> Any:
     if name in ("family", *PANELS) and (law != "bernoulli" or weights is not None):
         raise InvalidInput(f"--rewards and --weights must be left out with --game {name}, whose games are drawn.")
     if name in PANELS:
-        return PANELS[name](**registry.read(f"--game {name}", registry.numeric(["agents", "arms", "gap"]), given))
+        return build_panel(text, "--game")
     if name == "family":
         told = registry.read("--game family", registry.numeric(["agents", "sd"]), given)
         return Family(**{"agents": 30, **told})
@@ -115,6 +115,13 @@ def build_game(text: str, law: str, weights: str | None) -> Any:
                 f"--game {text} cannot be read: {error}; give a CSV file of means, one row per agent."
             ) from None
     return Game(means, rewards=build("rewards", law), weights=p)
+
+
+def build_panel(text: str, option: str = "--panel") -> Panel:
+    """Make a panel from `street:agents=500,arms=4,gap=0.05` or `ideal`."""
+    name, _, given = text.partition(":")
+    validation.one_of(option, name, PANELS)
+    return PANELS[name](**registry.read(f"{option} {name}", registry.numeric(["agents", "arms", "gap"]), given))
 
 
 def build_principal(

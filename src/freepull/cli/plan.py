@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -15,9 +16,11 @@ from freepull.cli import options
 from freepull.cli.options import build, of_output, of_principal, of_runs
 from freepull.cli.screen import check_target, console, sentence_errors
 from freepull.errors import InvalidInput
+from freepull.fitting import DAY
 from freepull.planning import Plan, plan
-from freepull.planning.facade import COLUMNS, cells
+from freepull.planning.facade import CAMPAIGN, COLUMNS, cells
 from freepull.planning.search import Curve
+from freepull.principal import OFFERS, Principal
 from freepull.registry import choices
 
 TITLES = {
@@ -25,13 +28,15 @@ TITLES = {
     "horizon": "a longer or shorter horizon",
     "observing": "watching longer: κ/T",
     "delta": "another δ",
-    "epsilon": "best up to ε (rule Pairwise)",
+    "epsilon": "best up to ε",
+    "cap": "at most so many comparisons of one agent",
 }
 
 
 def show_first(plan: Plan) -> None:
     """Print the first answer while the second is worked on."""
-    console.print(f"[bold]At once, by formulas[/bold] ({plan.provenance['seconds']:.2f} s)")
+    how = "At once, by formulas" if plan.first.known else "First, by simulation only"
+    console.print(f"[bold]{how}[/bold] ({plan.provenance['seconds']:.2f} s)")
     _sentences(plan)
     _figures(plan)
     console.print()
@@ -46,7 +51,8 @@ def show(plan: Plan) -> None:
     console.print(f"Believed: {escape(plan.question['beliefs'])}.", soft_wrap=True)
     _figures(plan)
     for name, curve in plan.curves.items():
-        _curve(TITLES[name], curve, plan)
+        other = " (rule Pairwise)" if name == "epsilon" and plan.first.known else ""
+        _curve(TITLES[name] + other, curve, plan)
 
 
 def _sentences(plan: Plan) -> None:
@@ -76,14 +82,19 @@ HELP = """Plan a trial before you pay: what it will cost, how long it will take,
 
 Example: freepull plan --arms 4 --agents 500 --horizon 60 --gap 0.05 --delta 0.05
 
-Give guesses (--gap or --means), or a log of past observations (--log). The first answer comes from formulas, the second
-from simulation; every figure says which."""
+Give guesses (--gap or --means), a log of past observations (--log) or a panel (--panel street). The first answer comes
+from formulas, where these know such people, the second from simulation; every figure says which."""
 of_game, of_people = options.panel("What is known of the game"), options.panel("The people")
+RULES = ("certified", "pairwise", "comparisons")
+
+
+def _people(kind: str, usual: str) -> typer.models.OptionInfo:
+    return of_people(f"{choices(kind)}; of several, at random [{usual}, or as the panel or the log says].")
 
 
 @sentence_errors
 def command(
-    horizon: Annotated[int, of_game("T: how often every agent acts.")],
+    horizon: Annotated[int | None, of_game("T, the number of steps; a panel has its own.")] = None,
     arms: Annotated[int | None, of_game("K, how many options there are.")] = None,
     agents: Annotated[
         int | None,
@@ -98,18 +109,34 @@ def command(
     spread: Annotated[float | None, of_game("How much people differ, a standard deviation [0.1].")] = None,
     error: Annotated[float | None, of_game("How far off the guesses may be [0.25: a quarter].")] = None,
     rewards: Annotated[str | None, of_game("Reward law: bernoulli or beta:concentration [bernoulli].")] = None,
-    log: Annotated[Path | None, of_game("Past observations, CSV or Parquet: agent, arm, reward.")] = None,
+    log: Annotated[
+        Path | None,
+        of_game("Past observations, CSV or Parquet: agent, arm, reward; perhaps step or at, and outcome."),
+    ] = None,
+    day: Annotated[int, of_game("How many steps a day has, where the log has dates.")] = DAY,
+    panel: Annotated[str | None, of_game(f"Instead of all that: {options.GAMES}.")] = None,
     delta: options.Delta = 0.05,
-    rule: Annotated[str, of_principal("certified or pairwise.")] = "certified",
-    epsilon: options.Epsilon = None,
-    observe: options.Observe = "share:0.5",
-    protocol: options.Protocol = "take-or-ban",
+    rule: Annotated[
+        str | None,
+        of_principal("certified, pairwise or comparisons [certified; comparisons if people may be absent or refuse]."),
+    ] = None,
+    epsilon: Annotated[
+        float | None, of_principal("comparisons, pairwise: stop at an arm within ε of the best.")
+    ] = None,
+    observe: Annotated[
+        str | None, of_principal(f"{choices('observe')} [share:0.5; share:0.1 with comparisons].")
+    ] = None,
+    protocol: Annotated[
+        str | None, of_principal(f"{choices('protocol')} [take-or-ban; never-ban with comparisons].")
+    ] = None,
     offers: options.Offers = "each",
     budget: Annotated[float | None, of_principal("The most bonuses that may be paid.")] = None,
     price: Annotated[str | None, of_principal('What a bonus costs, as in "0.50 EUR".')] = None,
-    strategy: Annotated[list[str], of_people(f"{choices('agents')}; of several, at random.")] = ["alpha-ucb:2"],  # noqa: B006
-    answers: Annotated[list[str], of_people(f"{choices('answers')}; of several, at random.")] = ["always"],  # noqa: B006
-    quick: Annotated[bool, of_runs("Only formulas, at once.", "--quick")] = False,
+    strategy: Annotated[list[str] | None, _people("agents", "alpha-ucb:2")] = None,
+    answers: Annotated[list[str] | None, _people("answers", "always")] = None,
+    activity: Annotated[list[str] | None, _people("activity", "every-step")] = None,
+    leaving: Annotated[list[str] | None, _people("leaving", "stays")] = None,
+    quick: Annotated[bool, of_runs("Only the first answer.", "--quick")] = False,
     seconds: Annotated[float, of_runs("About how long to simulate.")] = 15.0,
     runs: Annotated[int | None, of_runs("How many runs, instead of --seconds.")] = None,
     seed: Annotated[int, of_runs("Same seed and --runs, same figures.")] = 0,
@@ -118,10 +145,26 @@ def command(
     as_json: options.AsJson = False,
 ) -> None:
     """See HELP, which is shown as the command's help."""
-    validation.one_of("--rule", rule, ("certified", "pairwise"))
+    if rule is not None:
+        validation.one_of("--rule", rule, RULES)
+
+    def principal(ideal: bool) -> Principal:
+        name = rule or ("certified" if ideal and epsilon is None else "comparisons")
+        usual = CAMPAIGN if name == "comparisons" else Principal(offers="each")
+        validation.one_of("--offers", offers, OFFERS)
+        return replace(
+            usual,
+            rule=options.build_rule(name, delta, epsilon=epsilon),
+            observe=usual.observe if observe is None else build("observe", observe),
+            protocol=usual.protocol if protocol is None else build("protocol", protocol),
+            offers=offers,
+            budget=budget,
+        )
+
     if html is not None:
         check_target("--html", html, ".html")
     made = plan(
+        None if panel is None else options.build_panel(panel),
         horizon=horizon,
         arms=arms,
         agents=agents,
@@ -132,18 +175,12 @@ def command(
         error=error,
         rewards=None if rewards is None else build("rewards", rewards),
         log=log,
-        principal=options.build_principal(
-            rule=rule,
-            delta=delta,
-            epsilon=epsilon,
-            observe=observe,
-            protocol=protocol,
-            offers=offers,
-            bonus=1.0,
-            budget=budget,
-        ),
-        strategy=[build("agents", text, "strategy") for text in strategy],
-        answers=[build("answers", text) for text in answers],
+        day=day,
+        principal=principal,
+        strategy=[build("agents", text, "strategy") for text in strategy] if strategy else None,
+        answers=[build("answers", text) for text in answers] if answers else None,
+        activity=[build("activity", text) for text in activity] if activity else None,
+        leaving=[build("leaving", text) for text in leaving] if leaving else None,
         price=price,
         quick=quick,
         runs=runs,

@@ -5,30 +5,36 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from freepull import validation
-from freepull.agents import Agent, AlphaUCB
-from freepull.agents.answers import Always, Answer
+from freepull.agents import Agent
+from freepull.agents.activity import Activity
+from freepull.agents.answers import Answer
+from freepull.agents.leaving import Leaving
 from freepull.errors import InvalidInput
+from freepull.fitting import DAY, Habits
 from freepull.game import Game
 from freepull.money import Money
+from freepull.panels import Panel
 from freepull.planning import words
 from freepull.planning.forecast import SHARES, Forecast, telling
-from freepull.planning.formulas import HEURISTIC, POWER, First, evidence, first
-from freepull.planning.question import Case, beliefs_from, parts, question
+from freepull.planning.formulas import HEURISTIC, POWER, First, check_rule, first
+from freepull.planning.question import Case, beliefs_from, people_from, question
 from freepull.planning.search import CHANCE, FIRST, Curve, Point, Simulated, Work, simulated
 from freepull.planning.words import sentences
-from freepull.principal import Principal
-from freepull.principal.rules import Certified
+from freepull.principal import Principal, for_people
+from freepull.principal.rules import Certified, Comparisons
 from freepull.rewards import Law
 from freepull.version import __version__
 
 FORMULA = "formula"
+CAMPAIGN = for_people(horizon=1)
+"""The principal for people as they are, unless another is given: what campaigns do."""
 FEW = 20
 """Fewer decisions than this have no range."""
 
@@ -52,7 +58,7 @@ class Plan:
     forecast: Forecast | None
     """What simulation says of the trial; None if only the first answer was asked for."""
     curves: Mapping[str, Curve]
-    """The same against agents, horizon, observing, delta and epsilon."""
+    """The same against agents, horizon, observing, delta, epsilon and cap."""
     agents_needed: int | None
     """The least number of agents found with a 95 % chance of a certified answer."""
     agents_free: int | None
@@ -61,6 +67,8 @@ class Plan:
     """What a reader must know, most important first."""
     provenance: Mapping[str, Any]
     price: Money | None = None
+    habits: Habits | None = None
+    """What a log with times says of its people."""
 
     def chance(self, budget: float) -> float:
         """Return the probability of a certified answer for at most ``budget`` bonuses."""
@@ -128,17 +136,19 @@ class Plan:
     def _by_formula(self) -> list[Row]:
         at = self.first
         rows = []
-        if self.forecast is None:
+        if self.forecast is None and at.known:
             told = f"not shown: {at.doubt}"
             if at.spend is not None and at.range is not None:
                 told = f"{self.money(at.spend)} ({words.between(*at.range)}, as the guesses are off)"
             rows.append(Row("spend", told, HEURISTIC))
             rows.append(Row("agents: enough time", words.agents(at.agents_needed), HEURISTIC))
-        rows.append(Row("pulls needed, by arm", words.pulls(at.needed), HEURISTIC))
-        rows.append(Row(f"free by step {at.kappa:,}, by arm", words.pulls(at.natural), HEURISTIC))
+        if at.known:
+            rows.append(Row("pulls needed, by arm", words.pulls(at.needed), HEURISTIC))
+            rows.append(Row(f"free by step {at.kappa:,}, by arm", words.pulls(at.natural), HEURISTIC))
         if not math.isnan(at.lower_bound):
             rows.append(Row("lower bound, if certified", self.money(at.lower_bound), FORMULA))
-        rows.append(Row(f"fixed A/B test, power {100 * POWER:g} %", self.money(at.fixed_test), FORMULA))
+        if not math.isnan(at.fixed_test):
+            rows.append(Row(f"fixed A/B test, power {100 * POWER:g} %", self.money(at.fixed_test), FORMULA))
         return rows
 
     def money(self, bonuses: float) -> str:
@@ -165,7 +175,7 @@ class Plan:
         return plain
 
     def __str__(self) -> str:
-        width = max(len(row.what) for row in self.rows())
+        width = max((len(row.what) for row in self.rows()), default=0)
         lines = [*self.sentences, ""]
         lines += [f"{row.what:<{width}}  {row.value}  [{row.source}]" for row in self.rows()]
         return "\n".join(lines)
@@ -218,7 +228,7 @@ def cells(plan: Plan, point: Point) -> tuple[str, ...]:
     found = point.forecast
     more = "" if point.planned or plan.forecast is None else words.signed(*found.against(plan.forecast))
     return (
-        f"{point.x:,g}",
+        "any" if point.x == math.inf else f"{point.x:,g}",
         plan.money(found.mean),
         more,
         words.between(*found.range(0.9)),
@@ -228,9 +238,9 @@ def cells(plan: Plan, point: Point) -> tuple[str, ...]:
 
 
 def plan(
-    game: Game | Callable[[np.random.Generator], Game] | None = None,
+    game: Game | Callable[[np.random.Generator], Game] | Panel | None = None,
     *,
-    horizon: int,
+    horizon: int | None = None,
     arms: int | None = None,
     agents: int | None = None,
     gap: float | Sequence[float] | None = None,
@@ -240,10 +250,14 @@ def plan(
     error: float | None = None,
     rewards: Law | None = None,
     log: Any = None,
+    day: int = DAY,
     delta: float | None = None,
-    principal: Principal | None = None,
+    epsilon: float | None = None,
+    principal: Principal | Callable[[bool], Principal] | None = None,
     strategy: Agent | Sequence[Agent] | None = None,
     answers: Answer | Sequence[Answer] | None = None,
+    activity: Activity | Sequence[Activity] | None = None,
+    leaving: Leaving | Sequence[Leaving] | None = None,
     price: str | None = None,
     quick: bool = False,
     curves: bool = True,
@@ -261,7 +275,7 @@ def plan(
     Parameters
     ----------
     horizon
-        T: how often every agent acts.
+        T, the number of steps; a panel has its own. Who acts in every step acts so often.
     arms, agents
         K and M. A log has its own arms, and is about the logged agents; with ``agents``, about others like them.
     gap
@@ -274,20 +288,27 @@ def plan(
     rewards
         The reward law, `rewards.Bernoulli()` by default.
     log
-        Past observations, as for `Game.from_log`.
+        Past observations, as for `Game.from_log`. If it says when they were made, activity, leaving, answers and
+        strategy are fitted to it, unless you give them.
+    day
+        How many steps a day has, where a log has dates.
     game
-        A game that is known, or a function that draws one from beliefs of your own.
-    delta, principal
-        δ of the default principal, `Certified(0.05)` with offers to each; or another principal.
-    strategy, answers
-        How agents pick (`AlphaUCB(2)`) and answer offers (`Always()`); of several, every agent has one, at
-        random; M of them are one each.
+        A game that is known, or a function that draws one from beliefs of your own; or a panel such as
+        `fp.panels.street()`, which is taken as exact.
+    delta, epsilon, principal
+        δ and ε of the default principal; or another principal, or a function that makes one when it is told whether
+        everybody acts in every step and takes every offer. For such people the default is `Certified(0.05)` with offers
+        to each; for others, or with an ε, it is `Comparisons(0.05)` with `Share(0.1)`, `NeverBan()` and offers to each.
+    strategy, answers, activity, leaving
+        How agents pick (`AlphaUCB(2)`), answer offers (`Always()`), how often they act (`EveryStep()`) and when they
+        leave (`Stays()`); of several, every agent has one, at random; M of them are one each. With guesses, the numbers
+        in the last three may be off by ``error`` as well.
     price
         What one bonus costs, as in "0.50 EUR".
     quick
-        Only the first answer, by formulas.
+        Only the first answer: by formulas, or by 40 runs where these know nothing.
     curves
-        Whether to look at other numbers of agents, horizons, observing phases, δ and ε.
+        Whether to look at other numbers of agents, horizons, observing phases, δ, ε and caps.
     runs, seconds
         This many runs; or as many as make the range tight, in about this many seconds.
     seed
@@ -295,18 +316,24 @@ def plan(
     workers, progress
         As for `simulate`.
     on_first
-        Called with the plan by formulas as soon as it is there.
+        Called with the first answer as soon as it is there.
     """
     began = time.perf_counter()
-    if principal is None:
-        principal = Principal(Certified(0.05 if delta is None else delta), offers="each")
-    elif delta is not None:
-        raise InvalidInput("delta must be left out with a principal, whose rule has one.")
-    validation.instance("principal", principal, Principal, "a freepull.Principal(...)")
+    panel = game if isinstance(game, Panel) else None
     guesses = {"gap": gap, "means": means, "level": level, "spread": spread, "error": error, "rewards": rewards}
-    beliefs, size, count = beliefs_from(game, log, arms, agents, guesses)
-    evidence(principal.rule, count)
-    horizon = validation.whole("horizon", horizon, 1)
+    beliefs, size, count = beliefs_from(game if panel is None else panel.game, log, arms, agents, guesses)
+    horizon = validation.whole("horizon", panel.horizon if panel is not None and horizon is None else horizon, 1)
+    asked = {"strategies": strategy, "answers": answers, "activity": activity, "leaving": leaving}
+    people = people_from(panel, beliefs, asked, horizon, day)
+    if principal is None:
+        principal = _usual(people.ideal, 0.05 if delta is None else delta, epsilon)
+    elif delta is not None or epsilon is not None:
+        given = "epsilon" if delta is None else "delta"
+        raise InvalidInput(f"{given} must be left out with a principal, whose rule has one.")
+    elif callable(principal):
+        principal = principal(people.ideal)
+    validation.instance("principal", principal, Principal, "a freepull.Principal(...)")
+    check_rule(principal.rule)
     if horizon < count:
         raise InvalidInput(f"horizon must be at least {count}, the number of arms, got {horizon}.")
     case = Case(
@@ -315,8 +342,7 @@ def plan(
         arms=count,
         principal=principal,
         horizon=horizon,
-        strategies=parts("strategy", strategy, AlphaUCB()),
-        answers=parts("answers", answers, Always()),
+        people=people,
         seed=validation.whole("seed", seed, 0, (1 << 64) - 1),
         workers=workers if workers is None else validation.whole("workers", workers, 1),
     )
@@ -344,12 +370,27 @@ def plan(
                 "interrupted": found.interrupted,
             },
             price=cost,
+            habits=people.habits,
         )
 
-    if quick:
-        return made(Simulated())
+    early = Simulated()
+    if not at_once.known and (quick or on_first is not None):
+        try:
+            early.forecast = work.first(case)
+        except KeyboardInterrupt:
+            early.interrupted = True
+    if quick or early.interrupted:
+        return made(early)
     if on_first is not None:
-        on_first(made(Simulated()))
+        on_first(made(early))
     with telling(seconds, progress) as work.tell:
-        found = simulated(case, at_once, work, curves)
+        found = simulated(case, at_once, work, curves, early.forecast)
     return made(found)
+
+
+def _usual(ideal: bool, delta: float, epsilon: float | None) -> Principal:
+    """Return the principal that is taken where none is given."""
+    if ideal and epsilon is None:
+        return Principal(Certified(delta), offers="each")
+    assert isinstance(CAMPAIGN.rule, Comparisons)
+    return replace(CAMPAIGN, rule=Comparisons(delta, CAMPAIGN.rule.epsilon if epsilon is None else epsilon))

@@ -19,7 +19,7 @@ from freepull.game import Game
 from freepull.planning.question import Case
 from freepull.principal import Principal
 from freepull.principal.offers import affordable
-from freepull.principal.rules import Certified, Pairwise, Rule
+from freepull.principal.rules import Certified, Comparisons, Pairwise, Rule
 from freepull.principal.rules.rounds import fill_needed
 from freepull.principal.setting import Setting
 from freepull.theory import lower_bound
@@ -86,8 +86,7 @@ class Sketch:
 
 def sketch(game: Game, principal: Principal, horizon: int, alpha: float = 2.0) -> Sketch:
     """Compute n_k and N_km(κ) for a known game and α-UCB agents."""
-    setting = Setting(game.arms, game.agents, horizon, game.weights, game.weighted, principal.offers)
-    kappa = replace(setting, kappa=principal.observe.kappa(setting, principal.rule)).expected_kappa or 0
+    kappa = observed(game, principal, horizon)
     needed, active = np.zeros(game.arms), np.ones(game.arms, np.int64)
     spreads = (game.weights[:, None] ** 2 * game.variances).sum(axis=0)
     beta = evidence(principal.rule, game.arms)
@@ -100,21 +99,32 @@ def sketch(game: Game, principal: Principal, horizon: int, alpha: float = 2.0) -
     return Sketch(needed, natural, kappa, horizon, principal.offers == "one", math.inf if money is None else money)
 
 
+def observed(game: Game, principal: Principal, horizon: int) -> int:
+    """κ, as far as it is known beforehand."""
+    setting = Setting(game.arms, game.agents, horizon, game.weights, game.weighted, principal.offers)
+    return replace(setting, kappa=principal.observe.kappa(setting, principal.rule)).expected_kappa or 0
+
+
 def evidence(rule: Rule, arms: int) -> float:
     """β, the evidence that a rule has to gather (docs/planning.md, formulas)."""
     if isinstance(rule, Certified):
         return math.log(1 / rule.delta) + 1
-    if isinstance(rule, Pairwise):
-        return math.log((arms - 1) / rule.delta) + 2
-    raise InvalidInput(
-        f"rule must be rules.Certified or rules.Pairwise, which plans are made for, got {type(rule).__name__}; "
-        "simulate others with freepull.simulate."
-    )
+    assert isinstance(rule, Pairwise)
+    return math.log((arms - 1) / rule.delta) + 2
+
+
+def check_rule(rule: Rule) -> None:
+    """Refuse rules that no plan is made for."""
+    if not isinstance(rule, Certified | Pairwise | Comparisons):
+        raise InvalidInput(
+            "rule must be rules.Certified, rules.Pairwise or rules.Comparisons, which plans are made for, "
+            f"got {type(rule).__name__}; simulate others with freepull.simulate."
+        )
 
 
 def tolerance(rule: Rule) -> float:
     """ε: how much worse than the best the named arm may be."""
-    return rule.epsilon if isinstance(rule, Pairwise) else 0.0
+    return rule.epsilon if isinstance(rule, Pairwise | Comparisons) else 0.0
 
 
 def agents_for_free(of: Sketch) -> float:
@@ -173,6 +183,7 @@ DRAWS, ROWS, PANEL = 64, 20_000, 5_000
 POWER = 0.95
 HEURISTIC = "formula, heuristic"
 FREE, OUT_OF_REACH = "most of it is free", "time or money do not suffice"
+UNKNOWN = "simulation only: formulas know the rules Certified and Pairwise, and people who act in every step"
 """Why a spend is not shown."""
 
 
@@ -188,7 +199,7 @@ class First:
     possible: float
     """The share of what is believed in which the horizon suffices."""
     needed: tuple[float, ...]
-    """Pulls of every arm that every agent should give, best arm first, at the guesses."""
+    """Pulls of every arm that every agent should give, best arm first, at the guesses; none where nothing is known."""
     natural: tuple[float, ...]
     """Those that an agent gives for free by the end of the observing phase, on average over agents."""
     kappa: int
@@ -196,16 +207,24 @@ class First:
     agents_free: float
     """Medians over what is believed; the second only says where a search by simulation begins."""
     lower_bound: float
-    """NaN where there is none: for δ ≥ ½, and for ε > 0."""
+    """NaN where there is none: for δ ≥ ½, for ε > 0, and where formulas know nothing."""
     fixed_test: float
+    """NaN where not everybody is there in every step, so that nobody can be given every arm equally often."""
     as_assumed: bool
     """Whether the agents are what the formulas assume: α-UCB learners who take every offer."""
     source: str = HEURISTIC
 
+    @property
+    def known(self) -> bool:
+        """Whether formulas know anything of such a trial."""
+        return self.doubt != UNKNOWN
+
 
 def first(case: Case) -> First:
     """Compute the first answer."""
-    learners = [agent for agent in case.strategies if type(agent) is AlphaUCB]
+    if not case.people.always_there or isinstance(case.principal.rule, Comparisons):
+        return _unknown(case)
+    learners = [agent for agent in case.people.strategies if type(agent) is AlphaUCB]
     alpha = float(np.mean([agent.alpha for agent in learners])) if learners else 2.0
     few = case.sized(PANEL) if case.agents > PANEL else None
     beliefs = case.beliefs if few is None else few.beliefs
@@ -235,8 +254,20 @@ def first(case: Case) -> First:
         agents_free=float(np.median([agents_for_free(one) for one in drawn])),
         lower_bound=_bound(case, alpha, delta) if 0.0 < delta < 0.5 and epsilon == 0.0 else math.nan,
         fixed_test=fixed_test(centre, delta, POWER, epsilon),
-        as_assumed=len(learners) == len(case.strategies) and all(type(it) is Always for it in case.answers),
+        as_assumed=len(learners) == len(case.people.strategies)
+        and all(type(it) is Always for it in case.people.answers),
     )
+
+
+def _unknown(case: Case) -> First:
+    """What is known where formulas are not: κ, and the fixed test if everybody is there to take it."""
+    centre, rule, nan = case.beliefs.centre(), case.principal.rule, math.nan
+    test = fixed_test(centre, float(rule.delta or 0.0), POWER, tolerance(rule)) if case.people.always_there else nan
+    return First(
+        spend=None, doubt=UNKNOWN, range=None, possible=nan, needed=(), natural=(),
+        kappa=observed(centre, case.principal, case.horizon), agents_needed=nan, agents_free=nan, lower_bound=nan,
+        fixed_test=test, as_assumed=True, source="formula",
+    )  # fmt: skip
 
 
 def _bound(case: Case, alpha: float, delta: float) -> float:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import reduce
 from itertools import groupby
@@ -13,18 +15,23 @@ from typing import Any
 import numpy as np
 
 from freepull import validation
-from freepull.agents import Agent
-from freepull.agents.answers import Answer
+from freepull.agents import AlphaUCB
+from freepull.agents.activity import EveryStep
+from freepull.agents.answers import Always
+from freepull.agents.leaving import Stays
 from freepull.data import Posterior, read
 from freepull.errors import InvalidInput
+from freepull.fitting import fit
 from freepull.game import Game
+from freepull.panels import Panel
 from freepull.planning.beliefs import Beliefs, Drawn, Guess, Known, Logged
 from freepull.planning.forecast import Forecast
+from freepull.planning.people import People
 from freepull.principal import Principal
 
 TOGETHER = 8
 """Runs in which the same agents have the same of several strategies."""
-_ASSIGNED = 0x77686F
+_ASSIGNED, _PEOPLE = 0x77686F, 0x70656F
 
 
 @dataclass(frozen=True)
@@ -36,9 +43,7 @@ class Case:
     arms: int
     principal: Principal
     horizon: int
-    strategies: tuple[Agent, ...]
-    """How agents pick: one for all, one each, or some, of which every agent has one at random."""
-    answers: tuple[Answer, ...]
+    people: People
     seed: int
     workers: int | None
 
@@ -48,24 +53,41 @@ class Case:
         return None if beliefs is None else replace(self, beliefs=beliefs, agents=agents)
 
     def forecast(self, runs: Sequence[int]) -> Forecast:
-        """Simulate these runs."""
-        if all(len(parts) in (1, self.agents) for parts in (self.strategies, self.answers)):
-            return self._simulated(runs, 0)
-        blocks = groupby(runs, key=lambda run: run // TOGETHER)
-        return reduce(Forecast.joined, [self._simulated(list(some), block) for block, some in blocks])
+        """Simulate these runs; people who are not known exactly are drawn afresh for every one."""
+        if self.people.sure and all(len(parts) in (1, self.agents) for parts in self._parts(self.people)):
+            return self._simulated(runs, 0, self.workers)
+        together = TOGETHER if self.people.sure else 1
+        blocks = [(list(some), block) for block, some in groupby(runs, key=lambda run: run // together)]
+        pool = ThreadPoolExecutor(self.workers or os.cpu_count() or 1)
+        try:
+            return reduce(Forecast.joined, pool.map(lambda one: self._simulated(one[0], one[1], 1), blocks))
+        finally:
+            pool.shutdown(cancel_futures=True)
 
-    def _simulated(self, runs: Sequence[int], block: int) -> Forecast:
+    @staticmethod
+    def _parts(people: People) -> tuple[tuple[Any, ...], ...]:
+        return people.strategies, people.answers, people.activity, people.leaving
+
+    def _simulated(self, runs: Sequence[int], block: int, workers: int | None) -> Forecast:
         from freepull.simulation import simulate
 
+        people = self.people
+        if not people.sure:
+            people = people.drawn(np.random.default_rng([self.seed, block, _PEOPLE]), self.horizon)
+        picks, answers, activity, leaving = (
+            self._assigned(parts, block, purpose) for purpose, parts in enumerate(self._parts(people))
+        )
         result = simulate(
             self.beliefs.game if isinstance(self.beliefs, Known) else self.beliefs,
-            agents=self._assigned(self.strategies, block, 0),
-            answers=self._assigned(self.answers, block, 1),
+            agents=picks,
+            answers=answers,
+            activity=activity,
+            leaving=leaving,
             principal=self.principal,
             horizon=self.horizon,
             runs=runs,
             seed=self.seed,
-            workers=self.workers,
+            workers=workers,
             until="decided",
             progress=False,
         )
@@ -166,10 +188,29 @@ def _same(name: str, given: int | None, found: int, where: str) -> None:
         raise InvalidInput(f"{name} must be {found}, as in {where}, or be left out, got {validation.shown(given)}.")
 
 
-def parts(name: str, given: Any, default: Any) -> tuple[Any, ...]:
+def people_from(panel: Panel | None, beliefs: Beliefs, asked: Mapping[str, Any], horizon: int, day: int) -> People:
+    """Return the people: as asked for, else as the panel has them, else as the log says, else as the paper has them."""
+    given = {name: value for name, value in asked.items() if value is not None}
+    if panel is not None:
+        own = {"strategies": panel.agents, "answers": panel.answers}
+        given = {**own, "activity": panel.activity, "leaving": panel.leaving, **given}
+    habits = fit(beliefs.posterior.past, day) if isinstance(beliefs, Logged) else None
+    fitted = frozenset(asked) - frozenset(given) if habits is not None else frozenset[str]()
+    if habits is not None:
+        given = habits.parts(horizon) | given
+        if habits.refusals is None:
+            fitted -= {"answers"}
+    usual = {"strategies": AlphaUCB(), "answers": Always(), "activity": EveryStep(), "leaving": Stays()}
+    return People(
+        **{name: _several("strategy" if name == "strategies" else name, it) for name, it in (usual | given).items()},
+        error=beliefs.error if isinstance(beliefs, Guess) else 0.0,
+        habits=habits if fitted else None,
+        fitted=fitted,
+    )
+
+
+def _several(name: str, given: Any) -> tuple[Any, ...]:
     """Return one or several parts as a tuple; classes without arguments are made objects."""
-    if given is None:
-        return (default,)
     several = list(given) if isinstance(given, Sequence) and not isinstance(given, str) else [given]
     if not several:
         raise InvalidInput(f"{name} must be one object or a list of at least one, got an empty one.")
@@ -188,11 +229,15 @@ def question(case: Case, log: Any) -> dict[str, Any]:
         "offers": principal.offers,
         "protocol": repr(principal.protocol),
         "budget": principal.budget,
-        "strategy": [repr(strategy) for strategy in case.strategies],
-        "answers": [repr(answer) for answer in case.answers],
-        "beliefs": case.beliefs.words(),
+        "strategy": [repr(it) for it in case.people.strategies],
+        "answers": [repr(it) for it in case.people.answers],
+        "activity": [repr(it) for it in case.people.activity],
+        "leaving": [repr(it) for it in case.people.leaving],
+        "beliefs": "; ".join(filter(None, (case.beliefs.words(), case.people.words()))),
     }
     if isinstance(case.beliefs, Logged):
         told["log"] = {"file": str(log) if isinstance(log, str | Path) else None}
         told["log"] |= case.beliefs.posterior.past.describe()
+        if case.people.habits is not None:
+            told["log"]["people"] = case.people.habits.describe()
     return told

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 import warnings
 from collections.abc import Callable, Iterator
@@ -11,7 +12,7 @@ from itertools import pairwise
 from freepull.planning.forecast import Forecast
 from freepull.planning.formulas import First
 from freepull.planning.question import Case
-from freepull.principal.rules import Certified, Pairwise
+from freepull.principal.rules import Certified, Comparisons, Pairwise
 from freepull.principal.schedules import Share
 
 FIRST, MOST = 40, 4096
@@ -43,12 +44,19 @@ class Work:
     ready: set[type] = field(default_factory=set)
     """Rules whose kernels have been compiled and loaded; that is not part of the time."""
 
-    def trial(self, case: Case, share: float) -> Forecast:
-        """Simulate the trial itself, until its range is tight or its share of the time is over."""
+    def first(self, case: Case) -> Forecast:
+        """Simulate the first runs of the trial itself."""
+        return self._batch(case, 0, FIRST)
+
+    def trial(self, case: Case, share: float, found: Forecast | None = None) -> Forecast:
+        """Simulate the trial itself, from ``found`` on, until its range is tight or its share of the time is over."""
         if self.runs is not None:
             self.own = DEARER * self.runs * case.agents * case.horizon
-            return self._batch(case, 0, self.runs)
-        found = self._batch(case, 0, FIRST)
+            if found is None:
+                return self._batch(case, 0, self.runs)
+            more = self.runs - found.runs
+            return found.joined(self._batch(case, found.runs, more)) if more else found
+        found = found or self.first(case)
         while not found.tight and found.runs < MOST:
             self.tell(f"the trial itself, {found.runs:,} runs so far")
             left = share * self.seconds - (time.perf_counter() - self.began)
@@ -103,6 +111,8 @@ LARGEST = 1 << 10
 TIMES = (0.25, 0.5, 2.0, 4.0)
 SHARES = (0.1, 0.25, 0.5, 0.75, 0.9)
 DELTAS = (0.1, 0.05, 0.01, 0.001)
+TOLERANCES = (0.0, 0.02, 0.05)
+CAPS = (1.0, 3.0, 10.0, math.inf)
 
 
 @dataclass(frozen=True)
@@ -161,16 +171,30 @@ def deltas(case: Case) -> Iterator[Variant]:
 
 
 def epsilons(case: Case, gap: float) -> Iterator[Variant]:
-    """Best up to ε, which takes the pairwise rule; ε = 0 stands beside for comparison."""
+    """Best up to ε, which takes the pairwise rule or comparisons; ε = 0 stands beside for comparison."""
+    own = _rule(case)
+    if isinstance(own, Comparisons):
+        for epsilon in TOLERANCES:
+            yield epsilon, replace(case, principal=replace(case.principal, rule=replace(own, epsilon=epsilon)))
+        return
     for times in (0.0, 0.5, 1.0, 2.0):
         epsilon = min(round(times * gap, 9), 1.0)
-        rule = Pairwise(float(_rule(case).delta), epsilon=epsilon)
+        rule = Pairwise(float(own.delta), epsilon=epsilon)
         yield epsilon, replace(case, principal=replace(case.principal, rule=rule))
 
 
-def _rule(case: Case) -> Certified | Pairwise:
+def caps(case: Case) -> Iterator[Variant]:
+    """At most so many comparisons of one agent."""
+    own = _rule(case)
+    assert isinstance(own, Comparisons)
+    for cap in CAPS:
+        rule = replace(own, cap=None if cap == math.inf else int(cap))
+        yield cap, replace(case, principal=replace(case.principal, rule=rule))
+
+
+def _rule(case: Case) -> Certified | Pairwise | Comparisons:
     rule = case.principal.rule
-    assert isinstance(rule, Certified | Pairwise)
+    assert isinstance(rule, Certified | Pairwise | Comparisons)
     return rule
 
 
@@ -236,7 +260,7 @@ class Panels:
                     break
                 high = low
             return low, high
-        high = int(min(max(guess, 2 * low), most))
+        high = int(min(max(2 * low, guess), most))  # what is not a number is never the larger one
         while (found := self.at(high)) is not None:
             if chance(found) >= CHANCE:
                 return low, high
@@ -253,11 +277,11 @@ class Panels:
         )
 
 
-OWN, OBSERVING, DELTA, EPSILON, HORIZON, AGENTS = 0.3, 0.38, 0.45, 0.52, 0.6, 1.0
+OWN, OBSERVING, DELTA, EPSILON, CAP, HORIZON, AGENTS = 0.3, 0.38, 0.45, 0.52, 0.56, 0.6, 1.0
 """What share of the time is over after each part."""
 PANELS = 8
 """How many numbers of agents are tried, about."""
-ORDER = ("agents", "horizon", "observing", "delta", "epsilon")
+ORDER = ("agents", "horizon", "observing", "delta", "epsilon", "cap")
 
 
 @dataclass
@@ -276,13 +300,13 @@ class Simulated:
         return max((point.x for point in self.curves["agents"].points), default=0) if "agents" in self.curves else 0
 
 
-def simulated(case: Case, at_once: First, work: Work, with_curves: bool) -> Simulated:
-    """Simulate."""
-    found = Simulated()
+def simulated(case: Case, at_once: First, work: Work, with_curves: bool, begun: Forecast | None = None) -> Simulated:
+    """Simulate, going on from the first runs if these were done."""
+    found = Simulated(begun)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="interrupted: ")
         try:
-            found.forecast = work.trial(case, OWN if with_curves else 1.0)
+            found.forecast = work.trial(case, OWN if with_curves else 1.0, begun)
             found.interrupted = work.interrupted
             if with_curves and not found.interrupted:
                 _fill(found, found.forecast, case, at_once, work)
@@ -300,10 +324,13 @@ def _fill(found: Simulated, own: Forecast, case: Case, at_once: First, work: Wor
     gap = case.beliefs.centre().minimum_gap
     found.curves["observing"] = curve("observing", observing(case), observed, work, OBSERVING)
     found.curves["delta"] = curve("delta", deltas(case), delta, work, DELTA)
-    if gap > 0:
-        rule = principal.rule
-        epsilon = Point(rule.epsilon, own, True) if isinstance(rule, Pairwise) else None
+    rule = principal.rule
+    if gap > 0 or isinstance(rule, Comparisons):
+        epsilon = Point(rule.epsilon, own, True) if isinstance(rule, Pairwise | Comparisons) else None
         found.curves["epsilon"] = curve("epsilon", epsilons(case, gap), epsilon, work, EPSILON)
+    if isinstance(rule, Comparisons):
+        cap = Point(math.inf if rule.cap is None else float(rule.cap), own, True)
+        found.curves["cap"] = curve("cap", caps(case), cap, work, CAP)
     found.curves["horizon"] = curve("horizon", horizons(case), horizon, work, HORIZON)
     if case.sized(2 * case.agents) is None:
         return

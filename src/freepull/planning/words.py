@@ -84,6 +84,13 @@ BANNED = (
     "Agents who refuse an offer are banned, and pulls that only they could give are then missing: see whether another "
     "protocol, such as never-ban, does better."
 )
+SIMULATED = (
+    "Simulation only: the formulas know the rules Certified and Pairwise, and people who act in every step to the end."
+)
+NO_TIMES = (
+    "The log does not say when people acted, so everybody is assumed to act in every step and to stay, and how they "
+    "choose cannot be known; add a column step or at."
+)
 ASSUMED = (
     "The formulas take the agents for α-UCB learners who take every offer, which they are not all; the simulation does "
     "not."
@@ -97,13 +104,19 @@ def sentences(case: Case, at_once: First, found: Simulated, price: Money | None)
         told.append(_headline(case, found.forecast, price))
         if found.forecast.chance[0] < CHANCE:
             told.append(_wish(case, at_once, found.forecast.chance[0], found))
-            if isinstance(case.principal.protocol, TakeOrBan) and any(type(it) is not Always for it in case.answers):
+            if isinstance(case.principal.protocol, TakeOrBan) and any(
+                type(it) is not Always for it in case.people.answers
+            ):
                 told.append(BANNED)
     else:
         told += _by_formula(case, at_once, price)
     if not at_once.as_assumed and (found.forecast is None or at_once.lower_bound > 0):
         told.append(ASSUMED)
+    if not at_once.known:
+        told.append(SIMULATED)
     if isinstance(case.beliefs, Logged):
+        if case.people.habits is None and case.people.always_there:
+            told.append(NO_TIMES)
         told.append(SAME_LOG)
     if found.interrupted:
         told.append("The simulation was interrupted: what is missing was not simulated.")
@@ -140,7 +153,7 @@ def _wish(case: Case, at_once: First, chance: float, found: Simulated) -> str:
 
 
 def _by_formula(case: Case, at_once: First, price: Money | None) -> list[str]:
-    told = []
+    told: list[str] = []
     if at_once.possible < 0.5:
         could = at_once.agents_needed
         rest = f"; about {rounded(could):,} agents could, if the guesses hold" if could < formulas.MOST_AGENTS else ""
@@ -156,7 +169,8 @@ def _by_formula(case: Case, at_once: First, price: Money | None) -> list[str]:
 
 
 def _wished(case: Case) -> str:
-    who = f"With {people(case.agents)} acting {case.horizon:,} times"
+    how = f"acting {case.horizon:,} times" if case.people.always_there else f"in {case.horizon:,} steps"
+    who = f"With {people(case.agents)} {how}"
     epsilon = formulas.tolerance(case.principal.rule)
     what = f"an arm that is best up to {epsilon:g}, at " if epsilon > 0 else ""
     if isinstance(case.beliefs, Guess):

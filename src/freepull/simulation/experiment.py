@@ -242,7 +242,7 @@ def _steps(checkpoints: tuple[int, ...], horizon: int) -> Any:
 
 def _short(items: tuple[Any, ...]) -> Any:
     """Return one part as plain data where all are the same, otherwise the list of them."""
-    told = {id(item): registry.brief(registry.encode(item)) for item in items}
+    told = {name: registry.brief(registry.encode(item)) for name, item in {id(item): item for item in items}.items()}
     found = [told[id(item)] for item in items]
     return found[0] if all(part == found[0] for part in told.values()) else found
 
