@@ -76,8 +76,8 @@ def test_what_withholding_gains_is_split_and_has_its_control(tmp_path: Path) -> 
     alone = []
     for alpha in (0.2, 2.0):
         agents = [fp.agents.AlphaUCB(alpha), fp.agents.AlphaUCB(2.0)]
-        played = fp.simulate(fp.Game(theory.MEANS), principal=broke, agents=agents, horizon=theory.LEMMA_1_HORIZON, runs=10,
-                             seed=1, keep="agents", progress=False)  # fmt: skip
+        played = fp.simulate(fp.Game(theory.MEANS), principal=broke, agents=agents, horizon=theory.LEMMA_1_HORIZON,
+                             runs=10, seed=1, keep="agents", progress=False)  # fmt: skip
         assert played.agents is not None
         assert played.frame["paid"].sum() == 0
         alone.append(played.agents.filter(agent=0).sort("run")["reward"].to_numpy())

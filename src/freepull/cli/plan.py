@@ -21,6 +21,7 @@ from freepull.planning import Plan, plan
 from freepull.planning.facade import CAMPAIGN, COLUMNS, cells
 from freepull.planning.search import Curve
 from freepull.principal import OFFERS, Principal
+from freepull.principal.rules import Comparisons
 from freepull.registry import choices
 
 TITLES = {
@@ -151,10 +152,11 @@ def command(
     def principal(ideal: bool) -> Principal:
         name = rule or ("certified" if ideal and epsilon is None else "comparisons")
         usual = CAMPAIGN if name == "comparisons" else Principal(offers="each")
+        up_to = usual.rule.epsilon if rule is None and isinstance(usual.rule, Comparisons) else None
         validation.one_of("--offers", offers, OFFERS)
         return replace(
             usual,
-            rule=options.build_rule(name, delta, epsilon=epsilon),
+            rule=options.build_rule(name, delta, epsilon=up_to if epsilon is None else epsilon),
             observe=usual.observe if observe is None else build("observe", observe),
             protocol=usual.protocol if protocol is None else build("protocol", protocol),
             offers=offers,
