@@ -24,7 +24,8 @@ SEEDS = (
     "1700 + i, the forbidden designs 1900, the i-th population 5000 + i and both kinds of leavers 5000, the i-th world "
     "of checks 8000 + 2·10⁴·i plus the run, 508,000 + 10⁴·i where an assumption is wrong, the i-th game of displayed "
     "bounds 3000 + i (all from 0); the toy has 20241, the people 20242 and 20243, the games with K = 30 "
-    "have 20240 + M. Run numbers start at 0."
+    "have 20240 + M; exact ties under `Comparisons` have 9000 to 9003, its i-th crowd 9010 + i, the adversary 9050, "
+    "late reports without `late` 9060, its panels 9100 to 9103. Run numbers start at 0."
 )
 ABOUT_A = """\
 The statistic is the largest evidence ever held against a *given* best arm, at the end of any round. The rule runs at
@@ -62,7 +63,7 @@ def write(found: Results, bars: Bars, docs: Path) -> Path:
     parts = [
         "# Verification",
         f"`make verify` writes this page. {met} of {len(bars.rows)} bars are met. Seeds are fixed: a repetition gives "
-        "the same numbers on the same architecture with the locked versions.",
+        "the same numbers on the same architecture with the locked versions, but for times.",
         READING,
         SEEDS,
         tables.table(("", "bar", "measured", ""), summary),
@@ -94,6 +95,9 @@ def write(found: Results, bars: Bars, docs: Path) -> Path:
         tables.leavers_table(found.leavers),
         tables.ABOUT_IGNORING,
         tables.ignoring_table(found.ignoring),
+        "### People as they are",
+        tables.ABOUT_CROWDS,
+        tables.crowds_table(found.crowds),
         "## Checks of assumptions",
         tables.ABOUT_CHECKS,
         "False alarms, with the upper limit.",
@@ -110,6 +114,10 @@ def write(found: Results, bars: Bars, docs: Path) -> Path:
         "### What a wrong forecast costs",
         tables.ABOUT_FORECASTS,
         tables.forecasts_table(found.forecasts),
+        "### People as they are: what a verdict costs",
+        tables.ABOUT_CROWD_COSTS,
+        tables.crowd_costs_table(found.crowds),
+        tables.speed_of_crowds(found.crowds),
     ]
     path = docs / "verification.md"
     path.write_text("\n\n".join(part.strip("\n") for part in parts) + "\n", encoding="utf-8")
