@@ -34,13 +34,13 @@ from freepull.principal.rules.comparisons.rule import UNLIMITED
 
 from .picks import Floats, Ints
 
-DELTA, ARMS, PLACES, STEPS, SEED = 0.05, 4, 20, 500, 9_000
+DELTA, ARMS, PLACES, STEPS, SEED = 0.05, 4, 20, 400, 9_000
 """At a time there are so many people, who act so often, one after the other, between two looks."""
 SLOTS = 8
 """The most reports that a person can be late with."""
 TAKES = 0.7
 """With this probability people pull what their comparison lacks, else their favourite."""
-LONG, ROUND = 6_000, 0.12
+LONG, ROUND = 5_000, 0.12
 """Comparisons of the adversary, and how far its last rewards are from ½."""
 PLEASED, ANGRY, REFUSING, HELD, WAITS, BUSY, BROUGHT = range(7)
 ABOUT_TO_FALL, SUM_ZERO = 1, 2

@@ -246,6 +246,7 @@ def speed_of_crowds(found: Crowds) -> str:
     """What an act takes."""
     ours, theirs = found.speed
     return (
-        f"An act on a street panel takes {ours:,.0f} ns under `Comparisons` and {theirs:,.0f} ns under the paper's "
-        f"rule (simplified, an offer to each), idle steps included: {found.ratio:.2f} times as much, measured in turn."
+        f"An act on a street panel takes {ours.median:,.0f} ns under `Comparisons` and {theirs.median:,.0f} ns under "
+        "the paper's rule (simplified, an offer to each), idle steps included: the former is "
+        f"{ours.ratio(theirs):.2f} times the latter, measured in turn."
     )

@@ -282,7 +282,7 @@ def test_weights_are_used_by_the_passive_principal() -> None:
     compare(experiment(case, horizon=200, runs=5, seed=2))
 
 
-CROWD = fp.instances.Family(agents=40, means=[0.75, 0.5, 0.45, 0.3], sd=0.1, gap=None, clip=(0.01, 0.99))
+CROWD = fp.instances.Family(agents=40, means=[0.6, 0.5, 0.4, 0.3], sd=0.1, gap=None, clip=(0.01, 0.99))
 
 
 def graded(rng: np.random.Generator) -> fp.Game:
