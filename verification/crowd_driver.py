@@ -34,13 +34,13 @@ from freepull.principal.rules.comparisons.rule import UNLIMITED
 
 from .picks import Floats, Ints
 
-DELTA, ARMS, PLACES, STEPS, SEED = 0.05, 4, 20, 400, 9_000
+DELTA, ARMS, PLACES, STEPS, SEED = 0.05, 4, 20, 500, 9_000
 """At a time there are so many people, who act so often, one after the other, between two looks."""
 SLOTS = 8
 """The most reports that a person can be late with."""
 TAKES = 0.7
 """With this probability people pull what their comparison lacks, else their favourite."""
-LONG, ROUND = 5_000, 0.12
+LONG, ROUND = 12_000, 0.12
 """Comparisons of the adversary, and how far its last rewards are from ½."""
 PLEASED, ANGRY, REFUSING, HELD, WAITS, BUSY, BROUGHT = range(7)
 ABOUT_TO_FALL, SUM_ZERO = 1, 2
@@ -53,7 +53,7 @@ class Crowd:
 
     name: str
     differ: bool = False
-    """Whether people disagree: an arm at .8, one at .2, which ones differs from person to person; else all are at ½."""
+    """Whether people disagree: an arm at .8, the next one at .2, drawn for each person; else all are at ½."""
     pleased: float = 0.0
     """After a reward of 1 a person leaves for good, and a new one comes."""
     angry: float = 0.0
@@ -315,7 +315,7 @@ def run(crowd: Crowd, seed: int, number: int, steps: int = STEPS) -> Ints:
     own = _own(people, ARMS, steps * PLACES, seed, number)
     if crowd.differ:
         who = np.arange(people)
-        first = who % (2 if crowd.brought else ARMS)
+        first = who % 2 if crowd.brought else rng.integers(0, ARMS, people)
         second = 1 - first if crowd.brought else (first + 1) % ARMS
         own.means[who, first], own.means[who, second] = 0.8, 0.2
     if crowd.silent:

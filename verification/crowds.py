@@ -74,7 +74,7 @@ def false_elimination(scale: float) -> list[Told]:
         tied("exact ties, ideal people, ε = .02", ideal, 0.02, runs, SEED + 3),
     ]
     found += [told(crowd.name, partial(run, crowd, SEED + 10 + i), runs) for i, crowd in enumerate(CROWDS)]
-    return [*found, told("an adversary who sees all evidence, K = 2", partial(run_sharp, SEED + 50), 4 * runs)]
+    return [*found, told("an adversary who sees all evidence, K = 2", partial(run_sharp, SEED + 50), 15 * runs // 2)]
 
 
 def unaware(scale: float) -> Told:

@@ -72,8 +72,10 @@ costs validity. The toy, and K = M = 30, σ = .1 with T = 2·10⁵."""
 ABOUT_CROWDS = """\
 `Comparisons` at δ = .05, K = 4. Something *false* is any statement at any look that the truth contradicts: about two
 arms that are in, over the comparisons that were opened, about an arm that fell, its margin included, or about the arm
-that is named. With exact ties every arm that falls is false. Where people *differ*, each has an arm at .8 and one at .2
-while all arms tie on average, and what is true depends on who stayed."""
+that is named. With exact ties every arm that falls is false. Where people *differ*, each has one arm at .8 and the next
+at .2, drawn for each, or chosen by who brings them in: what is true depends on who came and stayed. The adversary picks
+who acts next so that the evidence meets θ with little to spare. Late reports break the rule if it is not told of them,
+and the suite must see that."""
 ABOUT_CROWD_COSTS = """\
 The panels of [`fp.panels`](comparisons.md), an offer to each, nobody is banned, paying from a tenth of the horizon on.
 δ = .2 has θ = (K−1)/.05: **not certified on such panels** at .05, only what assuming that who is compared does not

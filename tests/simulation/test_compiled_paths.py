@@ -135,6 +135,8 @@ def covering(options: dict[str, list[Any]], seed: int = 1) -> list[dict[str, Any
 def experiment(case: dict[str, Any], horizon: int, runs: Any, seed: int) -> Experiment:
     if isinstance(case["rule"], fp.rules.Passive) and isinstance(case["observe"], fp.observe.KnownGap):
         case["observe"] = fp.observe.Root()  # a known gap needs a rule with a delta
+    if isinstance(case["rule"], fp.rules.Comparisons) and isinstance(case["observe"], fp.observe.Adaptive):
+        case["observe"] = fp.observe.Steps(2)  # adaptive schedules are not compiled with this rule
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         principal = fp.Principal(
