@@ -14,7 +14,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from . import bars, checked, costs, crowds, displayed, drawn, elimination, page, pictures, tables
+from . import bars, checked, costs, crowds, displayed, drawn, elimination, page, pictures
 from .covered import cases
 from .results import Results
 from .settings import SETTINGS
@@ -38,8 +38,8 @@ def main() -> int:
     if chosen.only is not None:
         alone = crowds.measure(scale, say)
         judged = bars.judge_crowds(alone)
-        for part in (tables.crowds_table, tables.crowd_costs_table, tables.speed_of_crowds):
-            console.print(part(alone), markup=False, soft_wrap=True)
+        for part in page.crowds(alone):
+            console.print(part, markup=False, soft_wrap=True)
     else:
         found = measure(scale, say)
         judged = bars.judge(found)

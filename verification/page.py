@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 from . import tables
+from .crowds import Crowds
 from .judging import Bars
 from .pictures import COSTS, FALLS, FREEZERS
 from .results import Results
@@ -56,6 +57,21 @@ def show(bars: Bars, console: Console) -> None:
     console.print(table)
 
 
+def crowds(found: Crowds) -> list[str]:
+    """What is said of people as they are: errors, costs, time."""
+    return [
+        "## People as they are",
+        "### What is said and false",
+        tables.ABOUT_CROWDS,
+        tables.crowds_table(found),
+        "### What a verdict costs",
+        tables.ABOUT_CROWD_COSTS,
+        tables.crowd_costs_table(found),
+        tables.missed_by_crowds(found),
+        tables.speed_of_crowds(found),
+    ]
+
+
 def write(found: Results, bars: Bars, docs: Path) -> Path:
     """Write the page and return its path."""
     met = len(bars.rows) - len(bars.missed)
@@ -95,9 +111,6 @@ def write(found: Results, bars: Bars, docs: Path) -> Path:
         tables.leavers_table(found.leavers),
         tables.ABOUT_IGNORING,
         tables.ignoring_table(found.ignoring),
-        "### People as they are",
-        tables.ABOUT_CROWDS,
-        tables.crowds_table(found.crowds),
         "## Checks of assumptions",
         tables.ABOUT_CHECKS,
         "False alarms, with the upper limit.",
@@ -114,10 +127,7 @@ def write(found: Results, bars: Bars, docs: Path) -> Path:
         "### What a wrong forecast costs",
         tables.ABOUT_FORECASTS,
         tables.forecasts_table(found.forecasts),
-        "### People as they are: what a verdict costs",
-        tables.ABOUT_CROWD_COSTS,
-        tables.crowd_costs_table(found.crowds),
-        tables.speed_of_crowds(found.crowds),
+        *crowds(found.crowds),
     ]
     path = docs / "verification.md"
     path.write_text("\n\n".join(part.strip("\n") for part in parts) + "\n", encoding="utf-8")

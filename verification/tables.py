@@ -79,10 +79,8 @@ and the suite must see that."""
 ABOUT_CROWD_COSTS = """\
 The panels of [`fp.panels`](comparisons.md), an offer to each, nobody is banned, paying from a tenth of the horizon on.
 δ = .2 has θ = (K−1)/.05: **not certified on such panels** at .05, only what assuming that who is compared does not
-depend on rewards would bring. Certified verdicts on ideal people at ε = 0 are a choice between money and certainty: the
-rule pays little while it forecasts that free samples suffice, and some of these forecasts are wrong. Paying more would
-certify more ([choices](comparisons.md#choices-that-cost-money-and-how-they-were-measured)); where the bars of that row
-are missed, the table says so. `Certified` and `Pairwise` wait for people who never come."""
+depend on rewards would bring. `Certified` and `Pairwise` wait for people who never come. *Best of the panel* counts
+certified runs that name the panel's best arm; the claim itself is about comparisons that were opened, and up to ε."""
 
 
 def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -242,6 +240,27 @@ def crowd_costs_table(found: Crowds) -> str:
         for case, cost in found.costs
     ]  # fmt: skip
     return table(("panel", "rule", "paid, mean ± se", "median", "certified", "best of the panel", "runs"), body)
+
+
+def missed_by_crowds(found: Crowds) -> str:
+    """Say plainly which panels miss what is asked of them, and what meeting it would cost."""
+    rows = []
+    for case, cost in found.costs:
+        share, asked = cost.decided / cost.runs, []
+        if case.certified is not None and share < case.certified:
+            asked.append(f"{case.certified:.0%} certified")
+        if case.mean is not None and cost.mean > case.mean:
+            asked.append(f"a mean of {case.mean:,.0f} bonuses at most")
+        if asked:
+            rows.append(
+                f"**{case.setting}, {case.rule}, misses {' and '.join(asked)}**: {share:.1%} at {cost.mean:,.0f}."
+            )
+    if not rows:
+        return "All that is asked of these panels is met."
+    return " ".join(rows) + (
+        " More certainty costs more: nothing is paid while free samples are forecast to suffice, and some of these "
+        "forecasts are wrong; who pays sooner is certified more often, and pays more ([choices](#comparisons-choices))."
+    )
 
 
 def speed_of_crowds(found: Crowds) -> str:

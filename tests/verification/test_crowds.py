@@ -16,7 +16,8 @@ from scipy.stats import binom
 import freepull as fp
 from benchmarks import street
 from benchmarks.timing import Sample
-from verification import bars, tables
+from verification import bars, page, tables
+from verification.costs import Cost
 from verification.crowd_driver import CROWDS, DELTA, UNAWARE, Crowd, run, run_sharp
 from verification.crowds import CASES, Case, Crowds, measure_cost, tied, told
 
@@ -75,9 +76,17 @@ def test_everything_that_is_found_is_judged_and_shown() -> None:
     judged = bars.judge_crowds(found)
     assert [bar.met for bar in judged.rows if "time for an act" in bar.what] == [True]
     assert len(judged.rows) == 5
-    assert "| people | 4 |" in tables.crowds_table(found)
-    assert "| street | ε = 0 |" in tables.crowd_costs_table(found)
-    assert "0.50 times the latter" in tables.speed_of_crowds(found)
+    shown = "\n".join(page.crowds(found))
+    for part in ("| people | 4 |", "| street | ε = 0 |", "0.50 times the latter"):
+        assert part in shown
+
+
+def test_what_is_missed_is_said() -> None:
+    case = CASES[0]
+    dear = Cost(case.setting, case.rule, np.full(4, 4_000.0), 1, 1)
+    assert "misses 50% certified and a mean of 3,500" in tables.missed_by_crowds(Crowds(costs=[(case, dear)]))
+    cheap = Cost(case.setting, case.rule, np.zeros(4), 4, 4)
+    assert "is met" in tables.missed_by_crowds(Crowds(costs=[(case, cheap)]))
 
 
 def test_an_act_takes_less_than_the_bar() -> None:
