@@ -7,7 +7,7 @@ from functools import partial
 
 import freepull as fp
 
-from . import ours
+from . import ours, street
 from .cases import INCENTIVIZING_LARGE, Case
 from .findings import Effort, Findings, ns
 from .timing import in_turn
@@ -36,6 +36,9 @@ def measure(found: Findings, effort: Effort) -> None:
                 found.plain(part, f"{what}, the first {FIRST:,} steps", f"{ratio:.3g}×", detail)
             else:
                 found.plain(part, what, f"{ratio:.3g}×", detail)
+    our, its = street.beside_paper(effort.few)
+    what, detail = "Comparisons, offers each, street panel, per act", f"{ns(our.median)} beside {ns(its.median)}"
+    found.at_most("times the paper's rule", what, our.ratio(its), street.BAR, "×", detail)
 
 
 def _beside(paper: Case, case: Case, effort: Effort) -> tuple[float, str]:

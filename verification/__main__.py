@@ -1,7 +1,8 @@
 """Verifies what freepull claims: error rates, displayed bounds, and what a verdict costs.
 
 `python -m verification` takes less than half an hour on two cores and writes docs/verification.md with its
-pictures; `--quick` takes about two minutes with few runs, and writes nothing. It ends with 1 if a bar is missed.
+pictures; `--quick` takes about two minutes with few runs, and `--only crowds` measures the rule for people as they are
+alone; both write nothing. It ends with 1 if a bar is missed.
 """
 
 from __future__ import annotations
@@ -13,9 +14,8 @@ from pathlib import Path
 
 from rich.console import Console
 
-from . import bars, checked, costs, displayed, drawn, elimination, page, pictures
+from . import bars, checked, costs, crowds, displayed, drawn, elimination, page, pictures
 from .covered import cases
-from .judging import Bars
 from .results import Results
 from .settings import SETTINGS
 
@@ -26,6 +26,7 @@ def main() -> int:
     """Measure, judge, print, write."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="few runs, in about two minutes; writes nothing")
+    parser.add_argument("--only", choices=["crowds"], help="measure this part, and print it; writes nothing")
     parser.add_argument("--docs", type=Path, default=ROOT / "docs", help="where to write verification.md")
     chosen = parser.parse_args()
     console, began = Console(highlight=False, width=None if sys.stdout.isatty() else 160), time.perf_counter()
@@ -33,15 +34,22 @@ def main() -> int:
     def say(what: str) -> None:
         console.print(f"[dim]{time.perf_counter() - began:5.0f} s  {what}[/dim]")
 
-    found = measure(0.02 if chosen.quick else 1.0, say)
-    judged: Bars = bars.judge(found)
+    scale = 0.02 if chosen.quick else 1.0
+    if chosen.only is not None:
+        alone = crowds.measure(scale, say)
+        judged = bars.judge_crowds(alone)
+        for part in page.crowds(alone):
+            console.print(part, markup=False, soft_wrap=True)
+    else:
+        found = measure(scale, say)
+        judged = bars.judge(found)
     page.show(judged, console)
-    if not chosen.quick:
+    if not chosen.quick and chosen.only is None:
         pictures.draw(found, chosen.docs)
         console.print(f"{page.write(found, judged, chosen.docs)}")
     console.print(f"{time.perf_counter() - began:.0f} s; {len(judged.missed)} of {len(judged.rows)} bars not met")
     if chosen.quick:  # few runs tell only whether an error rate is far off
-        return int(any(bar.met is False and bar.part != bars.COSTS for bar in judged.rows))
+        return int(any(bar.met is False and bar.part not in (bars.COSTS, crowds.COSTS) for bar in judged.rows))
     return int(bool(judged.missed))
 
 
@@ -64,6 +72,7 @@ def measure(scale: float, say: page.Say) -> Results:
     found.ignoring = drawn.ignoring(scale)
     say("checks of assumptions")
     found.false_alarms, found.seen = checked.measure(scale)
+    found.crowds = crowds.measure(scale, say)
     for i, game in enumerate(displayed.GAMES):
         say(f"displayed bounds: {game.name}")
         runs = max(50, int(4_000 * scale))

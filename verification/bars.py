@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 
+from . import crowds
 from .checked import CHECKS
 from .costs import Cost
 from .elimination import DELTA
@@ -23,6 +24,7 @@ def judge(found: Results) -> Bars:
     _checked(bars, found)
     _displayed(bars, found)
     _costs(bars, found)
+    crowds.judge_costs(bars, found.crowds)
     return bars
 
 
@@ -51,6 +53,15 @@ def _errors(bars: Bars, found: Results) -> None:
     parked, dropped = found.ignoring.values()
     bars.holds(ERRORS, "people who ignore offers of an arm that disappointed them, parked", [parked])
     bars.breaks(ERRORS, "the same people, parked and then dropped by hand", [dropped])
+    crowds.judge_errors(bars, found.crowds, ERRORS)
+
+
+def judge_crowds(found: crowds.Crowds) -> Bars:
+    """Hold the rule for people as they are against its bars, alone."""
+    bars = Bars()
+    crowds.judge_errors(bars, found, ERRORS)
+    crowds.judge_costs(bars, found)
+    return bars
 
 
 def _checked(bars: Bars, found: Results) -> None:

@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 from . import tables
+from .crowds import Crowds
 from .judging import Bars
 from .pictures import COSTS, FALLS, FREEZERS
 from .results import Results
@@ -24,7 +25,8 @@ SEEDS = (
     "1700 + i, the forbidden designs 1900, the i-th population 5000 + i and both kinds of leavers 5000, the i-th world "
     "of checks 8000 + 2·10⁴·i plus the run, 508,000 + 10⁴·i where an assumption is wrong, the i-th game of displayed "
     "bounds 3000 + i (all from 0); the toy has 20241, the people 20242 and 20243, the games with K = 30 "
-    "have 20240 + M. Run numbers start at 0."
+    "have 20240 + M; exact ties under `Comparisons` have 9000 to 9003, its i-th crowd 9010 + i, the adversary 9050, "
+    "late reports without `late` 9060, its panels 9100 to 9103. Run numbers start at 0."
 )
 ABOUT_A = """\
 The statistic is the largest evidence ever held against a *given* best arm, at the end of any round. The rule runs at
@@ -55,6 +57,21 @@ def show(bars: Bars, console: Console) -> None:
     console.print(table)
 
 
+def crowds(found: Crowds) -> list[str]:
+    """What is said of people as they are: errors, costs, time."""
+    return [
+        "## People as they are",
+        "### What is said and false",
+        tables.ABOUT_CROWDS,
+        tables.crowds_table(found),
+        "### What a verdict costs",
+        tables.ABOUT_CROWD_COSTS,
+        tables.crowd_costs_table(found),
+        tables.missed_by_crowds(found),
+        tables.speed_of_crowds(found),
+    ]
+
+
 def write(found: Results, bars: Bars, docs: Path) -> Path:
     """Write the page and return its path."""
     met = len(bars.rows) - len(bars.missed)
@@ -62,7 +79,7 @@ def write(found: Results, bars: Bars, docs: Path) -> Path:
     parts = [
         "# Verification",
         f"`make verify` writes this page. {met} of {len(bars.rows)} bars are met. Seeds are fixed: a repetition gives "
-        "the same numbers on the same architecture with the locked versions.",
+        "the same numbers on the same architecture with the locked versions, but for times.",
         READING,
         SEEDS,
         tables.table(("", "bar", "measured", ""), summary),
@@ -110,6 +127,7 @@ def write(found: Results, bars: Bars, docs: Path) -> Path:
         "### What a wrong forecast costs",
         tables.ABOUT_FORECASTS,
         tables.forecasts_table(found.forecasts),
+        *crowds(found.crowds),
     ]
     path = docs / "verification.md"
     path.write_text("\n\n".join(part.strip("\n") for part in parts) + "\n", encoding="utf-8")

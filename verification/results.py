@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from .checked import Alarms
 from .costs import Cost
+from .crowds import Crowds
 from .displayed import Displayed
 from .elimination import Row
 from .judging import Rate
@@ -31,6 +32,7 @@ class Results:
     limits: dict[str, float] = field(default_factory=dict)
     costs: list[Cost] = field(default_factory=list)
     forecasts: list[tuple[str, Cost, Cost]] = field(default_factory=list)
+    crowds: Crowds = field(default_factory=Crowds)
 
     def cost(self, setting: str, rule: str) -> Cost | None:
         """One of them."""

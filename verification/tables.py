@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from .checked import CHECKS, Alarms
 from .costs import Cost
+from .crowds import Crowds
 from .displayed import Displayed
 from .elimination import OTHERS, Row
 from .judging import LEVELS, Rate, percent
@@ -67,6 +68,19 @@ account lies on the true best rival at the true gap: better betting could save n
 ABOUT_FORECASTS = """\
 The forecast of natural pulls assumes learners like α-UCB. Others pull differently, and then it may cost money. It never
 costs validity. The toy, and K = M = 30, σ = .1 with T = 2·10⁵."""
+
+ABOUT_CROWDS = """\
+`Comparisons` at δ = .05, K = 4. Something *false* is any statement at any look that the truth contradicts: about two
+arms that are in, over the comparisons that were opened, about an arm that fell, its margin included, or about the arm
+that is named. With exact ties every arm that falls is false. Where people *differ*, each has one arm at .8 and the next
+at .2, drawn for each, or chosen by who brings them in: what is true depends on who came and stayed. The adversary picks
+who acts next so that the evidence meets θ with little to spare. Late reports break the rule if it is not told of them,
+and the suite must see that."""
+ABOUT_CROWD_COSTS = """\
+The panels of [`fp.panels`](comparisons.md), an offer to each, nobody is banned, paying from a tenth of the horizon on.
+δ = .2 has θ = (K−1)/.05: **not certified on such panels** at .05, only what assuming that who is compared does not
+depend on rewards would bring. `Certified` and `Pairwise` wait for people who never come. *Best of the panel* counts
+certified runs that name the panel's best arm; the claim itself is about comparisons that were opened, and up to ε."""
 
 
 def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -207,3 +221,53 @@ def forecasts_table(rows: list[tuple[str, Cost, Cost]]) -> str:
         for agents, on, off in rows
     ]  # fmt: skip
     return table(heads, body)
+
+
+def crowds_table(found: Crowds) -> str:
+    """What was false, case by case."""
+    body = [
+        (one.rate.what, f"{one.rate.runs:,}", f"{one.fell:,}", f"{one.rate.failures:,}", percent(one.rate.high))
+        for one in [*found.told, *found.unaware]
+    ]
+    return table(("people", "runs", "an arm fell", "something false", "upper limit"), body)
+
+
+def crowd_costs_table(found: Crowds) -> str:
+    """What it cost, and how often it was certified."""
+    body = [
+        (case.setting, case.rule, f"{cost.mean:,.0f} ± {cost.error:,.0f}", f"{cost.median:,.0f}",
+         f"{cost.decided / cost.runs:.1%}", f"{cost.correct / cost.runs:.1%}", f"{cost.runs:,}")
+        for case, cost in found.costs
+    ]  # fmt: skip
+    return table(("panel", "rule", "paid, mean ± se", "median", "certified", "best of the panel", "runs"), body)
+
+
+def missed_by_crowds(found: Crowds) -> str:
+    """Say plainly which panels miss what is asked of them, and what meeting it would cost."""
+    rows = []
+    for case, cost in found.costs:
+        share, asked = cost.decided / cost.runs, []
+        if case.certified is not None and share < case.certified:
+            asked.append(f"{case.certified:.0%} certified")
+        if case.mean is not None and cost.mean > case.mean:
+            asked.append(f"a mean of {case.mean:,.0f} bonuses at most")
+        if asked:
+            rows.append(
+                f"**{case.setting}, {case.rule}, misses {' and '.join(asked)}**: {share:.1%} at {cost.mean:,.0f}."
+            )
+    if not rows:
+        return "All that is asked of these panels is met."
+    return " ".join(rows) + (
+        " More certainty costs more: nothing is paid while free samples are forecast to suffice, and some of these "
+        "forecasts are wrong; who pays sooner is certified more often, and pays more ([choices](#comparisons-choices))."
+    )
+
+
+def speed_of_crowds(found: Crowds) -> str:
+    """What an act takes."""
+    ours, theirs = found.speed
+    return (
+        f"An act on a street panel takes {ours.median:,.0f} ns under `Comparisons` and {theirs.median:,.0f} ns under "
+        "the paper's rule (simplified, an offer to each), idle steps included: the former is "
+        f"{ours.ratio(theirs):.2f} times the latter, measured in turn."
+    )

@@ -76,6 +76,7 @@ OPTIONS: dict[str, list[Any]] = {
         fp.rules.Pairwise(0.3), fp.rules.Pairwise(0.4, epsilon=0.3, gap=0.2, blocks=fp.rules.Blocks(3, 2, 0.3, 0.2)),
         fp.rules.Population(0.3, pulls=3), fp.rules.Population(0.5),
         fp.rules.Paper(0.3, "simplified", 0.05, pay="uniform"),
+        fp.rules.Comparisons(0.3), fp.rules.Comparisons(0.9, epsilon=0.05), fp.rules.Comparisons(0.9, cap=4, late=True),
     ],
     "observe": [
         fp.observe.Share(0.5), fp.observe.Steps(0), fp.observe.Steps(2), fp.observe.Root(), fp.observe.Share(1.0),
@@ -134,6 +135,8 @@ def covering(options: dict[str, list[Any]], seed: int = 1) -> list[dict[str, Any
 def experiment(case: dict[str, Any], horizon: int, runs: Any, seed: int) -> Experiment:
     if isinstance(case["rule"], fp.rules.Passive) and isinstance(case["observe"], fp.observe.KnownGap):
         case["observe"] = fp.observe.Root()  # a known gap needs a rule with a delta
+    if isinstance(case["rule"], fp.rules.Comparisons) and isinstance(case["observe"], fp.observe.Adaptive):
+        case["observe"] = fp.observe.Steps(2)  # adaptive schedules are not compiled with this rule
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         principal = fp.Principal(
@@ -164,6 +167,7 @@ def compare(e: Experiment, workers: int = 1, lanes: int = 64) -> list[Outcome]:
     return found
 
 
+WEIGHTED = [fp.rules.Certified(0.3), fp.rules.Pairwise(0.3), fp.rules.Passive(), fp.rules.Comparisons(0.9, 0.02)]
 CASES = covering(OPTIONS)
 IDLE = covering(OPTIONS | PRESENCE)
 
@@ -247,7 +251,7 @@ def test_a_long_run_with_many_agents_gives_the_same_path() -> None:
     assert all(o.paid.sum() > 0 or o.decided for o in found)
 
 
-@pytest.mark.parametrize("rule", [fp.rules.Certified(0.3), fp.rules.Pairwise(0.3), fp.rules.Passive()])
+@pytest.mark.parametrize("rule", WEIGHTED)
 @pytest.mark.parametrize("offers", ["one", "each"])
 def test_weights_that_floats_cannot_add_to_one_give_the_same_path(rule: fp.rules.Rule, offers: str) -> None:
     tied = [0, 0, 1, 0, 0, 0, 1]  # of weight ½ each
@@ -265,7 +269,7 @@ def weighted_or_not(generator: np.random.Generator) -> fp.Game:
     return fp.Game(MEANS, weights=[[1, 1, 1, 1], [3, 1, 1, 1], drawn][generator.integers(3)])
 
 
-@pytest.mark.parametrize("rule", [fp.rules.Certified(0.3), fp.rules.Pairwise(0.3), fp.rules.Passive()])
+@pytest.mark.parametrize("rule", WEIGHTED)
 def test_games_may_be_drawn_with_other_weights_in_every_run(rule: fp.rules.Rule) -> None:
     assert len({tuple(weighted_or_not(np.random.default_rng(i)).weights) for i in range(8)}) > 3
     case = {name: values[0] for name, values in OPTIONS.items()} | {"game": weighted_or_not, "trace": [50, 200]}
@@ -278,3 +282,48 @@ def test_weights_are_used_by_the_passive_principal() -> None:
     case = {name: values[0] for name, values in OPTIONS.items()} | {"game": game, "trace": [50, 200]}
     case["rule"] = fp.rules.Passive()
     compare(experiment(case, horizon=200, runs=5, seed=2))
+
+
+CROWD = fp.instances.Family(agents=40, means=[0.6, 0.5, 0.4, 0.3], sd=0.1, gap=None, clip=(0.01, 0.99))
+
+
+def graded(rng: np.random.Generator) -> fp.Game:
+    return fp.Game(CROWD(rng).means, rewards=fp.rewards.Beta(2), weights=rng.integers(0, 5, 40).tolist())
+
+
+CROWDS: dict[str, list[Any]] = {
+    "rule": [
+        fp.rules.Comparisons(0.05), fp.rules.Comparisons(0.05, epsilon=0.05), fp.rules.Comparisons(0.05, cap=6),
+        fp.rules.Comparisons(0.05, late=True), fp.rules.Comparisons(0.05, epsilon=0.05, cap=9, late=True),
+    ],
+    "game": [CROWD, graded],
+    "agents": [UCB, [UCB, fp.agents.EpsilonGreedy()] * 20],
+    "answers": [fp.answers.Always(), fp.answers.Reluctant(0.4, 0.5)],
+    "activity": [fp.activity.EveryStep(), fp.activity.Lognormal(0.5, 0.8, silent=0.1)],
+    "leaving": [
+        fp.leaving.Stays(), fp.leaving.AnyOf([fp.leaving.AtRandom(0.3, after=20), fp.leaving.InAnger(0.5, after=3)]),
+    ],
+    "protocol": [fp.protocols.NeverBan(), fp.protocols.TakeOrBan()],
+    "offers": ["one", "each"],
+    "budget": [None, 60.0],
+    "until": ["horizon", "decided"],
+}  # fmt: skip
+CROWD_CASES = covering(CROWDS)
+
+
+def crowd(number: int) -> Experiment:
+    case = CROWD_CASES[number] | {"observe": fp.observe.Share(0.1), "bonus": 1.0, "trace": [9, 60, 300]}
+    return experiment(case, horizon=300, runs=[0, 5], seed=number)
+
+
+@pytest.mark.parametrize("number", some_quick(len(CROWD_CASES), 4))
+def test_comparisons_within_crowds_give_the_same_path(number: int) -> None:
+    compare(crowd(number))
+
+
+def test_crowds_reach_what_they_are_meant_to_reach() -> None:
+    seen = [o for number in range(len(CROWD_CASES)) for o in engine.play(crowd(number), 1)]
+    assert sum(o.decided for o in seen) >= 10
+    assert sum(not o.decided for o in seen) >= 10
+    assert sum(o.paid.sum() > 0 for o in seen) >= 10
+    assert sum(o.refused > 0 for o in seen) >= 5
