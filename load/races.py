@@ -14,7 +14,12 @@ from typing import Any
 
 from .traffic import Line, call
 
-PRINCIPAL = {"observe": {"part": "Steps", "n": 0}, "protocol": {"part": "NeverBan"}}
+PRINCIPAL = {
+    "rule": {"part": "Certified", "delta": 0.05},
+    "observe": {"part": "Steps", "n": 0},
+    "protocol": {"part": "NeverBan"},
+}
+"""It has an offer for whoever asks first."""
 
 
 async def _campaign(port: int, admin: str, name: str, agents: int, **more: Any) -> list[str]:

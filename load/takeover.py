@@ -18,7 +18,12 @@ from freepull.server.auth import Tokens
 from .traffic import Process
 
 AGENTS = 8
-PRINCIPAL = {"observe": {"part": "Steps", "n": 0}, "offers": "each"}
+PRINCIPAL = {
+    "rule": {"part": "Certified", "delta": 0.05},
+    "observe": {"part": "Steps", "n": 0},
+    "protocol": {"part": "TakeOrBan"},
+    "offers": "each",
+}
 
 
 @dataclass

@@ -74,6 +74,11 @@ class Parameter(NamedTuple):
         return self.default is MISSING
 
     @property
+    def several(self) -> bool:
+        """Whether it may be a list."""
+        return bool(self.types & {"Sequence", "list", "tuple"})
+
+    @property
     def plain(self) -> Any:
         """The default as plain data, None where there is none."""
         return None if self.required else _plain(self.default)
@@ -249,7 +254,7 @@ def table(kind: str, given: Any, where: str, *, own: bool = False) -> Table:
     known(f"the parameter of {where if about is alone else f'{where} {spelt}'}", values, about.parameters)
     for name in set(about.nested) & set(values):
         default = about.parameters[name].default
-        if isinstance(values[name], list):
+        if isinstance(values[name], list) and about.parameters[name].several:
             values[name] = [table(name, it, f"{where}.{name}.{i}", own=own) for i, it in enumerate(values[name])]
         elif isinstance(values[name], Mapping | str if own else Mapping) and values[name] != default:
             values[name] = table(name, values[name], f"{where}.{name}", own=own)

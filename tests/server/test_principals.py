@@ -40,6 +40,7 @@ def test_every_part_has_its_place() -> None:
             assert read_principal(placed({"kind": part.written} | NEEDED.get(part.name, {}))) == found
     assert registry.encode(read_principal(EXAMPLE)).items() >= {"offers": "each", "budget": 500}.items()
     assert read_principal(None) == read_principal({}) == read_principal({"part": "Principal"}) == for_people()
+    assert read_principal({"kind": "Principal"}) == for_people()
     assert read_principal({"budget": 5}, 60) == replace(for_people(60), budget=5.0)
     assert read_principal({"rule": {"part": "Certified"}}) == Principal(offers="each")
     again = registry.encode(read_principal({"rule": {"part": "Certified", "design": {"part": "Design"}}}))
@@ -68,6 +69,17 @@ def test_every_part_has_its_place() -> None:
             'principal.observe Steps must be given n, as in "n": …, got {"part": "Steps"}.',
         ),
         ({"protocol": []}, 'principal.protocol must be a part such as {"part": "TakeOrBan"}, got [].'),
+        ({"protocol": None}, 'principal.protocol must be a part such as {"part": "TakeOrBan"}, got null.'),
+        (
+            {"observe": [{"part": "Steps", "n": 1}]},
+            'principal.observe must be a part such as {"part": "Share", "rho": 0.5}, got [{"part": "Steps", "n": 1}].',
+        ),
+        ({"rule": []}, 'principal.rule must be a part such as {"part": "Certified", "delta": 0.05}, got [].'),
+        (
+            {"rule": {"part": "Certified", "design": []}},
+            'principal.rule.design must be a part such as "auto" or {"part": "Design", "first_block": 1}, got [].',
+        ),
+        ({"offers": []}, "offers must be one of one, each; got []."),
         ({"part": "Certified"}, "principal.part must be one of Principal; got 'Certified'."),
         ({"rule": {"part": "Certified", "design": "mine"}}, 'principal.rule.design must be a part such as "auto" or {'),
         ({"rule": {"part": "Paper", "dleta": 1}}, "the parameter of principal.rule Paper must be one of delta, bound,"),

@@ -69,7 +69,7 @@ def test_campaign_commands_go_through_a_running_service(service: Service, tmp_pa
     (tmp_path / "users.txt").write_text("ann\nbob\n")
     (made,) = command(
         *("new", "--arms", "A,B", "--agents", str(tmp_path / "users.txt"), "--price", "0.50 EUR"),
-        *("--observe", "steps:0"),
+        *("--rule", "certified", "--observe", "steps:0"),
     )
     assert (made["status"], made["agents"]) == ("enrolling", 2)
     (tmp_path / "users.txt").write_text("cy\nd/e\n")

@@ -33,8 +33,9 @@ def read_principal(plain: dict[str, Any] | None, horizon: int | None = None) -> 
     Where it names no rule, what is left out is as in `for_people`.
     """
     told = plain or {}
-    best = {"offers": "each"} if "rule" in told else registry.encode(for_people(horizon), own=False)
-    found: Principal = registry.build("principal", best | told, "principal")
+    given = registry.table("principal", {"offers": "each"} | told, "principal")
+    best = {} if "rule" in told else registry.encode(for_people(horizon), own=False)
+    found: Principal = registry.build("principal", best | given, "principal")
     return found
 
 
