@@ -171,6 +171,8 @@ class CampaignVerdict:
     """It stands as long as payment, drift and the like move no mean by more than this; None if that is not known."""
     differences: list[Difference] = field(default_factory=list)
     """How much better one arm is than another, where the rule bounds that; once it is decided, as was known then."""
+    checks: list[Check] = field(default_factory=list)
+    """How the checks of assumptions stand now; an alarm takes the certificate away, also after the decision."""
 
     def __str__(self) -> str:
         standing = "certified" if self.certified else "decided, not certified" if self.decided else "undecided"
@@ -274,6 +276,8 @@ class Status:
     """The verdict stands as long as payment, drift and the like move no mean by more than this; None if not known."""
     differences: list[Difference] = field(default_factory=list)
     """How much better the leader is than every other arm that is in, then the same of arms that went and to which."""
+    checks: list[Check] = field(default_factory=list)
+    """How the checks of assumptions stand; empty before the start, and where none run."""
     remedy: str = ""
     """What can be done about those who are awaited; empty if nobody is."""
 

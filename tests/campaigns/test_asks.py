@@ -81,11 +81,30 @@ def test_rules_that_hear_no_asks_have_none_in_their_log(sqlite: str, clock: Cloc
 
 
 def test_nobody_is_heard_any_more_once_it_is_decided(sqlite: str, clock: Clock) -> None:
-    campaign = create(sqlite, clock, principal=COMPARING)
+    campaign = create(sqlite, clock, principal=COMPARING, checks=False)
     decide(campaign)
     events = campaign.status().events
     campaign.ask("ann")
     assert campaign.status().events == events
+
+
+def test_checks_hear_asks_after_the_decision_and_the_rule_does_not(sqlite: str, clock: Clock) -> None:
+    campaign = create(sqlite, clock, principal=COMPARING)
+    decide(campaign)
+    trial = campaign.core.writer.decider.state.trial
+    asking, events = trial.asking.copy(), campaign.status().events
+    for _ in range(2):
+        campaign.ask("ann")
+    assert campaign.status().events == events + 1
+    assert np.array_equal(trial.asking, asking)
+    campaign.tell("ann", "A", 1.0)
+    for name in ("ann", "bob"):
+        campaign.ask(name)
+    before = picture(campaign)
+    campaign = reopen(campaign, sqlite, clock)
+    assert picture(campaign) == before
+    campaign.close()
+    verify(sqlite, campaign.name)
 
 
 def decide(campaign: fp.Campaign, most: int = 2000) -> None:

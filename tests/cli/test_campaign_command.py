@@ -14,7 +14,7 @@ from typer.testing import CliRunner, Result
 
 import freepull as fp
 from freepull.cli.campaign_data import app
-from freepull.principal import for_people
+from freepull.principal import for_people, pairing
 from support.program import freepull
 
 RUNNER = CliRunner()
@@ -116,11 +116,35 @@ def test_status_and_verdict_say_how_much_better_arms_are_and_who_is_awaited(url:
     words = f"{told_of['arm']} is {told_of['low']:+.3f} to {told_of['high']:+.3f} better than {told_of['than']}"
     assert words in run("status", url, "x").stdout
     assert words in run("verdict", url, "x").stdout
+    for command in ("status", "verdict"):
+        assert [it["name"] for it in told(command, url, "x")["checks"]] == ["common shock", "drift", "reporting"]
+        assert "check, common shock: no alarm: the evidence" in run(command, url, "x").stdout
     run("new", url, "y", "--arms", "A,B", "--agents", "3", "--price", "1 EUR", *CERTIFIED)
     run("start", url, "y")
     for _ in range(4):
         run("tell", url, "y", "#0", "A", "1")
     assert "waiting for #1, #2; nobody can take their place" in run("status", url, "y").stdout
+
+
+def test_checks_can_be_left_out_and_an_alarm_is_printed(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    new(url, "--no-checks")
+    assert told("start", url, "x")["checks"] == []
+    assert "check, " not in run("status", url, "x").stdout
+    monkeypatch.setattr(pairing, "books", alarmed_books(pairing.books))
+    run("new", url, "y", "--arms", "A,B", "--agents", "3", "--price", "1 EUR")
+    run("start", url, "y")
+    assert "alarm: drift: not certified, because it was found that rewards drift" in run("status", url, "y").stdout
+
+
+def alarmed_books(books: Any) -> Any:
+    """Books in which the drift check has raised an alarm before anything was told."""
+
+    def made(*sizes: Any) -> Any:
+        found = books(*sizes)
+        found.peaks[pairing.DRIFT] = 1e6
+        return found
+
+    return made
 
 
 def test_a_campaign_from_beginning_to_end(url: str, tmp_path: Path) -> None:

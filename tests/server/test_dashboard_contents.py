@@ -42,6 +42,12 @@ def at(observations: int, paid: int, means: list[Any], bounds: list[Any], active
     }
 
 
+def check(name: str, e_value: float | None, missing: float, *, why: str, alarmed: bool = False) -> dict[str, Any]:
+    """One check."""
+    told = {"name": name, "tests": "t", "e_value": e_value, "level": 0.01, "alarmed": alarmed, "counted": 9}
+    return told | {"missing": missing, "why": why}
+
+
 ARMS = [arm("A", 0.81, 0.25, 41, 11), arm("B", 0.62, 3.5, 33, 8), arm("C", 0.33, 44.0, 26, 4, active=False)]
 STATUS = {
     "name": "onboarding",
@@ -81,6 +87,13 @@ STATUS = {
     "differences": [
         {"arm": "A", "than": "B", "low": -0.0125, "high": 0.21, "comparisons": 1234, "people": 56},
         {"arm": "B", "than": "C", "low": 0.034, "high": 0.45, "comparisons": 789, "people": 43},
+    ],
+    "checks": [
+        check(
+            "common shock", 123.4, 0.034, alarmed=True, why="not certified, because it was found that events hit many"
+        ),
+        check("drift", 1.25, 0.2, why="no alarm so far"),
+        check("reporting", None, 0.015, why="1,000 pulls were reported; this is shown, not tested"),
     ],
     "remedy": "bring them back.",
 }
@@ -226,6 +239,25 @@ def test_how_much_better_arms_are_is_a_table_a_chart_and_a_sentence(page: Page, 
     assert leading["line"]["color"] != fallen["line"]["color"]  # C is out
     told = "A above B: from -0.0125 to 0.21, over 1,234 comparisons of 56 agents; B above C: from 0.034 to 0.45"
     assert words(page, "differences").startswith(told)
+
+
+def test_checks_are_a_table_and_an_alarm_is_at_the_top(page: Page, service: Service) -> None:
+    show(page, service)
+    assert heads(page, "checks") == ["Check", "Standing", "Evidence", "Alarm at", "Missing", "In words"]
+    found = "not certified, because it was found that events hit many"
+    assert cells(page, "checks") == [
+        ["common shock", "alarm", "123.4", "100", "3.4 %", found],
+        ["drift", "no alarm", "1.25", "100", "20 %", "no alarm so far"],
+        ["reporting", "counted", "–", "–", "1.5 %", "1,000 pulls were reported; this is shown, not tested"],
+    ]
+    assert page.inner_text("#alarm") == f"Alarm: common shock: {found}."
+    assert page.is_visible("#alarm")
+
+
+def test_without_an_alarm_and_without_checks_the_page_says_so(page: Page, service: Service) -> None:
+    show(page, service, status=STATUS | {"checks": []})
+    assert page.is_hidden("#alarm")
+    assert page.inner_text("#table-checks") == "No assumption is checked here."
 
 
 def test_the_head_says_what_the_status_has(page: Page, service: Service) -> None:

@@ -19,7 +19,7 @@ from freepull.campaigns.stores import Where
 from freepull.campaigns.trials import agree
 from freepull.campaigns.view import CampaignView
 from freepull.commands import AsyncCampaignVerbs, CampaignVerbs, Command, Verb
-from freepull.principal import Principal
+from freepull.principal import Checks, Principal
 
 Duration = str | timedelta
 Reply = TypeVar("Reply")
@@ -95,6 +95,7 @@ class Campaign(CampaignVerbs):
         late_joiners: str = "observe",
         withdrawal: bool = False,
         remembers: Duration = "30 days",
+        checks: Checks | bool | None = None,
         by: str = "",
         clock: Clock | None = None,
         snapshot_every: int = 1_000_000,
@@ -134,6 +135,9 @@ class Campaign(CampaignVerbs):
             simply goes on with more people.
         remembers
             How long event ids are remembered; an agent's own numbers are remembered for ever.
+        checks
+            The checks of assumptions that run beside the trial, such as ``freepull.Checks()``; they need a rule that
+            hears asks, `Comparisons`. None: where the rule does; False: none.
         by
             Who does it, for the audit.
         clock
@@ -156,6 +160,7 @@ class Campaign(CampaignVerbs):
             cool_down=cool_down,
             round_lasts=round_lasts,
             remembers=remembers,
+            checks=checks,
         )
         limits = Limits(snapshot_every=validation.whole("snapshot_every", snapshot_every, 1))
         return cls(Core.create(url, settings, agents, weights, by, clock, limits))

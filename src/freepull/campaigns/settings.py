@@ -7,7 +7,7 @@ import time
 import warnings
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -15,7 +15,7 @@ from freepull import registry, validation
 from freepull.commands import LONGEST_NAME, MOST_AGENTS
 from freepull.errors import InvalidInput, NewerVersion
 from freepull.money import MOST, Money
-from freepull.principal import Principal
+from freepull.principal import Checks, Principal
 from freepull.principal.offers import affordable
 from freepull.principal.principal import MOST_ARMS
 from freepull.principal.setting import RULES
@@ -99,6 +99,8 @@ class Settings:
     """How long event ids are remembered."""
     rules: int = RULES
     """The version of what decides; it is pinned when a campaign is created."""
+    checks: Checks | None = None
+    """The checks of assumptions beside the trial; campaigns that were created before there were any have none."""
 
     @property
     def early(self) -> bool:
@@ -107,7 +109,9 @@ class Settings:
 
     def encode(self) -> dict[str, Any]:
         """Return plain data."""
-        plain = {field.name: getattr(self, field.name) for field in fields(self)}
+        plain = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "checks"}
+        if self.checks is not None:
+            plain["checks"] = asdict(self.checks)
         principal = registry.encode(self.principal, own=False)
         return plain | {"price": str(self.price), "arms": list(self.arms), "principal": principal}
 
@@ -120,7 +124,9 @@ class Settings:
                 f"knows {RULES}; install a newer freepull."
             )
         price, principal = Money.parse("price", plain["price"]), _principal(plain["principal"])
-        return cls(**{"rules": 1} | plain | {"price": price, "arms": tuple(plain["arms"]), "principal": principal})
+        checks = None if plain.get("checks") is None else Checks(**plain["checks"])
+        read = {"price": price, "arms": tuple(plain["arms"]), "principal": principal, "checks": checks}
+        return cls(**{"rules": 1} | plain | read)
 
     def check_agents(self, count: int) -> None:
         """Refuse more agents in all than there is room for."""

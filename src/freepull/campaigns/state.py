@@ -31,7 +31,7 @@ from freepull.campaigns.journal.events import (
 )
 from freepull.campaigns.people import Offers, People, Standing
 from freepull.campaigns.settings import Settings
-from freepull.campaigns.trials import changes, decision_of, essence, first_events, start, tell_many, widened
+from freepull.campaigns.trials import alarmed, changes, decision_of, essence, first_events, start, tell_many, widened
 from freepull.errors import InvalidInput, ReplayDiffers, WrongMoment
 from freepull.principal import Trial
 
@@ -81,8 +81,8 @@ class State:
         self.round_closes: int | None = None
         self.refused: list[tuple[int, int]] = []
         """Refusals of this step: agent and offer."""
-        self.ending: tuple[list[int], list[tuple[int, int]]] | None = None
-        """A step that has ended and is being worked on: the arms that were in, and its refusals."""
+        self.ending: tuple[list[int], list[tuple[int, int]], list[str]] | None = None
+        """A step that has ended and is being worked on: the arms that were in, its refusals, and alarms before it."""
         self.decision: dict[str, Any] | None = None
         """The verdict, once the trial is decided."""
         self.stopped_why = ""
@@ -230,7 +230,7 @@ class State:
     def _step_ended(self, event: Event, fresh: bool) -> Event | None:
         """End a step; a fresh one is worked on for a moment only, and `_step_closed` is for the rest."""
         trial = self.trial
-        self.ending, self.refused = (trial.active, self.refused), []
+        self.ending, self.refused = (trial.active, self.refused, alarmed(trial)), []
         trial.resting = self.people.rested(event.at)
         trial.end_step(at_once=False)
         self.acted[:] = False
@@ -247,10 +247,10 @@ class State:
         trial = self.trial
         if self.ending is None:
             raise self._differs("no step is being worked on")
-        active, refused = self.ending
+        before = self.ending
         trial.work()
         self.ending = None
-        facts = changes(trial, active, refused)
+        facts = changes(trial, *before)
         if trial.decided_at is not None and self.decision is None:
             facts["decided"] = decision_of(trial, self.settings, self.panels, self.doubts)
         found, logged = (essence(it, self.settings.early) for it in (facts, event.more))

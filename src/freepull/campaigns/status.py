@@ -21,6 +21,7 @@ from freepull.messages import (
     AuditEntry,
     BanRow,
     CampaignVerdict,
+    Check,
     Difference,
     Grounds,
     LedgerEntry,
@@ -31,6 +32,7 @@ from freepull.money import Money
 from freepull.principal import Trial
 from freepull.principal.protocols import FOREVER
 from freepull.principal.record import finish
+from freepull.principal.verdict import tipping_point
 
 NAMED = 10
 """This many agents are named."""
@@ -63,7 +65,7 @@ def status_of(state: State, register: Register) -> Status:
         threshold=None if trial is None else trial.rule.goes_at,
         leader=None if leader is None else register.arms[leader],
         decided=decision is not None,
-        certified=decision is not None and bool(decision["certified"]),
+        certified=decision is not None and bool(decision["certified"]) and alarm(state) is None,
         rehearsal=state.rehearsals > 0,
         offered=offers.made,
         open_offers=len(offers.open),
@@ -80,22 +82,26 @@ def status_of(state: State, register: Register) -> Status:
         budget=None if offers.budget is None else Money(offers.budget, currency),
         events=state.events,
         at=shown(state.at),
-        survives=None if decision is None else decision.get("survives"),
+        survives=None if decision is None or alarm(state) is not None else decision.get("survives"),
         differences=differences(state, register),
+        checks=checks(state),
         remedy=remedy(state) if missing else "",
     )
 
 
 def verdict_of(state: State, register: Register) -> CampaignVerdict:
-    """Return the verdict: as it was logged once it is decided, as it stands until then."""
+    """Return the verdict: as it was logged once it is decided, as it stands until then; an alarm ends a certificate."""
     spent = Money(state.offers.spent, state.offers.price.currency)
     decision = state.decision
     if decision is not None:
         grounds = Grounds(**decision["rests_on"] | {"assumptions": tuple(decision["rests_on"]["assumptions"])})
         arm, step = register.arms[decision["arm"]], state.trial.decided_at
-        certified, survives = bool(decision["certified"]), decision.get("survives")
+        certified, survives, why = bool(decision["certified"]), decision.get("survives"), str(decision["why"])
+        if certified and (wrong := alarm(state)) is not None:  # it came after the decision
+            stands = "" if survives is None else f"; {tipping_point(survives)}"
+            certified, survives, why = False, None, f"{why.removesuffix(stands)}; {wrong}"
         known = differences(state, register)
-        return CampaignVerdict(arm, True, certified, decision["why"], step, spent, grounds, survives, known)
+        return CampaignVerdict(arm, True, certified, why, step, spent, grounds, survives, known, checks(state))
     trial = state.trial
     leader = _leader(trial)
     reason = "nobody has pulled any yet" if leader is None else "this one has the largest mean"
@@ -108,7 +114,18 @@ def verdict_of(state: State, register: Register) -> CampaignVerdict:
     grounds = grounds_of(trial, state.settings, state.panels)
     why = "; ".join([why, *([trial.doubt] if trial.doubt else []), *state.doubts])
     arm, known = None if leader is None else register.arms[leader], differences(state, register)
-    return CampaignVerdict(arm, False, False, why, None, spent, grounds, None, known)
+    return CampaignVerdict(arm, False, False, why, None, spent, grounds, None, known, checks(state))
+
+
+def checks(state: State) -> list[Check]:
+    """Return how the checks of assumptions stand; none before the start, and where none run."""
+    return [] if state.started is None else list(state.started.checks())
+
+
+def alarm(state: State) -> str | None:
+    """Say why nothing is certified, if a check has raised an alarm, before the decision or after it."""
+    trial = state.started
+    return None if trial is None or trial.checking is None else trial.checking.alarm()
 
 
 def differences(state: State, register: Register) -> list[Difference]:

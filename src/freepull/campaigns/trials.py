@@ -17,7 +17,7 @@ from freepull.commands import LONGEST_NAME
 from freepull.errors import InvalidInput
 from freepull.game import normalised
 from freepull.money import Money
-from freepull.principal import Grounds, Principal, Trial, for_people
+from freepull.principal import Checks, Grounds, Principal, Trial, for_people
 from freepull.principal.principal import MOST_ARMS
 from freepull.principal.protocols import NeverBan
 from freepull.principal.record import UNITS
@@ -54,6 +54,7 @@ def start(settings: Settings, agents: int, weights: list[float] | None, panels: 
         leavers=settings.leavers,
         withdrawal=settings.withdrawal,
         rules=settings.rules,
+        checks=settings.checks,
     )
     if settings.mode == "free":
         trial.regular = False  # the paper's clock does not exist here, nor what is proven with it
@@ -118,8 +119,13 @@ def tell_many(
     return outcomes
 
 
-def changes(trial: Trial, active: list[int], refused: list[tuple[int, int]]) -> Facts:
-    """Return what the end of a step has changed: arms out or in again, and bans."""
+def alarmed(trial: Trial) -> list[str]:
+    """Return the names of the checks that have raised an alarm."""
+    return [] if trial.checking is None else trial.checking.alarmed()
+
+
+def changes(trial: Trial, active: list[int], refused: list[tuple[int, int]], known: list[str]) -> Facts:
+    """Return what the end of a step has changed: arms out or in again, bans, and alarms that were not known."""
     facts: Facts = {}
     out, back = set(active) - set(trial.active), set(trial.active) - set(active)
     if out:
@@ -130,6 +136,8 @@ def changes(trial: Trial, active: list[int], refused: list[tuple[int, int]]) -> 
     bans = [[agent, offer, int(until[agent])] for agent, offer in refused if until[agent] > trial.steps]
     if bans:
         facts["bans"] = bans
+    if alarms := [name for name in alarmed(trial) if name not in known]:
+        facts["alarms"] = alarms
     return facts
 
 
@@ -147,9 +155,12 @@ def decision_of(trial: Trial, settings: Settings, panels: int, doubts: list[str]
     return told | {"rests_on": grounds | {"assumptions": list(grounds["assumptions"])}}
 
 
+FOUND = ("eliminated", "returned", "bans", "alarms")
+
+
 def essence(facts: Facts | None, early: bool) -> Facts:
     """Return what replay must find again: all but the words; what was once certified may no longer be."""
-    kept = {name: value for name, value in (facts or {}).items() if name in ("eliminated", "returned", "bans")}
+    kept = {name: value for name, value in (facts or {}).items() if name in FOUND}
     decided = (facts or {}).get("decided")
     return kept | ({"decided": (decided["arm"], early or decided["certified"])} if decided else {})
 
@@ -174,6 +185,7 @@ def agree(
     cool_down: Any,
     round_lasts: Any,
     remembers: Any,
+    checks: Any = None,
 ) -> Settings:
     """Check the settings of a campaign and return them, or raise a sentence that names the wrong one."""
     if not isinstance(name, str) or not name.strip() or len(name) > LONGEST_NAME or not name.isprintable():
@@ -218,6 +230,7 @@ def agree(
             f"got {len(settings.arms):,}; leave some out."
         )
     settings = replace(settings, budget=settings.first_budget())
+    settings = replace(settings, checks=checks_of(checks, settings))
     rehearse(settings, 1, None)
     if mode == "free" and principal.offers == "one":
         warnings.warn(
@@ -232,6 +245,26 @@ def agree(
             stacklevel=4,
         )
     return settings
+
+
+def checks_of(given: Any, settings: Settings) -> Checks | None:
+    """Return the checks of a new campaign; they need asks, which are in the log only where the rule hears them."""
+    if given is not None and not isinstance(given, (bool, Checks)):
+        raise InvalidInput(f"checks must be True, False, None or freepull.Checks(...), got {validation.shown(given)}.")
+    hears = start(settings, 1, None).rule.hears_asks
+    wanted = hears if given is None else given is not False
+    if not wanted:
+        return None
+    if not hears:
+        name = type(settings.principal.rule).__name__
+        raise InvalidInput(
+            f"checks must be left out with rules.{name}, whose campaigns have no asks in their log; "
+            "rules.Comparisons has them."
+        )
+    checks = given if isinstance(given, Checks) else Checks()
+    if checks.payment > 0:
+        raise InvalidInput("checks must have payment=0 in a campaign, which pays nobody by surprise.")
+    return checks
 
 
 def rehearse(settings: Settings, agents: int, weights: list[float] | None) -> None:

@@ -52,6 +52,7 @@ def new(
     ] = "observe",
     withdrawal: Annotated[bool, of_campaign("comparisons, pairwise: arms may be withdrawn.")] = False,
     remembers: Annotated[str, of_campaign("How long event ids are remembered.")] = "30 days",
+    checks: Annotated[bool, of_campaign("comparisons: check assumptions beside the trial.")] = True,
     principal: Principal,
     by: By = "",
     as_json: AsJson = False,
@@ -74,6 +75,7 @@ def new(
         late_joiners=late_joiners,
         withdrawal=withdrawal,
         remembers=remembers,
+        checks=None if checks else False,
         by=by,
     ) as campaign:
         status = campaign.status()

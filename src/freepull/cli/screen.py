@@ -19,7 +19,7 @@ from rich.table import Table
 
 from freepull.commands import CampaignVerbs
 from freepull.errors import FreepullError, InvalidInput
-from freepull.messages import CampaignVerdict, Difference, Status
+from freepull.messages import CampaignVerdict, Check, Difference, Status
 from freepull.money import Money
 from freepull.principal.verdict import tipping_point
 
@@ -264,6 +264,9 @@ def show_status(status: Status) -> None:
         f"{status.refused:,} refused, {status.expired:,} expired, {status.cancelled:,} cancelled; "
         f"{status.banned:,} agents banned, {status.absent:,} absent"
     )
+    for check in status.checks:
+        if check.alarmed:
+            console.print(f"[bold]alarm[/bold]: {escape(str(check))}")
     if status.awaited:
         console.print(f"waiting for {escape(', '.join(status.awaited))}; {escape(status.remedy)}")
     table = Table("arm", "in", "mean", "bound", "pulls", "paid")
@@ -273,6 +276,7 @@ def show_status(status: Status) -> None:
         table.add_row(escape(arm.name), "yes" if arm.active else "withdrawn" if arm.withdrawn else "out", *cells)
     console.print(table)
     show_differences(status.differences)
+    show_checks(status.checks)
     if status.survives is not None:
         console.print(f"the verdict {tipping_point(status.survives)}")
     if status.threshold is not None:
@@ -283,6 +287,7 @@ def show_verdict(verdict: CampaignVerdict) -> None:
     """Print a verdict and what it rests on."""
     console.print(escape(str(verdict)))
     show_differences(verdict.differences)
+    show_checks(verdict.checks)
     console.print(escape(str(verdict.rests_on)))
 
 
@@ -290,6 +295,12 @@ def show_differences(differences: list[Difference]) -> None:
     """Print how much better arms are, where that is known."""
     for it in differences:
         console.print(escape(str(it)))
+
+
+def show_checks(checks: list[Check]) -> None:
+    """Print how the checks of assumptions stand, where there are any."""
+    for it in checks:
+        console.print(f"check, {escape(str(it))}")
 
 
 def _because(why: str) -> str:

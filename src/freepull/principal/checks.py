@@ -101,12 +101,16 @@ class Checking:
         """See an ask in the step after so many have ended, before anything is offered for it."""
         pairing.ask(self.books, agent, step)
 
+    def hears(self, agent: int) -> bool:
+        """Say whether an ask would change anything: not while an earlier one waits for its report."""
+        return not self.books.asked[agent]
+
     def told(self, agent: int, arm: int, reward: int, step: int) -> None:
         """See a report, its reward in units of 2⁻³⁰."""
         pairing.tell(self.books, agent, arm, reward, step)
 
     def told_many(self, streams: Words, rewards: Words, step: int) -> None:
-        """See reports in their order; a stream is agent·K + arm."""
+        """See reports and asks in their order; a stream is agent·K + arm, and the reward of an ask is above 2³⁰."""
         pairing.tell_many(self.books, streams, rewards, step)
 
     def repeated(self) -> None:
@@ -146,18 +150,23 @@ class Checking:
         waiting = int(np.count_nonzero(self.books.asked))
         answered = n["REPORTS"] - n["UNASKED"]
         prompt = f"{n['IN_STEP'] / answered:.1%} of them" if answered else "none"
+        again = f"{n['REPEATED']:,} were told again, " if n["REPEATED"] else ""
         why = (
             f"{n['REPORTS']:,} pulls were reported, {prompt} in the step of their ask and the slowest after "
-            f"{n['SLOWEST']:,} steps; {n['UNASKED']:,} came without an ask, {n['REPEATED']:,} were told again, and "
-            f"{waiting:,} are awaited; this is shown, not tested"
+            f"{n['SLOWEST']:,} steps; {n['UNASKED']:,} came without an ask, {again}and {waiting:,} are awaited; "
+            "this is shown, not tested"
         )
         missing = waiting / n["ASKS"] if n["ASKS"] else 0.0
         found.append(Check(REPORTING, TESTS[REPORTING], None, self.checks.level, False, n["REPORTS"], missing, why))
         return tuple(found)
 
+    def alarmed(self) -> list[str]:
+        """Return the names of the checks that have raised an alarm."""
+        return [name for name, peak in zip(WRONG, self.books.peaks, strict=True) if peak >= 1.0 / self.checks.level]
+
     def alarm(self) -> str | None:
         """Say why a verdict cannot be certified; None while no check has raised an alarm."""
-        if self.books.peaks.max() < 1.0 / self.checks.level:
+        if not self.alarmed():
             return None
         return "; ".join(check.why for check in self.results() if check.alarmed)
 

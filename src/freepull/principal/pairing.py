@@ -402,7 +402,10 @@ def _look_at_blocks(b: Any, rounds: int) -> None:
 
 @jit_apart
 def tell_many(b: Any, streams: Any, rewards: Any, step: int) -> None:
-    """See reports in their order; a stream is agent·K + arm."""
+    """See reports and asks in their order; a stream is agent·K + arm, and a reward above UNITS is an ask."""
     K = b.frame[ARMS]
     for i in range(streams.shape[0]):
-        tell(b, np.int64(streams[i]) // K, np.int64(streams[i]) % K, rewards[i], step)
+        if np.int64(rewards[i]) > UNITS:
+            ask(b, np.int64(streams[i]) // K, step)
+        else:
+            tell(b, np.int64(streams[i]) // K, np.int64(streams[i]) % K, rewards[i], step)

@@ -195,10 +195,8 @@ class Trial:
     def ask(self, agent: int) -> Offer | None:
         """Issue the offer for this agent, if there is one; asking again returns the same offer."""
         self.hear(agent)
-        if self.checking is not None:
-            self.checking.asked(int(agent), self.steps)
-            if self.checking.chosen(agent):
-                return None
+        if self.checking is not None and self.checking.chosen(agent):
+            return None
         return self.offers.ask(int(agent), self._planned(int(agent)))
 
     def _planned(self, agent: int) -> int:
@@ -218,12 +216,22 @@ class Trial:
     def hears(self, agent: int) -> bool:
         """Say whether it would change anything if this agent asked now, an offer aside; changes nothing."""
         self._check_agent(agent)
-        goes_on = self.rule.hears_asks and self.decided_at is None and not self.over
-        return goes_on and (self.rule.counts_asks or not bool(self.asking[agent]))
+        return self._rule_hears(agent) or (self.checking is not None and self.checking.hears(int(agent)))
+
+    @property
+    def listening(self) -> bool:
+        """Whether asks are still for the rule; the checks hear them to the end."""
+        return self.rule.hears_asks and self.decided_at is None and not self.over
+
+    def _rule_hears(self, agent: int) -> bool:
+        return self.listening and (self.rule.counts_asks or not bool(self.asking[agent]))
 
     def hear(self, agent: int) -> None:
-        """Let the rule know that an agent asks, in order with what is told; `ask` does it too."""
-        if not self.hears(agent):
+        """Let the rule and the checks know that an agent asks, in order with what is told; `ask` does it too."""
+        self._check_agent(agent)
+        if self.checking is not None:
+            self.checking.asked(int(agent), self.steps)
+        if not self._rule_hears(agent):
             return
         self.asking[agent] = True
         if self._closing is None:
@@ -285,19 +293,21 @@ class Trial:
         told = pullers if asks is None else pullers[~asks]
         self.panel.welcome(told)
         self.regular = bool(mark(self.told, told, self.steps)) and self.regular
-        if self.rule.hears_asks:
+        if self.listening:
             self.asking[pullers] = False if asks is None else asks  # of several by one agent the last one counts
+        elif self.rule.hears_asks:
+            self.asking[told] = False
         if asks is not None:
             if not self.rule.hears_asks:
                 raise InvalidInput("asks must be left out with a rule that does not hear them.")
             units_[asks] = ASKED
         if self.checking is not None:
-            pulls = slice(None) if asks is None else ~asks
-            self.checking.told_many(streams[pulls], units_[pulls], self.steps)
+            self.checking.told_many(streams, units_, self.steps)
+        own = slice(None) if asks is None or self.listening else ~asks
         if self._closing is None:
-            self.panel.take(streams, units_)
+            self.panel.take(streams[own], units_[own])
         else:
-            self._closing.tell_later(streams.tobytes(), units_.tobytes())
+            self._closing.tell_later(streams[own].tobytes(), units_[own].tobytes())
         settled: list[str | None] = [None] * len(streams)
         for at in np.flatnonzero(self.offers.open[pullers] >= 0).tolist() if self.offers.opened else ():
             if asks is None or not asks[at]:

@@ -95,6 +95,8 @@ class NewCampaign(Body, kw_only=True):
     """Whether arms may be withdrawn later; with the rules Comparisons and Pairwise only."""
     remembers: Lasting = "30 days"
     """How long the ids of events are remembered."""
+    checks: bool | None = None
+    """Whether checks of assumptions run beside it, with the rule Comparisons only; null: where they can."""
 
 
 class NewAgentTokens(Body, kw_only=True):

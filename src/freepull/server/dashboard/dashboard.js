@@ -75,6 +75,7 @@ function draw(data) {
   charts.draw(data);
   tables.fill("arms", data.status.arms, data.status);
   tables.fill("differences", data.status.differences);
+  tables.fill("checks", data.status.checks);
   tables.fill("offers", data.offers);
   tables.fill("ledger", data.ledger.toReversed());
   tables.fill("bans", data.bans.toReversed());

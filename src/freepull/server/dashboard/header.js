@@ -25,6 +25,9 @@ export function header({ status: it, verdict, awaited }, admin) {
   $("verdict").textContent = it.decided ? it.leader : it.leader !== null ? `${it.leader} leads` : it.phase === null ? "not started" : "no pulls yet";
   $("standing").textContent = it.certified ? "certified" : it.decided ? "decided, not certified" : "undecided";
   $("standing").dataset.standing = it.certified ? "certified" : it.decided ? "decided" : "undecided";
+  const alarms = it.checks.filter((check) => check.alarmed);
+  $("alarm").hidden = !alarms.length;
+  $("alarm").textContent = alarms.length ? `Alarm: ${alarms.map((check) => `${check.name}: ${check.why}`).join("; ")}.` : "";
   $("missing").textContent = missing(it, verdict, admin);
   $("awaited").textContent = [waiting(awaited), it.remedy && `${it.remedy[0].toUpperCase()}${it.remedy.slice(1)}`].filter(Boolean).join(" ");
   $("admin").hidden = !admin;

@@ -10,6 +10,9 @@ const TABLES = {
   differences: { title: "How much better one arm is than another", empty: "Nothing is known of that yet.", columns: [
     ["Arm", (r) => r.arm, "name"], ["than", (r) => r.than, "name"], ["At least", (r) => figure(r.low), "number"], ["At most", (r) => figure(r.high), "number"],
     ["Comparisons", (r) => count(r.comparisons), "number"], ["Of agents", (r) => count(r.people), "number"]] },
+  checks: { title: "Checks", empty: "No assumption is checked here.", columns: [
+    ["Check", (r) => r.name, "name"], ["Standing", (r) => r.alarmed ? "alarm" : r.e_value === null ? "counted" : "no alarm"], ["Evidence", (r) => r.e_value === null ? "–" : figure(r.e_value), "number"],
+    ["Alarm at", (r) => r.e_value === null ? "–" : figure(1 / r.level), "number"], ["Missing", (r) => `${figure(100 * r.missing)} %`, "number"], ["In words", (r) => r.why, "detail"]] },
   offers: { title: "Open offers", empty: "No offer is open.", columns: [
     ["Offer", (r) => r.offer, "number"], ["Agent", (r) => r.agent, "name"], ["Arm", (r) => r.arm, "name"],
     ["Time left", (r) => left(r.expires, Date.now()), "number"], ["Standing", (r) => r.recalled ? "taken back" : "open"]] },
@@ -66,9 +69,10 @@ function cellOf(text, kind) {
 }
 
 // What the end of a step brought, in words.
-function ended({ step, eliminated = [], returned = [], bans = [], decided }) {
+function ended({ step, eliminated = [], returned = [], bans = [], alarms = [], decided }) {
   const parts = [`step ${step}`, eliminated.length && `out: ${eliminated.join(", ")}`, returned.length && `in again: ${returned.join(", ")}`,
     bans.length && `banned: ${bans.map(({ agent, offer }) => `${agent} (offer ${offer})`).join(", ")}`,
+    alarms.length && `alarm: ${alarms.join(", ")}`,
     decided && `decided: ${decided.arm}, ${decided.certified ? "certified" : "not certified"}`];
   return parts.filter(Boolean).join("; ");
 }
