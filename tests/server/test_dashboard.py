@@ -83,7 +83,8 @@ def test_how_much_better_arms_are_appears_when_it_is_known_and_fits(page: Page, 
     known = told["differences"]
     assert len(known) == 2
     rows = page.locator("#table-differences tbody tr")
-    assert [rows.nth(i).locator("td").all_inner_texts()[:2] for i in range(2)] == [[it["arm"], it["than"]] for it in known]
+    for i, it in enumerate(known):
+        assert rows.nth(i).locator("td").all_inner_texts()[:2] == [it["arm"], it["than"]]
     drawn = page.evaluate("document.querySelector('#chart-differences').data.map((it) => [it.y[0], ...it.x])")
     assert [it[1:] for it in drawn] == [[it["low"], it["high"]] for it in known]
     assert len({it[0] for it in drawn}) == 2  # long names that begin alike are still two rows
