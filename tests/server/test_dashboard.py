@@ -12,7 +12,7 @@ from support.running import Service
 pytestmark = pytest.mark.slow
 
 HOSTILE = ['<img src=x onerror="document.title=1">', "<script>alert(1)</script>", "B &amp; <b>bold</b>"]
-CHARTS = ("means", "stops", "differences", "evidence", "active", "spend", "pulls", "agents", "offers", "heat")
+CHARTS = ("means", "stops", "evidence", "active", "spend", "pulls", "agents", "offers", "heat")
 
 
 def test_figures_on_the_page_are_the_api_s_while_a_trial_runs(page: Page, service: Service) -> None:
@@ -56,6 +56,8 @@ def test_figures_on_the_page_are_the_api_s_while_a_trial_runs(page: Page, servic
     for name in CHARTS:
         assert page.locator(f"#chart-{name} svg.main-svg").count() > 0, name
         assert (page.text_content(f"#chart-{name}-text") or "").endswith(".")
+    for kind in ("chart", "table"):  # this rule does not say how much better an arm is
+        assert page.locator(f"#{kind}-differences-title").is_hidden()
     assert page.locator("#admin").is_hidden()
     shoot(page, "running")
     play(service, path, 30, gap=0.4)
@@ -67,6 +69,33 @@ def test_figures_on_the_page_are_the_api_s_while_a_trial_runs(page: Page, servic
     assert "; stands as long as payment, drift and the like move no mean" in page.inner_text("#verdict-why")
     page.get_by_text("What the verdict rests on").click()
     shoot(page, "decided")
+
+
+def test_how_much_better_arms_are_appears_when_it_is_known_and_fits(page: Page, service: Service) -> None:
+    arms = [f"a newsletter with a picture of cat {i}" for i in range(3)]
+    path = service.create(horizon=200, arms=arms, agents=TWELVE, principal=None)
+    log_in(page, service, service.reader)
+    for kind in ("chart", "table"):
+        assert page.locator(f"#{kind}-differences-title").is_hidden()
+    play(service, path, 30, gap=0.3)
+    told = service.send("GET", path).json()
+    page.wait_for_function(f"() => document.body.dataset.drawn >= {told['events']}", timeout=20_000)
+    known = told["differences"]
+    assert len(known) == 2
+    rows = page.locator("#table-differences tbody tr")
+    for i, it in enumerate(known):
+        assert rows.nth(i).locator("td").all_inner_texts()[:2] == [it["arm"], it["than"]]
+    drawn = page.evaluate("document.querySelector('#chart-differences').data.map((it) => [it.y[0], ...it.x])")
+    assert [it[1:] for it in drawn] == [[it["low"], it["high"]] for it in known]
+    assert len({it[0] for it in drawn}) == 2  # long names that begin alike are still two rows
+    assert all(it["than"] in (page.text_content("#chart-differences-text") or "") for it in known)
+    assert page.eval_on_selector("#table-differences", "it => it.scrollWidth <= it.clientWidth + 1")
+    shoot(page, "differences")
+    page.set_viewport_size({"width": 375, "height": 800})
+    page.wait_for_timeout(300)
+    assert page.evaluate("document.documentElement.scrollWidth") <= 375
+    room = page.evaluate("document.querySelector('#chart-differences')._fullLayout.xaxis._length")
+    assert room > 100  # for the bars, beside the names
 
 
 @pytest.mark.parametrize("rule", ["Pairwise", "Paper"])

@@ -34,6 +34,8 @@ export function draw(data) {
 
 function show(name, made) {
   const holder = document.getElementById(`chart-${name}`);
+  holder.parentElement.hidden = !made;
+  if (!made) return;
   document.getElementById(`chart-${name}-text`).textContent = made.words;
   document.getElementById(`chart-${name}-note`).textContent = made.note ?? "";
   holder.style.height = made.height ? `${made.height}px` : "";

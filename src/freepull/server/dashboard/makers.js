@@ -1,4 +1,4 @@
-// One chart an entry: its title, and how to make it from what the stream sent.
+// One chart an entry: its title, and how to make it from what the stream sent; where nothing is made, there is no box.
 import { count, edge, figure, major, many, money, nothing } from "./words.js";
 
 const COLOURS = ["#2f7ed8", "#e6842a", "#2e9e6b", "#c94f7c", "#8a6fd1", "#a0792c", "#2aa5b8", "#d1495b", "#7d9a2d", "#5a6f8f"];
@@ -54,14 +54,14 @@ function pairs({ arms }, { leader, lower }) {
 }
 
 function differences({ status }) {
-  const known = status.differences;
-  if (!known.length) return { words: pulled(status) ? "This rule does not say yet how much better one arm is than another." : wait(status).words };
-  const name = (it) => `${it.arm} above ${it.than}`;
-  const out = (it) => !status.arms.find((arm) => arm.name === it.than).active;
-  return { words: `${known.map((it) => `${name(it)}: from ${figure(it.low)} to ${figure(it.high)}, over ${many(it.comparisons, "comparison")} of ${many(it.people, "agent")}`).join("; ")}.`,
-    note: "how much better on average, at least and at most; grey arms are out", x: { zeroline: true }, y: { type: "category", autorange: "reversed" }, height: Math.max(240, 28 * known.length + 80),
-    traces: known.map((it) => ({ type: "scatter", mode: "lines+markers", y: [short(name(it)), short(name(it))], x: [it.low, it.high],
-      line: { width: 4, color: out(it) ? GREY : COLOURS[0] }, marker: { size: 9, symbol: "line-ns-open", color: out(it) ? GREY : COLOURS[0] } })) };
+  const known = status.differences, names = label(status.arms), at = (name) => status.arms.findIndex((arm) => arm.name === name);
+  if (!known.length) return null; // only some rules say so, and not from the beginning
+  const tick = ({ arm, than }) => [names[at(arm)], `above ${names[at(than)]}`];
+  const wraps = known.some((it) => tick(it).join(" ").length > 18), tint = (it) => status.arms[at(it.than)].active ? COLOURS[0] : GREY;
+  return { words: `${known.map((it) => `${it.arm} above ${it.than}: from ${figure(it.low)} to ${figure(it.high)}, over ${many(it.comparisons, "comparison")} of ${many(it.people, "agent")}`).join("; ")}.`,
+    note: "at least and at most, on average; grey is out", x: { zeroline: true, zerolinewidth: 2 }, y: { type: "category", range: [known.length - 0.5, -0.5], dtick: 1 }, height: Math.max(240, (wraps ? 40 : 28) * known.length + 80),
+    traces: known.map((it) => ({ type: "scatter", mode: "lines+markers", y: Array(2).fill(tick(it).join(wraps ? "<br>" : " ")), x: [it.low, it.high],
+      line: { width: 4, color: tint(it) }, marker: { size: 9, symbol: "line-ns-open", color: tint(it) } })) };
 }
 
 function evidence({ history, verdict, status: { arms, threshold } }) {

@@ -7,7 +7,7 @@ const TABLES = {
     ["Arm", (r) => r.name, "name"], ["Standing", (r) => r.active ? "in" : r.withdrawn ? "withdrawn" : "out"], ["Mean", (r) => figure(r.mean), "number"],
     [({ phase, threshold }) => phase === null ? "Evidence or bound" : threshold === null ? "Bound (±)" : `Evidence (out at ${figure(threshold)})`, (r) => figure(r.bound), "number"], ["Pulls", (r) => count(r.pulls), "number"],
     ["Free", (r) => count(r.pulls - r.paid), "number"], ["Paid", (r) => count(r.paid), "number"]] },
-  differences: { title: "How much better one arm is than another", empty: "Nothing is known of that yet.", columns: [
+  differences: { title: "How much better one arm is than another", columns: [
     ["Arm", (r) => r.arm, "name"], ["than", (r) => r.than, "name"], ["At least", (r) => figure(r.low), "number"], ["At most", (r) => figure(r.high), "number"],
     ["Comparisons", (r) => count(r.comparisons), "number"], ["Of agents", (r) => count(r.people), "number"]] },
   checks: { title: "Checks", empty: "No assumption is checked here.", columns: [
@@ -43,6 +43,7 @@ export function build(holder) {
 export function fill(name, rows, status) {
   const { columns, empty, out } = TABLES[name];
   const holder = document.getElementById(`table-${name}`);
+  holder.parentElement.hidden = !rows.length && !empty;
   if (!rows.length) { holder.replaceChildren(element("p", empty, "empty")); return; }
   const table = element("table"), top = element("thead"), head = element("tr"), body = element("tbody");
   for (const [title, , kind] of columns) {
