@@ -97,3 +97,16 @@ def test_what_is_wrong_is_said_in_json(service: Service, plain: Any, sentence: s
     found = service.send("POST", "/campaigns", NEW | {"principal": plain})
     assert (found.status_code, found.json()["detail"][: len(sentence)]) == (422, sentence)
     assert "freepull." not in found.text
+
+
+def test_checks_run_unless_they_are_turned_off_and_are_refused_where_they_cannot(service: Service) -> None:
+    body = {"arms": ["A", "B"], "agents": ["ann"], "price": "1 EUR"}
+    for name, checks, count in (("a", {}, 3), ("b", {"checks": True}, 3), ("c", {"checks": False}, 0)):
+        assert service.send("POST", "/campaigns", {"name": name, **body, **checks}).status_code == 201
+        started = service.send("POST", f"/campaigns/{name}/start").json()
+        assert len(started["checks"]) == count
+        assert len(service.send("GET", f"/campaigns/{name}/verdict").json()["checks"]) == count
+    certified = {"principal": {"rule": {"part": "Certified"}, "observe": {"part": "Steps", "n": 0}}, "checks": True}
+    refused = service.send("POST", "/campaigns", {"name": "d", **body, **certified})
+    assert refused.status_code == 422
+    assert "checks must be left out with rules.Certified" in refused.json()["detail"]
