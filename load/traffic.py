@@ -185,7 +185,7 @@ def stage(url: str, agents: int | list[str], arms: int = 2) -> tuple[Process, st
     tokens.close()
     process = Process(url, "--agent-rate", "1000000")
     body = {"name": "c0", "arms": arms, "agents": agents, "price": "0.01 EUR"}
-    body["principal"] = {"observe": {"part": "Steps", "n": 1_000_000}}
+    body["principal"] = {"rule": {"part": "Certified"}, "observe": {"part": "Steps", "n": 1_000_000}}
     process.ask(admin, "POST", "/campaigns", body)
     process.ask(admin, "POST", "/campaigns/c0/start")
     return process, admin, gateway
