@@ -9,8 +9,7 @@ from typing import Any, NamedTuple
 import freepull as fp
 from freepull.campaigns import Told
 from freepull.campaigns.journal.events import ENDINGS, OUTCOME
-from freepull.campaigns.journal.ownership import owned
-from freepull.campaigns.journal.recovery import segments, verify
+from freepull.campaigns.journal.recovery import owned, segments, verify
 from freepull.campaigns.stores import Store
 from freepull.principal.record import UNITS
 

@@ -10,7 +10,7 @@ import pytest
 
 import freepull as fp
 from freepull import errors
-from freepull.campaigns import bridge as waking
+from freepull.campaigns.journal import writer as waking
 from freepull.campaigns.rehearsal import play
 from support.staging import EACH, Clock, create
 

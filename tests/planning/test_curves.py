@@ -11,9 +11,8 @@ import pytest
 
 import freepull as fp
 from freepull.planning import search as curves
-from freepull.planning.beliefs import Guess
+from freepull.planning.beliefs import Guess, People
 from freepull.planning.forecast import Forecast
-from freepull.planning.people import People
 from freepull.planning.question import Case
 from freepull.planning.search import Panels, Point, Work, curve
 

@@ -10,9 +10,8 @@ import numpy as np
 import pytest
 
 import freepull as fp
-from freepull.planning.beliefs import Guess, Known
+from freepull.planning.beliefs import Guess, Known, People
 from freepull.planning.forecast import Forecast
-from freepull.planning.people import People
 from freepull.planning.question import Case
 
 

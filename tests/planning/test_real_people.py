@@ -13,8 +13,8 @@ import pytest
 import freepull as fp
 from freepull.errors import InvalidInput
 from freepull.pages import plan_page
+from freepull.planning.beliefs import People, blurred
 from freepull.planning.facade import CAMPAIGN
-from freepull.planning.people import People, blurred
 from freepull.planning.words import NO_TIMES, SIMULATED
 from verification.calibration_worlds import timed_log
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from freepull.server.limits import RateLimit
+from freepull.server.auth import RateLimit
 from freepull.server.problems import Refused
 from support.running import Service, is_problem
 

@@ -18,8 +18,8 @@ import pytest
 from freepull.campaigns import Campaign
 from freepull.campaigns.view import MOST_POINTS, History
 from freepull.server.auth import Tokens
-from freepull.server.hot import HotRoutes
 from freepull.server.middleware import Metrics
+from freepull.server.routes.agents import HotRoutes
 from support.running import NEW, Service
 
 

@@ -12,11 +12,10 @@ from typing import Any
 import httpx
 from typer.testing import CliRunner, Result
 
-from freepull.campaigns.journal import ownership
+from freepull.campaigns.journal import recovery
 from freepull.campaigns.stores import Where
 from freepull.cli.token import app as token_app
-from freepull.server.auth import Tokens
-from freepull.server.limits import Limits
+from freepull.server.auth import Limits, Tokens
 from freepull.server.server import Server, listen
 
 NEW: dict[str, Any] = {
@@ -44,7 +43,7 @@ class Service:
         listening = listen("127.0.0.1", self.port)
         self.port = listening.getsockname()[1]
         self.at = f"http://127.0.0.1:{self.port}"
-        ownership.known_as(self.at)
+        recovery.known_as(self.at)
         self.server = Server(self.url, "127.0.0.1", self.port, self.limits, lambda *it, **more: self.log(*it, **more))
 
         def serve() -> None:

@@ -12,8 +12,8 @@ from typing import Any, Self, TypeVar
 from freepull import commands, validation
 from freepull.campaigns import files as exports
 from freepull.campaigns import status as tables
-from freepull.campaigns.bridge import awaited
 from freepull.campaigns.core import Core, Limits
+from freepull.campaigns.journal.writer import awaited
 from freepull.campaigns.settings import Clock, Settings
 from freepull.campaigns.stores import Where
 from freepull.campaigns.trials import agree

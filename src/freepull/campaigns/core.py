@@ -16,8 +16,7 @@ from freepull import commands, validation
 from freepull.campaigns.commands import Decider
 from freepull.campaigns.directory import Batch, Register
 from freepull.campaigns.journal.events import Kind, put
-from freepull.campaigns.journal.ownership import Here, claim, forget, owner
-from freepull.campaigns.journal.recovery import check_ledger, recover, segments
+from freepull.campaigns.journal.recovery import Here, check_ledger, claim, forget, owner, recover, segments
 from freepull.campaigns.journal.segments import Log
 from freepull.campaigns.journal.snapshots import Snapshotter, newest
 from freepull.campaigns.journal.writer import MOST_QUEUED, Job, Writer

@@ -16,8 +16,7 @@ from freepull.campaigns import status as tables
 from freepull.campaigns.core import Core
 from freepull.campaigns.directory import Register
 from freepull.campaigns.journal.events import ENDINGS, OBSERVED, OUTCOME, TABLES, Kind
-from freepull.campaigns.journal.ownership import owned, owner
-from freepull.campaigns.journal.recovery import segments
+from freepull.campaigns.journal.recovery import owned, owner, segments
 from freepull.campaigns.stores import Store, connect
 from freepull.commands import ReadStatus, TellMany
 from freepull.errors import CampaignExists, Corrupt, FreepullError, InvalidInput

@@ -12,11 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from freepull.campaigns import status as tables
-from freepull.campaigns.bridge import awaited
 from freepull.campaigns.commands import Decider
 from freepull.campaigns.core import Core
 from freepull.campaigns.directory import Register
 from freepull.campaigns.journal.recovery import segments, settings_of
+from freepull.campaigns.journal.writer import awaited
 from freepull.campaigns.state import State
 from freepull.campaigns.status import status_of, verdict_of
 from freepull.campaigns.stores import Store

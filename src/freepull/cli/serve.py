@@ -34,7 +34,7 @@ def command(
     from pathlib import Path
 
     from freepull.errors import InvalidInput
-    from freepull.server.limits import Limits
+    from freepull.server.auth import Limits
     from freepull.server.server import run
 
     for name, file in (("--certificate", certificate), ("--key", key)):

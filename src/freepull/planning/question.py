@@ -24,9 +24,8 @@ from freepull.errors import InvalidInput
 from freepull.fitting import fit
 from freepull.game import Game
 from freepull.panels import Panel
-from freepull.planning.beliefs import Beliefs, Drawn, Guess, Known, Logged
+from freepull.planning.beliefs import Beliefs, Drawn, Guess, Known, Logged, People
 from freepull.planning.forecast import Forecast
-from freepull.planning.people import People
 from freepull.principal import Principal
 
 TOGETHER = 8

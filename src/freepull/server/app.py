@@ -19,11 +19,10 @@ from litestar.params import FromPath
 from freepull.campaigns.stores import Where
 from freepull.errors import FreepullError
 from freepull.server import openapi, problems
+from freepull.server.auth import Limits, RateLimit
 from freepull.server.dashboard import PAGES
 from freepull.server.hosting import Hosting
-from freepull.server.hot import HotRoutes
 from freepull.server.idempotency import Idempotency
-from freepull.server.limits import Limits, RateLimit
 from freepull.server.middleware import (
     Auth,
     Bodies,
@@ -38,6 +37,7 @@ from freepull.server.middleware import (
 )
 from freepull.server.problems import Refused, described
 from freepull.server.routes import agents, campaigns, files, reading, tokens
+from freepull.server.routes.agents import HotRoutes
 from freepull.version import __version__
 
 Asked = Request[Any, Any, Any]

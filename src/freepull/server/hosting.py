@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import Any
 
 from freepull.campaigns import AsyncCampaign
-from freepull.campaigns.journal.ownership import check_free
+from freepull.campaigns.journal.recovery import check_free
 from freepull.campaigns.stores import Where
 from freepull.errors import CampaignBusy, CampaignExists, Corrupt, Fenced, FreepullError, NewerVersion, StoreError
 from freepull.server.auth import Tokens

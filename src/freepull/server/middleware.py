@@ -20,8 +20,7 @@ from urllib.parse import unquote
 
 from freepull.errors import FreepullError
 from freepull.server import problems
-from freepull.server.auth import Tokens
-from freepull.server.limits import Limits
+from freepull.server.auth import Limits, Tokens
 from freepull.server.problems import Refused
 
 App = Callable[[Any, Any, Any], Awaitable[None]]

@@ -14,10 +14,10 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from freepull.campaigns.journal import ownership
+from freepull.campaigns.journal import recovery
 from freepull.campaigns.stores import Where
 from freepull.errors import InvalidInput, MissingExtra
-from freepull.server.limits import Limits
+from freepull.server.auth import Limits
 
 try:
     import uvicorn
@@ -205,7 +205,7 @@ def run(
     listening = listen(host, port)
     port = listening.getsockname()[1]
     here = address_of(host, port, tls=more.get("ssl_certfile") is not None)
-    ownership.known_as((address or here).rstrip("/"))
+    recovery.known_as((address or here).rstrip("/"))
     server = Server(where, host, port, limits, **more)
     sys.setswitchinterval(SWITCH)
     write_log("serving", address=here)

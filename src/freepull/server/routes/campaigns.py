@@ -17,7 +17,6 @@ from litestar.params import Body as In
 from freepull.commands import COMMANDS, Command
 from freepull.errors import FreepullError
 from freepull.messages import CampaignRow, Status
-from freepull.server.decoding import Strict
 from freepull.server.openapi import Keyed
 from freepull.server.routes.common import (
     ADMIN,
@@ -35,7 +34,7 @@ from freepull.server.routes.common import (
     needs,
     visitor_of,
 )
-from freepull.server.schemas import BODIES, NewCampaign, read_principal
+from freepull.server.schemas import BODIES, NewCampaign, Strict, read_principal
 
 CHANGE: dict[str, Any] = {"before_request": needs(*ADMIN), "responses": WRITE, "security": BEARER, "return_dto": None}
 POST = CHANGE | {"operation_class": Keyed}

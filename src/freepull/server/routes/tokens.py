@@ -10,7 +10,6 @@ from litestar.params import Body as In
 
 from freepull.errors import UnknownName
 from freepull.messages import SCOPES, AgentToken, AgentTokens, MadeToken, TokenRow
-from freepull.server.decoding import Strict
 from freepull.server.problems import Refused
 from freepull.server.routes.common import (
     ADMIN,
@@ -25,7 +24,7 @@ from freepull.server.routes.common import (
     needs,
     visitor_of,
 )
-from freepull.server.schemas import Mine, NewAgentTokens, NewToken
+from freepull.server.schemas import Mine, NewAgentTokens, NewToken, Strict
 
 CHANGE: dict[str, Any] = {
     "before_request": needs(*ADMIN),
