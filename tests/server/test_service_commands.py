@@ -26,7 +26,7 @@ def test_tokens_are_made_listed_and_revoked_in_a_store(tmp_path: Path) -> None:
     assert made["token"].startswith(f"fp_{made['id']}_")
     listed = token_command("list", "--store", store, "--json").stdout
     assert json.loads(listed)["label"] == "me"
-    assert made["token"].rpartition("_")[2] not in listed
+    assert made["token"].split("_", 2)[2] not in listed
     assert token_command("revoke", made["id"], "--store", store).exit_code == 0
     assert json.loads(token_command("list", "--store", store, "--json").stdout)["revoked"] is not None
     bad = token_command("revoke", "none", "--store", store)

@@ -110,7 +110,7 @@ def test_expired_and_revoked_tokens_are_401(service: Service) -> None:
     assert service.send("GET", path, token=made["token"]).status_code == 401
     listed = {row["id"]: row for row in service.send("GET", "/tokens").json()}
     assert listed[made["id"]]["revoked"] is not None
-    assert made["token"].rpartition("_")[2] not in str(listed)
+    assert made["token"].split("_", 2)[2] not in str(listed)
 
 
 def test_a_store_keeps_no_secret_of_a_token(tmp_path: Path) -> None:
@@ -119,4 +119,4 @@ def test_a_store_keeps_no_secret_of_a_token(tmp_path: Path) -> None:
     tokens.close()
     stored = b"".join(file.read_bytes() for file in tmp_path.iterdir())
     assert row.id.encode() in stored
-    assert token.rpartition("_")[2].encode() not in stored
+    assert token.split("_", 2)[2].encode() not in stored
