@@ -10,7 +10,8 @@ import freepull as fp
 from freepull import registry, studies
 from freepull.errors import StudyError
 from freepull.studies.cells import arguments
-from freepull.studies.study import key, line_of
+from freepull.studies.reading import line_of
+from freepull.studies.study import key
 from support.sample import STUDY, written
 
 
