@@ -12,6 +12,7 @@ from freepull.simulation.results import Outcome
 from support.drive import experiment
 from support.tiers import mostly_slow
 
+pytestmark = pytest.mark.slow
 SMALL = fp.rules.Blocks(2, 1, 0.2, 0.1)
 SHY = {"answers": fp.answers.WithProbability(0.8), "protocol": fp.protocols.BanFor(3)}
 
