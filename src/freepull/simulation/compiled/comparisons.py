@@ -13,7 +13,6 @@ import numpy as np
 from freepull.compiling import jit
 from freepull.principal.rules import Comparisons
 from freepull.principal.rules.comparisons.book import (
-    GRADED,
     IN,
     NONE,
     Book,
@@ -23,9 +22,9 @@ from freepull.principal.rules.comparisons.book import (
     is_due,
     leading,
     look,
-    lower_bound,
     renew_predictions,
     strongest,
+    tipping_point,
 )
 from freepull.principal.rules.comparisons.openings import hear, judge_guesses, wanted, worth_paying
 from freepull.simulation.compiled.coding import Coded
@@ -198,12 +197,4 @@ class ComparisonsKernel:
 
     def survives(self, block: Block, run: int) -> float | None:
         """γ* of a run that is decided, where rewards are 0 and 1."""
-        book, constants = block.own.book, block.own.constants
-        if book.counts[run, GRADED] > 0:
-            return None
-        margins = [float(book.margins[run, k, 0]) for k in range(book.active.shape[1]) if book.fell[run, k, 0] != NONE]
-        named = int(block.state.trials[run, DECLARED])
-        for k in np.flatnonzero(book.active[run] == IN).tolist():
-            if k != named:
-                margins.append(lower_bound(book, constants, run, named, k) + constants.epsilon)
-        return max(0.0, min(margins) / 2) if margins else None
+        return tipping_point(block.own.book, block.own.constants, run, int(block.state.trials[run, DECLARED]))

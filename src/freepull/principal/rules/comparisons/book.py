@@ -36,11 +36,11 @@ FINE = 1 << 36
 """The number 1 in sums of logarithms: 10⁸ comparisons then fit, and rounding down loses 0.002 at most."""
 WHOLE = 1 << 30
 """The number 1 in weights and rewards."""
-OPENED, WIDTH, NEWS, EDITION, SAMPLES, EXPECTED, READ, READERS, MASS, GUESSES, HITS, BLIND, UNASKED, GRADED = range(14)
+OPENED, WIDTH, NEWS, EDITION, SAMPLES, EXPECTED, READ, READERS, MASS, GUESSES, HITS, BLIND, GRADED = range(13)
 """Columns of ``counts``: comparisons opened, comparisons in a block, what came since the last look, the edition of
 predictions, samples in all, how many make the next edition; of what the last look has read: the comparisons, the
 agents they are of, their Σ w; guesses of what agents will pull, how many were right, and 1 if they are not believed;
-pulls that were told without an ask; samples that were neither 0 nor 1."""
+samples that were neither 0 nor 1."""
 OUT, IN, GOING, WITHDRAWN = range(4)
 """What ``active`` says of an arm; those that go in one look are rivals in it."""
 MOST = 10**8
@@ -124,7 +124,7 @@ def fresh(runs: int, agents: int, arms: int) -> Book:
         came=zeros((runs, BLOCKS, arms), np.int64),
         mass=zeros((runs, BLOCKS), np.int64),
         newcomers=zeros((runs, BLOCKS), np.int64),
-        counts=zeros((runs, 14), np.int64),
+        counts=zeros((runs, 13), np.int64),
         place=np.full(runs * agents, NONE, np.int32),
         edition=zeros((runs * agents,), np.uint16),
         lacks=zeros((runs * agents, arms), np.uint8),
@@ -217,8 +217,7 @@ def put_together(book: Any, run: int) -> None:
 def fill(book: Any, constants: Any, run: int, m: Any, seat: Any, k: Any, reward: Any) -> None:
     """Count a pull, its reward in units of 2⁻³⁰, as the sample that the agent's open comparison lacks, if it does."""
     own, owed = book.guessed[seat], book.owed[seat]
-    if owed == 0:
-        book.counts[run, UNASKED] += 1
+    if owed == 0:  # nobody asked for it
         return
     book.owed[seat] = owed - 1 if constants.late else 0
     if book.place[seat] == NONE or (book.wasted[seat] == 0 and book.lacks[seat, own] == 1):
@@ -439,3 +438,17 @@ def lower_bound(book: Any, constants: Any, run: int, j: int, k: int) -> float:
         else:
             high = middle
     return low
+
+
+def tipping_point(book: Book, constants: Constants, run: int, named: int) -> float | None:
+    """γ* of a decided trial: half of the smallest margin that is proven (docs/comparisons.md, comparisons_tipping).
+
+    Known for rewards of 0 and 1 only.
+    """
+    if book.counts[run, GRADED] > 0:
+        return None
+    fallen = np.flatnonzero(book.fell[run, :, 0] != NONE).tolist()
+    others = [k for k in np.flatnonzero(book.active[run] == IN).tolist() if k != named]
+    margins = [float(book.margins[run, k, 0]) for k in fallen]
+    margins += [lower_bound(book, constants, run, named, k) + constants.epsilon for k in others]
+    return max(0.0, min(margins) / 2) if margins else None

@@ -16,7 +16,6 @@ from freepull.messages import Difference
 from freepull.principal.record import BATCH, Record, Words, enter
 from freepull.principal.rules.base import ASKED, SMALLEST, STACKS, Rule, RuleState, Want
 from freepull.principal.rules.comparisons.book import (
-    GRADED,
     IN,
     NONE,
     OPENED,
@@ -34,6 +33,7 @@ from freepull.principal.rules.comparisons.book import (
     lower_bound,
     renew_predictions,
     strongest,
+    tipping_point,
     total_of,
 )
 from freepull.principal.rules.comparisons.openings import hear, judge_guesses, wanted, worth_paying
@@ -233,13 +233,8 @@ class ComparisonsState(RuleState):
         return "; ".join([*(said or ["every other arm was withdrawn"]), *self._disagreement(arm)]) + f" ({self.title})"
 
     def survives(self) -> float | None:
-        """γ*: half of the smallest margin that is proven; known for rewards of 0 and 1 (docs/comparisons.md)."""
-        if self.book.counts[0, GRADED] > 0:
-            return None
-        margins = [it.low for it in self._fallen()]
-        if self.declared is not None:
-            margins += [it.low + self.epsilon for it in self._bounded()]
-        return max(0.0, min(margins) / 2) if margins else None
+        """γ*, where rewards are 0 and 1."""
+        return tipping_point(self.book, self.constants, 0, self.leader())
 
     def differences(self) -> list[Difference]:
         """Bound what the leader has over every arm still in, as the last look has read it, and what others fell by.
