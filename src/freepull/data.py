@@ -19,7 +19,8 @@ from freepull.rewards import Bernoulli, Beta, Law
 if TYPE_CHECKING:
     import polars as pl
 
-
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
 COLUMNS = ("agent", "arm", "reward")
 WHEN = ("step", "at")
 """The column that says when: a number of steps, or a time; the first that is there."""
@@ -34,14 +35,14 @@ NAMED = 5
 class Acts:
     """The pulls of a log one by one, by agent and then by time; agents and arms by their numbers."""
 
-    agent: NDArray[np.int64]
-    arm: NDArray[np.int64]
-    reward: NDArray[np.float64]
-    time: NDArray[np.float64]
+    agent: Ints
+    arm: Ints
+    reward: Floats
+    time: Floats
     """Steps, or days if the log has dates."""
-    outcome: NDArray[np.int64]
+    outcome: Ints
     """Whether the pull took or refused an offer, 0 if there was none."""
-    joined: NDArray[np.float64]
+    joined: Floats
     """When every agent was enrolled, NaN where the log does not say."""
     dated: bool
     enrolled: bool
@@ -54,10 +55,10 @@ class Past:
 
     agents: tuple[str, ...]
     arms: tuple[str, ...]
-    pulls: NDArray[np.int64]
+    pulls: Ints
     """N_km, M×K."""
-    sums: NDArray[np.float64]
-    squares: NDArray[np.float64]
+    sums: Floats
+    squares: Floats
     """Sums of squared rewards, M×K."""
     coins: bool
     """Whether every reward is 0 or 1."""
@@ -257,7 +258,6 @@ def _in_order(names: list[str]) -> list[str]:
         return sorted(names)
 
 
-Array = NDArray[np.float64]
 _EDGES = 0.5 * (np.arange(61) / 60) ** 2
 GRID, SPACING = 0.5 * (_EDGES[1:] + _EDGES[:-1]), np.diff(_EDGES)
 """Candidates of τ and ω, closer together near 0, and the width that each stands for."""
@@ -282,7 +282,7 @@ class Posterior:
         joint = np.exp(fit - fit.max()) * SPACING[:, None] * SPACING
         self._joint = joint / joint.sum()
 
-    def _arms(self, tau: float) -> tuple[Array, Array, float]:
+    def _arms(self, tau: float) -> tuple[Floats, Floats, float]:
         """Given τ: â_k, its variance, and the log-likelihood with a_k integrated out (a flat prior)."""
         n = np.maximum(self.past.pulls, 1)
         seen, own, variance = self.past.pulls > 0, self.past.sums / n, self.noise / n + tau**2
@@ -303,7 +303,7 @@ class Posterior:
         """ω̂: how much arms differ, the posterior mean."""
         return float(GRID @ self._joint.sum(axis=0))
 
-    def means(self) -> Array:
+    def means(self) -> Floats:
         """μ̃_km of docs/planning.md, past: the fewer pulls, the closer to the arm's a_k."""
         centre, strength = self._arms(self.spread)[0], self.noise / self.spread**2
         return np.clip((self.past.sums + strength * centre) / (self.past.pulls + strength), 0.0, 1.0)
@@ -317,7 +317,7 @@ class Posterior:
         ratio = float((n * mu * (1 - mu)).sum() / (n * self.noise).sum())
         return Beta(float(np.clip(ratio - 1.0, 0.1, 1e4)))
 
-    def draw(self, rng: np.random.Generator, agents: int | None = None) -> Array:
+    def draw(self, rng: np.random.Generator, agents: int | None = None) -> Floats:
         """Draw everybody's means: the logged agents', or those of ``agents`` others like them."""
         at = int(np.searchsorted(np.cumsum(self._joint.ravel()), rng.random()))
         i, j = np.unravel_index(min(at, self._joint.size - 1), self._joint.shape)
@@ -333,7 +333,7 @@ class Posterior:
         return np.asarray(np.clip(rng.normal(own, precision**-0.5), 0.0, 1.0))
 
 
-def _noise(past: Past) -> Array:
+def _noise(past: Past) -> Floats:
     """W_k: squared deviations from own means, pooled over agents, and a little over arms; [0, 1] allows m(1−m)."""
     n = np.maximum(past.pulls, 1)
     squares = np.maximum(past.squares - past.sums**2 / n, 0.0).sum(axis=0)

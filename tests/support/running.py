@@ -14,7 +14,7 @@ from typer.testing import CliRunner, Result
 
 from freepull.campaigns.journal import recovery
 from freepull.campaigns.stores import Where
-from freepull.cli.token import app as token_app
+from freepull.cli.service import app as token_app
 from freepull.server.auth import Limits, Tokens
 from freepull.server.server import Server, listen
 

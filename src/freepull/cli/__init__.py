@@ -13,9 +13,16 @@ import typer
 
 from freepull import compiling
 
-COMMANDS = {name: name for name in ("plan", "simulate", "study", "reproduce", "serve", "token")}
-COMMANDS["campaign"] = "campaign_data"
-"""Every command's module; only the one that is asked for is loaded."""
+COMMANDS = {
+    "plan": "plan:command",
+    "simulate": "simulate:command",
+    "study": "study:app",
+    "reproduce": "reproduce:command",
+    "serve": "service:command",
+    "token": "service:app",
+    "campaign": "campaign_data:app",
+}
+"""Where every command is; only the module of the one that is asked for is loaded."""
 app = typer.Typer(
     help="Incentivized exploration: watch first, pay for what is missing, name the best arm at a proven risk.",
     no_args_is_help=True,
@@ -48,8 +55,9 @@ def main() -> None:
     if named != "serve":  # parts of one's own may lie in this folder; last, so that they hide nothing
         sys.path.append(os.getcwd())
     for name in (named,) if named in COMMANDS else COMMANDS:
-        module = importlib.import_module(f"freepull.cli.{COMMANDS[name]}")
-        if hasattr(module, "app"):
+        place, part = COMMANDS[name].split(":")
+        module = importlib.import_module(f"freepull.cli.{place}")
+        if part == "app":
             app.add_typer(module.app, name=name)
         else:
             app.command(name, help=module.HELP)(module.command)

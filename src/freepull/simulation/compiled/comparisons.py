@@ -12,20 +12,7 @@ import numpy as np
 
 from freepull.compiling import jit
 from freepull.principal.rules import Comparisons
-from freepull.principal.rules.comparisons.book import (
-    IN,
-    NONE,
-    Book,
-    Constants,
-    fill,
-    fresh,
-    is_due,
-    leading,
-    look,
-    renew_predictions,
-    strongest,
-    tipping_point,
-)
+from freepull.principal.rules.comparisons import book as books
 from freepull.principal.rules.comparisons.openings import hear, judge_guesses, wanted, worth_paying
 from freepull.simulation.compiled.coding import Coded
 from freepull.simulation.compiled.lanes import WIDTH
@@ -55,8 +42,8 @@ MOST = 700.0
 class Own(NamedTuple):
     """What the rule keeps of all runs of a block."""
 
-    book: Book
-    constants: Constants
+    book: books.Book
+    constants: books.Constants
     pulls: Ints
     """The pulls of the agent who asks, by arm."""
     sums: Ints
@@ -79,19 +66,19 @@ def step(lanes: Any, strategies: Any, state: Any, terms: Any, own: Any, after: i
             first = run * agents
             for at in range(first, last_acting(lanes.there, first, first + agents, t)):
                 seat = acting(lanes.there, at)
-                state.seats[seat, OFFER] = NONE
+                state.seats[seat, OFFER] = books.NONE
                 if going:
                     note(lanes.streams, state.seats, own, seat, terms.K)
                     hear(own.book, own.constants, run, seat - first, seat, own.pulls, own.sums, t - 1)
                     if room > 0 and state.seats[seat, BANNED_UNTIL] < t:
                         arm = choose(own, terms.each, run, seat)
                         state.seats[seat, OFFER] = arm
-                        room -= arm != NONE
+                        room -= arm != books.NONE
                 reward = act_one(lanes, strategies, state, terms, None, None, seat, t)
-                state.seats[seat, OFFER] = NONE
+                state.seats[seat, OFFER] = books.NONE
                 if going:
                     arm = lanes.arm[state.seats[seat, LANE]]
-                    fill(own.book, own.constants, run, seat - first, seat, arm, reward)
+                    books.fill(own.book, own.constants, run, seat - first, seat, arm, reward)
             if going:
                 evaluate(lanes.streams, state, terms, own, run, t)
                 if trials[run, DECIDED_AT] == 0:
@@ -133,35 +120,35 @@ def choose(own: Any, each: bool, run: int, seat: int) -> int:
     """The arm that this agent is offered a bonus for, −1 for none."""
     if each:
         return wanted(own.book, run, seat, own.pulls, own.sums)
-    return int(own.chosen[run, 1]) if own.chosen[run, 0] == seat else NONE
+    return int(own.chosen[run, 1]) if own.chosen[run, 0] == seat else books.NONE
 
 
 @jit
 def choose_one(streams: Any, state: Any, terms: Any, own: Any, run: int, t: int) -> None:
     """Choose the one offer of the next step: the oldest comparison that lacks something its agent would not pull."""
-    own.chosen[run, 0] = NONE
+    own.chosen[run, 0] = books.NONE
     oldest = np.int64(1) << 62
     for seat in range(run * terms.agents, (run + 1) * terms.agents):
         place = np.int64(own.book.place[seat])
-        if place != NONE and place < oldest and state.seats[seat, BANNED_UNTIL] <= t:
+        if place != books.NONE and place < oldest and state.seats[seat, BANNED_UNTIL] <= t:
             note(streams, state.seats, own, seat, terms.K)
             arm = wanted(own.book, run, seat, own.pulls, own.sums)
-            if arm != NONE:
+            if arm != books.NONE:
                 own.chosen[run, 0], own.chosen[run, 1], oldest = seat, arm, place
 
 
 @jit
 def evaluate(streams: Any, state: Any, terms: Any, own: Any, run: int, t: int) -> None:
     """Look, if there is news enough, and decide."""
-    renew_predictions(own.book, run)
+    books.renew_predictions(own.book, run)
     judge_guesses(own.book, run)
-    if is_due(own.book, run):
-        found, left = look(own.book, own.constants, run), 0
+    if books.is_due(own.book, run):
+        found, left = books.look(own.book, own.constants, run), 0
         for k in range(terms.K):
-            state.arms[np.uint64(run) * terms.K + k, ACTIVE] = np.int64(own.book.active[run, k] == IN)
-            left += own.book.active[run, k] == IN
-        state.trials[run, DECLARED] = leading(own.book, run) if found == NONE else found
-        if left == 1 or found != NONE:
+            state.arms[np.uint64(run) * terms.K + k, ACTIVE] = np.int64(own.book.active[run, k] == books.IN)
+            left += own.book.active[run, k] == books.IN
+        state.trials[run, DECLARED] = books.leading(own.book, run) if found == books.NONE else found
+        if left == 1 or found != books.NONE:
             decide(streams, state, terms, run, t)
 
 
@@ -180,7 +167,9 @@ class ComparisonsKernel:
         (M, K), B = block.experiment.shape, len(block.runs)
         assert isinstance(self.rule, Comparisons)
         pulls, sums = np.zeros((2, K), np.int64)
-        block.own = Own(fresh(B, M, K), self.rule.constants(block.setting), pulls, sums, np.full((B, 2), NONE))
+        block.own = Own(
+            books.fresh(B, M, K), self.rule.constants(block.setting), pulls, sums, np.full((B, 2), books.NONE)
+        )
         block.state.trials[:, DECLARED] = 0
 
     def advance(self, block: Block, until: int) -> int:
@@ -190,11 +179,11 @@ class ComparisonsKernel:
 
     def bounds(self, block: Block) -> Floats:
         """The largest evidence per (run, arm) at the last look, as a finite number."""
-        book: Book = block.own.book
+        book: books.Book = block.own.book
         runs, arms = book.active.shape
-        logs = [[float(book.evidence[r, strongest(book, r, k), k]) for k in range(arms)] for r in range(runs)]
+        logs = [[float(book.evidence[r, books.strongest(book, r, k), k]) for k in range(arms)] for r in range(runs)]
         return np.array([[math.exp(min(log, MOST)) for log in row] for row in logs])
 
     def survives(self, block: Block, run: int) -> float | None:
         """γ* of a run that is decided, where rewards are 0 and 1."""
-        return tipping_point(block.own.book, block.own.constants, run, int(block.state.trials[run, DECLARED]))
+        return books.tipping_point(block.own.book, block.own.constants, run, int(block.state.trials[run, DECLARED]))

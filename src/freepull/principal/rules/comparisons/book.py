@@ -18,6 +18,9 @@ from freepull.numerics import zeros
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+Words = NDArray[np.int32]
+Shorts = NDArray[np.uint16]
+Bytes = NDArray[np.uint8]
 
 BETS = np.array([0.01, 0.02, 0.04, 0.08, 0.16, 0.4])
 """λ_i."""
@@ -66,19 +69,19 @@ class Book(NamedTuple):
     newcomers: Ints
     """How many agents had their first comparison in a block."""
     counts: Ints
-    place: NDArray[np.int32]
+    place: Words
     """The number of an agent's open comparison, in the order of opening; −1 if none is open."""
-    edition: NDArray[np.uint16]
+    edition: Shorts
     """The edition of the predictions of that comparison."""
-    lacks: NDArray[np.uint8]
+    lacks: Bytes
     """1 where that comparison still lacks its sample of an arm, by agent and arm."""
-    owed: NDArray[np.uint8]
+    owed: Bytes
     """How often the agent has asked without being told of: pulls that may be under way."""
-    openings: NDArray[np.int32]
+    openings: Words
     """How many comparisons an agent has had."""
-    guessed: NDArray[np.uint16]
+    guessed: Shorts
     """What it was expected to pull when it asked last."""
-    wasted: NDArray[np.uint8]
+    wasted: Bytes
     """1 if its last pull was of nothing that its comparison lacked."""
     predictions: Floats
     """x̂_k by edition."""
@@ -88,7 +91,7 @@ class Book(NamedTuple):
     """Sums over the blocks that a look has read: ``plus`` and ``minus`` by arm and bet."""
     evidence: Floats
     """log E_jk at the last look; of an arm that is out, when it went."""
-    active: NDArray[np.uint8]
+    active: Bytes
     """Whether an arm is still in."""
     fell: Ints
     """Of every arm that went: to which arm, after how many comparisons, of how many agents; −1 for the others."""
