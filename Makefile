@@ -1,6 +1,8 @@
 # freepull: `make run`, `make quick` and `make test` are the ones to know; each sets up what it needs first.
 PYTHON ?= python3
 BIN := .venv/bin
+# compiled modules are kept, also where the environment says otherwise: without them every start takes a second longer
+export PYTHONDONTWRITEBYTECODE :=
 READY := .venv/ready
 
 .DEFAULT_GOAL := help
