@@ -27,6 +27,7 @@ def test_equal_arms_share_the_steps() -> None:
     assert natural_pulls([[0.3, 0.3, 0.3, 0.3]], 1000.0) == pytest.approx(np.full((1, 4), 250.0))
 
 
+@pytest.mark.slow
 def test_counts_above_a_hundred_agree_with_simulation_within_three_per_cent() -> None:
     game, T, runs = fp.Game([[0.6, 0.5, 0.45], [0.3, 0.5, 0.35]]), 20_000, 3000
     passive = fp.Principal(fp.rules.Passive())

@@ -143,6 +143,7 @@ COMPARING = fp.Principal(
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("weights", [None, [1.0, 0.3]])
 def test_under_comparisons_the_trial_simply_goes_on_with_more_people(
     url: str, clock: Clock, weights: list[float] | None

@@ -61,6 +61,7 @@ def test_plans_without_simulation_have_no_charts() -> None:
         charts.spend_by_agents(quick)
 
 
+@pytest.mark.slow
 def test_a_plan_that_never_decides_and_one_that_is_free_can_be_drawn() -> None:
     never = fp.plan(arms=2, agents=2, horizon=10, gap=0.01, runs=40)
     free = fp.plan(arms=2, agents=300, horizon=40, gap=0.4, error=0.0, runs=40)

@@ -203,6 +203,7 @@ def test_a_rehearsal(url: str) -> None:
         assert "is a rehearsal, played by simulated agents, so it is closed to real ones" in refused.stderr
 
 
+@pytest.mark.slow
 def test_a_verdict_says_how_far_it_survives(url: str) -> None:
     run("new", url, "x", "--arms", "A,B", "--agents", "1", "--price", "1 EUR",
         "--rule", "certified", "--delta", "0.3", "--robust", "0.02",

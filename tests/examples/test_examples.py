@@ -95,6 +95,7 @@ def test_a_plan_is_written_down_before_the_trial(tmp_path: Path, capsys: pytest.
     assert (tmp_path / "out" / "plan.html").stat().st_size > 50_000
 
 
+@pytest.mark.slow
 def test_the_campaign_is_opened_again_decides_and_has_a_right_ledger(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

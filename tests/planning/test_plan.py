@@ -117,6 +117,7 @@ def test_near_zero_only_the_simulation_is_shown() -> None:
     assert dear.first.spend == pytest.approx(float(dear.rows()[0].value.split()[0].replace(",", "")), rel=0.01)
 
 
+@pytest.mark.slow
 def test_impossible_wishes_get_a_sentence_with_a_number_that_works() -> None:
     wish: dict[str, Any] = {"arms": 2, "horizon": 30, "gap": 0.1, "error": 0.1}
     plan = fp.plan(**wish, agents=3, runs=100)

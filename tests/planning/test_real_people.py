@@ -187,6 +187,7 @@ def test_fewer_acts_and_more_leavers_make_a_certified_answer_rarer() -> None:
     assert rates[0] > rates[2] + 3 * error
 
 
+@pytest.mark.slow
 def test_people_are_fitted_to_a_log_with_times_unless_they_are_given() -> None:
     plan = fp.plan(log=log(), horizon=150, runs=40, curves=False)
     assert plan.habits is not None

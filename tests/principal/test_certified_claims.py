@@ -166,6 +166,7 @@ def test_the_evidence_against_a_best_arm_has_mean_at_most_1_exactly(mean: float)
     assert found[0].min() > 0.85, "not much is given away"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mean", mostly_slow(0.5, 0.12, 0.88))
 @pytest.mark.parametrize("how", mostly_slow("until it looks bad", "always"))
 def test_moved_by_gamma_the_evidence_at_the_margin_2_gamma_has_mean_at_most_1(mean: float, how: str) -> None:

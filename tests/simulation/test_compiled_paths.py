@@ -243,6 +243,7 @@ def test_a_run_repeated_alone_is_the_same_run() -> None:
     assert alone.frame.row(0) == many.frame.row(37)
 
 
+@pytest.mark.slow
 def test_a_long_run_with_many_agents_gives_the_same_path() -> None:
     family = fp.instances.Family(agents=37, means=[0.4, 0.45, 0.5, 0.55, 0.6], gap=None)
     case = {name: values[0] for name, values in OPTIONS.items()} | {"game": family, "trace": [500, 1500]}
