@@ -51,6 +51,7 @@ KINDS = {
     "rewards": Kind("a reward law", "freepull.rewards"),
     "observe": Kind("a schedule", "freepull.principal.schedules"),
     "protocol": Kind("a protocol", "freepull.principal.protocols"),
+    "pricing": Kind("a pricing", "freepull.principal.pricing"),
     "rule": Kind("a rule", "freepull.principal.rules"),
     "design": Kind("a design", "freepull.principal.rules"),
     "forecast": Kind("a forecast", "freepull.principal.rules"),

@@ -9,7 +9,9 @@ from typing import Protocol, runtime_checkable
 from freepull import validation
 from freepull.registry import part
 
-__all__ = ["Always", "Answer", "HoldOut", "IfWorthIt", "Never", "Reluctant", "Situation", "WithProbability"]
+__all__ = [
+    "Always", "Answer", "HoldOut", "IfWorthIt", "Never", "Reluctant", "Situation", "WithProbability", "WorthAtLeast",
+]  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -28,6 +30,8 @@ class Situation:
     """A number in [0, 1) drawn for this agent and t."""
     lot: float = 0.0
     """A number in [0, 1) drawn for this agent once a run."""
+    loss: float = 0.0
+    """What the arm truly costs the agent against its best one, on average: for those who know their own taste."""
 
 
 @runtime_checkable
@@ -123,3 +127,29 @@ class Reluctant:
     def takes(self, offer: Situation) -> bool:
         """Unless the agent is reluctant and its coin says no."""
         return offer.lot >= self.share or offer.coin >= self.probability
+
+
+@part("answers", "worth-at-least", kernel=6)
+@dataclass(frozen=True)
+class WorthAtLeast:
+    """Take an offer from a reservation price on: ``taste`` times the agent's true gap, and an amount of its own.
+
+    The amount is drawn once a run, evenly from ``low`` to ``high``. With ``taste=0`` it is all that counts.
+
+    >>> offer = Situation(t=1, arm=0, bonus=0.3, nth=1, pulls=(0, 0), sums=(0.0, 0.0), coin=0.1, lot=0.5, loss=0.2)
+    >>> WorthAtLeast(0.0, 0.1).takes(offer), WorthAtLeast(0.1, 0.2).takes(offer)
+    (True, False)
+    """
+
+    low: float = 0.0
+    high: float = 0.1
+    taste: float = 1.0
+
+    def __post_init__(self) -> None:
+        validation.keep_real(self, "low", 0.0)
+        validation.keep_real(self, "high", self.low)
+        validation.keep_real(self, "taste", 0.0)
+
+    def takes(self, offer: Situation) -> bool:
+        """Compare the bonus with the reservation price."""
+        return offer.bonus >= self.taste * offer.loss + (self.low + (self.high - self.low) * offer.lot)

@@ -1,6 +1,6 @@
 """The principal: settings (`Principal`), the running state (`Trial`), and the parts she is made of."""
 
-from freepull.principal import protocols, rules, schedules
+from freepull.principal import pricing, protocols, rules, schedules
 from freepull.principal.checks import Checks
 from freepull.principal.offers import Offer
 from freepull.principal.principal import OFFERS, Principal, for_people, personal_weights, personalised
@@ -18,6 +18,7 @@ __all__ = [
     "for_people",
     "personal_weights",
     "personalised",
+    "pricing",
     "protocols",
     "rules",
     "schedules",

@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from freepull.principal.pricing import Fixed, Prices, Pricing
 from freepull.principal.protocols import FOREVER, BanProtocol
-from freepull.principal.record import STREAMS, Words, Work, pieces
+from freepull.principal.record import STREAMS, UNITS, Record, Words, Work, pieces
 from freepull.principal.rules.base import Wanted
 
 
@@ -21,6 +22,11 @@ def affordable(budget: float | None, bonus: float) -> int | None:
     if budget is None:
         return None
     return int(Decimal(str(float(budget))) / Decimal(str(float(bonus))))
+
+
+def units_of(money: float) -> int:
+    """Return money as a whole number of units of 2⁻³⁰, rounded down."""
+    return int(Decimal(str(float(money))) * UNITS)
 
 
 def cost(paid: int, bonus: float) -> float:
@@ -36,6 +42,16 @@ class Payments:
     """agent·K + arm of each."""
     agents: int
     arms: int
+    amounts: NDArray[np.int64] | None = None
+    """What each was, in units of 2⁻³⁰; None where all are the same."""
+
+    def received(self) -> NDArray[np.int64] | None:
+        """Return what every agent was paid, in units of 2⁻³⁰; None where all bonuses are the same."""
+        if self.amounts is None:
+            return None
+        total: NDArray[np.int64] = np.zeros(self.agents, np.int64)
+        np.add.at(total, self.streams // np.uint32(self.arms), self.amounts)
+        return total
 
     def table(self) -> NDArray[np.int64]:
         """Return how many were paid, by agent and arm."""
@@ -114,8 +130,9 @@ def offer_of(agent: int, arm: int, bonus: float) -> Offer:
 class Offers:
     """The offers of one trial. Some agents are wanted, each for an arm; an offer that is asked for is open."""
 
-    def __init__(self, agents: int, arms: int, bonus: float, budget: float | None, one: bool) -> None:
-        self.agents, self.arms, self.bonus, self.one = agents, arms, bonus, one
+    def __init__(self, record: Record, pricing: Pricing, budget: float | None, one: bool) -> None:
+        agents, arms = record.agents, record.arms
+        self.agents, self.arms, self.one, self._record = agents, arms, one, record
         self.arms_wanted: Wanted = np.full(agents, NOBODY, np.int32)
         self.open: Wanted = np.full(agents, NOBODY, np.int32)
         """The arm of every agent's open offer."""
@@ -124,8 +141,36 @@ class Offers:
         self.released: set[int] = set()
         """Agents whose open offer was recalled: still paid if taken, no refusal if not, and not shown again."""
         self._paid = array("I")
-        self.affordable = affordable(budget, bonus)
-        """How many bonuses may be paid in all; None for any number."""
+        self.bonus = pricing.amount if isinstance(pricing, Fixed) else None
+        """What every bonus is, where all are the same."""
+        self.prices = None if isinstance(pricing, Fixed) else Prices(pricing, arms)
+        self.affordable = None if self.bonus is None else affordable(budget, self.bonus)
+        """How many bonuses may be paid in all, where all are the same; None for any number."""
+        self._amounts = array("q")
+        """What each of the bonuses was that were paid, where they differ, in units of 2⁻³⁰."""
+        self._asked: NDArray[np.int64] = np.zeros(0 if self.prices is None else agents, np.int64)
+        """The price of every open offer."""
+        self._most = None if budget is None else units_of(budget)
+        self._units = self._reserved = 0
+        """What was paid, and what the open offers may still cost, in the same units."""
+
+    @property
+    def spent(self) -> float:
+        """What was paid, in units of reward."""
+        return self._units / UNITS if self.bonus is None else cost(self.paid_total, self.bonus)
+
+    def _price(self, agent: int, arm: int) -> int:
+        """Return what an offer would pay now, in units of 2⁻³⁰."""
+        assert self.prices is not None
+        return self.prices.amount(agent, arm, self._record.pulls[agent], self._record.sums[agent])
+
+    def _fits(self, price: int) -> bool:
+        """Say whether the budget allows one more offer of this price."""
+        return self._most is None or self._units + self._reserved + price <= self._most
+
+    def _offer(self, agent: int, arm: int) -> Offer:
+        """Return an open offer."""
+        return offer_of(agent, arm, int(self._asked[agent]) / UNITS if self.bonus is None else self.bonus)
 
     @property
     def paid_total(self) -> int:
@@ -146,21 +191,22 @@ class Offers:
 
     def payments(self) -> Payments:
         """Return what was paid up to now."""
-        return Payments(np.array(self._paid, np.uint32), self.agents, self.arms)
+        amounts = None if self.prices is None else np.array(self._amounts, np.int64)
+        return Payments(np.array(self._paid, np.uint32), self.agents, self.arms, amounts)
 
     def standing(self) -> dict[int, Offer]:
         """Return the open offers by agent."""
         agents = np.flatnonzero(self.open >= 0).tolist()
-        return {agent: offer_of(agent, int(self.open[agent]), self.bonus) for agent in agents}
+        return {agent: self._offer(agent, int(self.open[agent])) for agent in agents}
 
     def wanted(self, agent: int, planned: int) -> int:
         """Return the arm of the agent's open offer, or else the planned one if it can be paid for; −1 for none."""
         arm = int(self.open[agent])
         if arm >= 0:
             return NOBODY if agent in self.released else arm
-        if self.taken_up or self.room < 1:
+        if planned < 0 or self.taken_up or self.room < 1:
             return NOBODY
-        return planned
+        return planned if self.prices is None or self._fits(self._price(agent, planned)) else NOBODY
 
     def ask(self, agent: int, planned: int) -> Offer | None:
         """Open the offer for this agent, if there is one and it is not open already."""
@@ -171,21 +217,40 @@ class Offers:
             self.arms_wanted[agent], self.open[agent] = NOBODY, arm
             self.opened += 1
             self.offered += 1
-        return offer_of(agent, arm, self.bonus)
+            if self.prices is not None:
+                self._asked[agent] = self._price(agent, arm)
+                self._reserved += int(self._asked[agent])
+        return self._offer(agent, arm)
 
     def surprise(self, agent: int, arm: int) -> None:
         """Pay a bonus that nobody was offered."""
+        self._pay(agent, arm, 0 if self.prices is None else self._price(agent, arm))
+
+    def _pay(self, agent: int, arm: int, price: int) -> None:
         self._paid.append(agent * self.arms + arm)
+        if self.prices is not None:
+            self._amounts.append(price)
+            self._units += price
 
     def cancel(self, agent: int) -> Offer | None:
         """Take an open offer back."""
         arm = int(self.open[agent])
         if arm < 0:
             return None
+        offer = self._offer(agent, arm)
+        self._close(agent)
+        return offer
+
+    def _close(self, agent: int) -> int:
+        """End an open offer; return its price where prices differ."""
         self.open[agent] = NOBODY
         self.opened -= 1
         self.released.discard(agent)
-        return offer_of(agent, arm, self.bonus)
+        if self.prices is None:
+            return 0
+        price, self._asked[agent] = int(self._asked[agent]), 0
+        self._reserved -= price
+        return price
 
     def forget(self, agent: int) -> None:
         """Want nothing more of an agent in this step."""
@@ -196,12 +261,12 @@ class Offers:
         offered = self.open[agent]
         if offered < 0:
             return 0
-        self.open[agent] = NOBODY
-        self.opened -= 1
         released = agent in self.released
-        self.released.discard(agent)
+        price = self._close(agent)
+        if self.prices is not None and (offered == arm or not released):
+            self.prices.answered(agent, int(offered), taken=bool(offered == arm))
         if offered == arm:
-            self._paid.append(agent * self.arms + arm)
+            self._pay(agent, arm, price)
             return PAID
         if released:
             return 0
@@ -231,12 +296,18 @@ class Offers:
         """Take over from a trial of fewer agents."""
         self.open[: old.agents] = old.open
         self.opened, self.offered, self.refused, self.released = old.opened, old.offered, old.refused, old.released
-        self._paid = old._paid
+        self._paid, self._amounts = old._paid, old._amounts
+        self._asked[: len(old._asked)] = old._asked
+        self._units, self._reserved = old._units, old._reserved
+        if self.prices is not None and old.prices is not None:
+            self.prices.restore(old.prices.parts())
 
     def parts(self) -> dict[str, Any]:
         """Return all that changes."""
         kept: dict[str, Any] = {"plan": self.arms_wanted, "open": self.open, "paid": np.array(self._paid, np.uint32)}
         kept |= {"offered": self.offered, "refused": self.refused, "released": sorted(self.released)}
+        if self.prices is not None:
+            kept |= {"amounts": np.array(self._amounts, np.int64), "asked": self._asked, **self.prices.parts()}
         return kept | {"affordable": self.affordable}
 
     def restore(self, parts: dict[str, Any]) -> None:
@@ -247,3 +318,8 @@ class Offers:
         self.opened = int(np.count_nonzero(self.open >= 0))
         self.offered, self.refused, self.released = parts["offered"], parts["refused"], set(parts["released"])
         self.affordable = parts.get("affordable", self.affordable)
+        if self.prices is not None:
+            np.copyto(self._asked, parts["asked"])
+            self._amounts = array("q", parts["amounts"].tobytes())
+            self._units, self._reserved = sum(self._amounts), int(self._asked.sum())
+            self.prices.restore(parts)

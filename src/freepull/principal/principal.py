@@ -15,6 +15,7 @@ from freepull.errors import InvalidInput
 from freepull.game import TIE, normalised
 from freepull.principal import saving
 from freepull.principal.checks import Checks
+from freepull.principal.pricing import Fixed, Pricing
 from freepull.principal.protocols import BanProtocol, NeverBan, TakeOrBan
 from freepull.principal.rules import Certified, Comparisons, Rule
 from freepull.principal.schedules import Adaptive, Schedule, Share, Steps
@@ -34,7 +35,7 @@ MOST_STREAMS = 1 << 32
 """Streams have numbers of 32 bits."""
 
 
-@part("principal", "principal", nested=("rule", "observe", "protocol"))
+@part("principal", "principal", nested=("rule", "observe", "protocol", "pricing"))
 @dataclass(frozen=True)
 class Principal:
     """Observe-then-Incentivize (Algorithm 1 of the paper), every part replaceable.
@@ -55,6 +56,8 @@ class Principal:
         What an accepted offer pays, in units of reward; below 1, the reward range, Lemma 1 no longer holds.
     budget
         The most that may be spent, in units of reward.
+    pricing
+        What an offer pays: `pricing.Fixed`, `Compensate`, `Posted`; None stands for ``Fixed(bonus)``.
     """
 
     rule: Rule = field(default_factory=Certified)
@@ -63,6 +66,7 @@ class Principal:
     offers: str = "one"
     bonus: float = 1.0
     budget: float | None = None
+    pricing: Pricing | None = None
 
     def __post_init__(self) -> None:
         validation.instance("rule", self.rule, Rule, "a rule such as freepull.rules.Certified(delta=0.01)")
@@ -76,6 +80,8 @@ class Principal:
         validation.keep_real(self, "bonus", 0.0, open_low=True)
         if self.budget is not None:
             validation.keep_real(self, "budget", 0.0)
+        if self.pricing is not None:
+            self._keep_pricing(self.pricing)
         if self.bonus < 1.0:
             warnings.warn(
                 f"bonus = {self.bonus:g} is below the reward range 1, so Lemma 1 (taking every offer is optimal) "
@@ -88,6 +94,22 @@ class Principal:
                 "observe.Share(0.5).",
                 stacklevel=3,
             )
+
+    def _keep_pricing(self, pricing: Pricing) -> None:
+        """Check the pricing; one price for all is kept as the bonus."""
+        validation.instance("pricing", pricing, Pricing, "a pricing such as freepull.pricing.Compensate()")
+        if self.bonus != 1.0:
+            raise InvalidInput(
+                f"bonus must be left out where there is a pricing, got {self.bonus:g}; drop one of them."
+            )
+        if isinstance(pricing, Fixed):
+            object.__setattr__(self, "bonus", pricing.amount)
+            object.__setattr__(self, "pricing", None)
+
+    @property
+    def priced(self) -> Pricing:
+        """The pricing, also where it is given as the bonus."""
+        return Fixed(self.bonus) if self.pricing is None else self.pricing
 
     def start(
         self,

@@ -16,7 +16,7 @@ from freepull.messages import Check
 from freepull.principal import saving
 from freepull.principal.checks import Checking, Checks
 from freepull.principal.closing import Closing, payable, wanting
-from freepull.principal.offers import NOBODY, PAID, REFUSED, Bans, Offer, Offers, cost
+from freepull.principal.offers import NOBODY, PAID, REFUSED, Bans, Offer, Offers
 from freepull.principal.panel import Panel
 from freepull.principal.record import Record, finish, mark, packed, units
 from freepull.principal.rules.base import ASKED, RuleState
@@ -58,7 +58,7 @@ class Trial:
         self.principal = principal
         self.record = Record(setting.agents, setting.arms)
         self.panel = Panel(principal.rule, replace(setting, kappa=kappa), self.record)
-        self.offers = Offers(setting.agents, setting.arms, principal.bonus, principal.budget, one)
+        self.offers = Offers(self.record, principal.priced, principal.budget, one)
         self.bans = Bans(principal.protocol, setting.agents)
         self.kappa = kappa
         """κ, the last step of the observing phase; None while an adaptive schedule has not found it."""
@@ -151,7 +151,7 @@ class Trial:
     @property
     def spent(self) -> float:
         """C(t), in units of reward."""
-        return cost(self.paid_total, self.principal.bonus)
+        return self.offers.spent
 
     @property
     def banned_until(self) -> list[int]:

@@ -56,6 +56,7 @@ class Seat:
         self.sums = [0.0] * game.arms
         self.offers = self.acts = 0
         self.lot = uniform(word(self.answer_key, ANSWER_LOT, 1))
+        self.losses: list[float] = (game.means[number].max() - game.means[number]).tolist()
         self.until = self.leaving.until(self.leaving_key, experiment.horizon)
         """The last step in which it may act."""
 
@@ -79,7 +80,8 @@ class Seat:
             self.offers += 1
             coin = uniform(word(self.answer_key, ANSWER_COIN, t))
             seen = tuple(self.pulls), tuple(self.sums)
-            if self.answer.takes(Situation(t, offer.arm, offer.bonus, self.offers, *seen, coin, self.lot)):
+            drawn = coin, self.lot, self.losses[offer.arm]
+            if self.answer.takes(Situation(t, offer.arm, offer.bonus, self.offers, *seen, *drawn)):
                 return offer.arm
         arm = self.strategy.pick(t)
         if not validation.is_index(arm, self.game.arms):
@@ -134,6 +136,7 @@ def play(experiment: Experiment, run: int, watch: Watch | None = None) -> Outcom
         pulls=trial.record.pulls.astype(np.int64),
         sums=trial.record.sums,
         paid=trial.paid,
+        received=trial.offers.payments().received(),
         trace=trace,
         survives=verdict.survives if experiment.margins else None,
         evidence=tuple(check.e_value for check in verdict.checks if check.e_value is not None),

@@ -80,6 +80,8 @@ class Outcome:
     """Rewards S_km in units of 2⁻³⁰."""
     paid: Counts
     """Bonuses paid per agent and arm."""
+    received: Counts | None = None
+    """What each agent was paid, in units of 2⁻³⁰; None where all bonuses are the same."""
     trace: list[Checkpoint] = field(default_factory=list)
     survives: float | None = None
     """γ* of the verdict, if margins are kept."""
@@ -319,8 +321,7 @@ class Collector:
 
     def add(self, outcome: Outcome) -> None:
         """Take note of one run."""
-        rewards, bonus = outcome.rewards(), self.experiment.principal.bonus
-        regrets = outcome.regrets()
+        rewards, regrets = outcome.rewards(), outcome.regrets()
         paid = int(outcome.paid.sum())
         pulls = int(outcome.pulls.sum())
         acts = () if self.experiment.always_there else (pulls,)
@@ -328,18 +329,30 @@ class Collector:
         self.rows.append(
             (outcome.run, outcome.arm, outcome.correct, outcome.decided, outcome.certified, outcome.decided_at, paid,
              outcome.offered, outcome.refused, outcome.banned, pulls - paid,
-             math.fsum(rewards.tolist()), cost(paid, bonus), math.fsum(regrets.tolist()), *acts, *margins,
+             math.fsum(rewards.tolist()), self._spent(outcome), math.fsum(regrets.tolist()), *acts, *margins,
              *outcome.evidence)
         )  # fmt: skip
         self.paid += outcome.paid
         self.paid_squared += outcome.paid**2
         if self.keep == "agents":
-            received = [cost(count, bonus) for count in outcome.paid.sum(axis=1).tolist()]
+            received = self._received(outcome)
             for m, pulls in enumerate(outcome.pulls.tolist()):
                 row = (outcome.run, m, pulls, float(rewards[m]), received[m], float(regrets[m]))
                 self.agents.append(row)
         for point in outcome.trace:
             self.trace.append((outcome.run, point.step, point.arm, point.active, point.mean, point.bound, point.paid))
+
+    def _spent(self, outcome: Outcome) -> float:
+        """What was paid in all, in units of reward."""
+        if outcome.received is not None:
+            return int(outcome.received.sum()) / UNITS
+        return cost(int(outcome.paid.sum()), self.experiment.principal.bonus)
+
+    def _received(self, outcome: Outcome) -> list[float]:
+        """What every agent was paid, in units of reward."""
+        if outcome.received is not None:
+            return (outcome.received / UNITS).tolist()
+        return [cost(count, self.experiment.principal.bonus) for count in outcome.paid.sum(axis=1).tolist()]
 
     def result(self, *, engine: str, seconds: float, interrupted: bool) -> Result:
         """Return everything collected so far."""

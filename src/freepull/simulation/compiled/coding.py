@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from freepull import agents, registry
 from freepull.agents import activity, answers, leaving
 from freepull.numerics import fill_exploration
-from freepull.principal import protocols, schedules
-from freepull.principal.offers import affordable
+from freepull.principal import pricing, protocols, schedules
+from freepull.principal.offers import affordable, units_of
 from freepull.principal.rules import Comparisons
 from freepull.simulation.experiment import Experiment
 
@@ -30,7 +30,8 @@ ALPHA_UCB, KL_UCB, THOMPSON = (kernel_of(it) for it in (agents.AlphaUCB, agents.
 EPSILON_GREEDY, GREEDY, ROUND_ROBIN = (kernel_of(it) for it in (agents.EpsilonGreedy, agents.Greedy, agents.RoundRobin))
 ALWAYS, WITH_PROBABILITY = (kernel_of(it) for it in (answers.Always, answers.WithProbability))
 HOLD_OUT, IF_WORTH_IT = (kernel_of(it) for it in (answers.HoldOut, answers.IfWorthIt))
-RELUCTANT = kernel_of(answers.Reluctant)
+RELUCTANT, WORTH_AT_LEAST = (kernel_of(it) for it in (answers.Reluctant, answers.WorthAtLeast))
+COMPENSATE, POSTED = (kernel_of(it) for it in (pricing.Compensate, pricing.Posted))
 RATE, LOGNORMAL = (kernel_of(it) for it in (activity.Rate, activity.Lognormal))
 AT_RANDOM, AFTER_ACTS, IN_ANGER = (kernel_of(it) for it in (leaving.AtRandom, leaving.AfterActs, leaving.InAnger))
 UNBOUNDED = 1 << 60
@@ -48,6 +49,7 @@ def unsupported(experiment: Experiment) -> str | None:
         *(("activity", type(it)) for it in experiment.activity),
         *(("leaving", type(it)) for way in experiment.leaving for it in (way, *_reasons(way))),
         ("protocol", type(principal.protocol)),
+        ("pricing", type(principal.priced)),
         ("observe", type(principal.observe)),
         ("rewards", experiment.law),
         ("rule", type(principal.rule)),
@@ -71,8 +73,11 @@ class Terms(NamedTuple):
     """What is agreed and does not change: how agents answer, offers, bans, money, time and size."""
 
     answers: tuple[NDArray[np.int64], NDArray[np.float64]] | None
-    """How each agent answers, and its two parameters; None if all take every offer."""
+    """How each agent answers, and its three parameters; None if all take every offer."""
+    pricing: Any
+    """The kind of pricing, its parameters, and the most that may be spent, in units of 2⁻³⁰; None: all bonuses are…"""
     bonus: float
+    """…this."""
     ban_after: int
     ban_length: int
     """A refusal bans from the ``ban_after``-th on, for ``ban_length`` steps."""
@@ -158,10 +163,11 @@ def _reasons(way: leaving.Leaving) -> Sequence[leaving.Leaving]:
 
 def _terms(experiment: Experiment) -> Terms:
     principal, replies, (M, K) = experiment.principal, experiment.answers, experiment.shape
-    room = affordable(principal.budget, principal.bonus)
+    room = None if principal.pricing is not None else affordable(principal.budget, principal.bonus)
     after, length = _bans(principal.protocol)
     return Terms(
         answers=None if all(type(a) is answers.Always for a in replies) else _answers(replies),
+        pricing=None if principal.pricing is None else _pricing(principal.pricing, principal.budget),
         bonus=float(principal.bonus),
         ban_after=after,
         ban_length=length,
@@ -175,8 +181,13 @@ def _terms(experiment: Experiment) -> Terms:
 
 
 def _answers(replies: tuple[answers.Answer, ...]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    settings = [numbers_of(answer, 2) for answer in replies]
+    settings = [numbers_of(answer, 3) for answer in replies]
     return np.array([kernel_of(type(answer)) for answer in replies], np.int64), np.array(settings)
+
+
+def _pricing(priced: pricing.Pricing, budget: float | None) -> tuple[int, NDArray[np.float64], int]:
+    most = UNBOUNDED if budget is None else min(units_of(budget), UNBOUNDED)
+    return kernel_of(type(priced)), np.array(numbers_of(priced, 5)), most
 
 
 def numbers_of(part: object, count: int) -> list[float]:

@@ -16,7 +16,7 @@ from freepull.principal.rules.comparisons import book as books
 from freepull.principal.rules.comparisons.openings import hear, judge_guesses, wanted, worth_paying
 from freepull.simulation.compiled.coding import Coded
 from freepull.simulation.compiled.lanes import WIDTH
-from freepull.simulation.compiled.offering import act_one, decide
+from freepull.simulation.compiled.offering import act_one, decide, post_prices
 from freepull.simulation.compiled.playing import pulls_at, units_at
 from freepull.simulation.compiled.presence import list_acting
 from freepull.simulation.compiled.state import (
@@ -58,6 +58,7 @@ def step(lanes: Any, strategies: Any, state: Any, terms: Any, own: Any, after: i
     trials, agents = state.trials, terms.agents
     for t in range(after + 1, until + 1):
         undecided = 0
+        post_prices(state.priced)
         for run in range(trials.shape[0]):
             going = trials[run, DECIDED_AT] == 0
             room = terms.affordable - trials[run, PAID] if going and t > trials[run, KAPPA] else 0

@@ -218,6 +218,7 @@ class Player:
                     pulls=pulls[i],
                     sums=sums[i],
                     paid=paid[i],
+                    received=None if state.priced is None else state.priced.received.reshape(-1, M)[i],
                     trace=traces[i],
                     survives=self._survives(block, i) if at > 0 and self.experiment.margins else None,
                 )

@@ -13,9 +13,20 @@ import numpy as np
 
 from freepull.compiling import jit
 from freepull.numerics import mix, uniform
+from freepull.principal.pricing import GROUPS, compensation, in_units, moved
+from freepull.principal.record import UNITS
 from freepull.randomness import ANSWER_COIN, ANSWER_LOT, STEP
 from freepull.randomness import ARM as ARM_STEP
-from freepull.simulation.compiled.coding import ALWAYS, HOLD_OUT, IF_WORTH_IT, RELUCTANT, WITH_PROBABILITY, Coded
+from freepull.simulation.compiled.coding import (
+    ALWAYS,
+    HOLD_OUT,
+    IF_WORTH_IT,
+    POSTED,
+    RELUCTANT,
+    WITH_PROBABILITY,
+    WORTH_AT_LEAST,
+    Coded,
+)
 from freepull.simulation.compiled.lanes import WIDTH
 from freepull.simulation.compiled.playing import (
     fixed_mean,
@@ -52,6 +63,7 @@ from freepull.simulation.compiled.state import (
 )
 from freepull.simulation.experiment import Experiment
 
+_UNITS = float(UNITS)
 _W, _STEP = np.uint64(WIDTH), np.uint64(STEP)
 _COIN, _LOT = np.uint64(ARM_STEP * ANSWER_COIN), np.uint64(ARM_STEP * ANSWER_LOT)
 
@@ -69,6 +81,7 @@ def _act(there: Any, lanes: Any, strategies: Any, state: Any, terms: Any, sums: 
     An offer to an agent who does not act is not made: the rule says anew at the end of the step whom it wants.
     """
     seats, offers, trials, agents = state.seats, state.offers, state.trials, terms.agents
+    post_prices(state.priced)
     if there is None:
         for chunk in range(np.uint64(strategies.chunks.shape[0])):
             pick_chunk(lanes, strategies, chunk, terms.K, t)
@@ -122,8 +135,14 @@ def answer_one(lanes: Any, state: Any, terms: Any, answers: Any, seat: Any, offe
     """
     arm, seats, trials = lanes.arm, state.seats, state.trials
     lane, offer, run = np.uint64(seats[seat, LANE]), np.uint64(offered), seat // np.uint64(terms.agents)
-    if answers is None or _takes(lanes, seats, terms, answers, seat, seat % np.uint64(terms.agents), offer, clock):
+    price = price_of(state.priced, lanes.streams, seats, terms, seat, offer, run)
+    if not _reserve(state.priced, terms.pricing, run, price):
+        return
+    if answers is None or _takes(
+        lanes, state, terms, answers, seat, seat % np.uint64(terms.agents), offer, price, clock
+    ):
         arm[lane] = offered
+    _note_answer(state.priced, terms, seat, offer, run, arm[lane] == offered, price)
     if answers is None or arm[lane] == offered:
         state.paid[seat, offer] += 1
         trials[run, PAID] += 1
@@ -135,9 +154,88 @@ def answer_one(lanes: Any, state: Any, terms: Any, answers: Any, seat: Any, offe
 
 
 @jit
-def _takes(lanes: Any, seats: Any, terms: Any, answers: Any, seat: Any, m: Any, offer: Any, t: int) -> bool:
+def post_prices(priced: Any) -> None:
+    """Begin a step: the prices that answers have led to are those that are offered now."""
+    if priced is not None:
+        runs, groups, arms = priced.levels.shape
+        for run in range(runs):
+            priced.asked[run] = priced.spent[run]
+            for group in range(groups):
+                for k in range(arms):
+                    priced.levels[run, group, k] = priced.later[run, group, k]
+
+
+@jit
+def price_of(priced: Any, streams: Any, seats: Any, terms: Any, seat: Any, offer: Any, run: Any) -> Any:
+    """What an offer pays, in units of reward; the twin of `freepull.principal.pricing`."""
+    if priced is None:
+        return terms.bonus
+    return (
+        float(_quoted(priced, terms.pricing, streams, np.uint64(seats[seat, PLACE]), terms, seat, offer, run)) / _UNITS
+    )
+
+
+@jit
+def _quoted(priced: Any, pricing: Any, streams: Any, place: Any, terms: Any, seat: Any, offer: Any, run: Any) -> Any:
+    """The same in units of 2⁻³⁰."""
+    kind, settings, _ = pricing
+    if kind == POSTED:
+        group = seat % np.uint64(terms.agents) % np.uint64(GROUPS)
+        return in_units(priced.levels[run, 1 - np.int64(group), offer])
+    best = np.uint64(0)
+    top = -1.0
+    for k in range(terms.K):
+        own = _seen_mean(streams.mean, place + k * _W)
+        if own > top:
+            top, best = own, np.uint64(k)
+    loss = top - _seen_mean(streams.mean, place + offer * _W)
+    seen, own_pulls = pulls_at(streams, place + best * _W), pulls_at(streams, place + offer * _W)
+    return in_units(compensation(loss, seen, own_pulls, settings[0], settings[1], settings[2], settings[3]))
+
+
+@jit
+def _reserve(priced: Any, pricing: Any, run: Any, price: float) -> bool:
+    """Whether the budget allows the offer, which counts against it until the end of the step then."""
+    if priced is None:
+        return True
+    units = np.int64(price * _UNITS)
+    if priced.asked[run] + units > pricing[2]:
+        return False
+    priced.asked[run] += units
+    return True
+
+
+@jit
+def _note_answer(priced: Any, terms: Any, seat: Any, offer: Any, run: Any, taken: bool, price: float) -> None:
+    """Count the money, and move a posted price for the other group."""
+    if priced is not None:
+        kind, settings, _ = terms.pricing
+        if taken:
+            priced.received[seat] += np.int64(price * _UNITS)
+            priced.spent[run] += np.int64(price * _UNITS)
+        if kind == POSTED:
+            group = np.int64(seat % np.uint64(terms.agents) % np.uint64(GROUPS))
+            priced.answers[run, group, offer] += 1
+            priced.later[run, group, offer] = moved(
+                priced.later[run, group, offer], taken, priced.answers[run, group, offer],
+                settings[0], settings[4], settings[2], settings[3],
+            )  # fmt: skip
+
+
+@jit
+def _seen_mean(mean: Any, position: Any) -> Any:
+    """A sample mean as the agent sees it; an unpulled arm counts as ½."""
+    own = mean[position]
+    return 0.5 if own == math.inf else own
+
+
+@jit
+def _takes(
+    lanes: Any, state: Any, terms: Any, answers: Any, seat: Any, m: Any, offer: Any, price: float, t: int
+) -> bool:
     """Whether the agent takes the offer; the twin of `freepull.agents.answers`."""
     kinds, settings = answers
+    seats = state.seats
     seats[seat, OFFERS] += 1
     key = lanes.streams.keys[ANSWERS, np.uint64(seats[seat, LANE])]
     takes = kinds[m] == ALWAYS
@@ -151,22 +249,26 @@ def _takes(lanes: Any, seats: Any, terms: Any, answers: Any, seat: Any, m: Any, 
     elif kinds[m] == HOLD_OUT:
         takes = float(seats[seat, OFFERS]) > settings[m, 0]
     elif kinds[m] == IF_WORTH_IT:
-        takes = terms.bonus >= _expected_loss(lanes.streams.mean, np.uint64(seats[seat, PLACE]), offer, terms.K)
+        takes = price >= _expected_loss(lanes.streams.mean, np.uint64(seats[seat, PLACE]), offer, terms.K)
+    elif kinds[m] == WORTH_AT_LEAST:
+        own = settings[m, 0] + (settings[m, 1] - settings[m, 0]) * uniform(mix(key + _LOT + _STEP))
+        takes = price >= settings[m, 2] * _true_loss(state.losses, seat, offer) + own
     return bool(takes)
 
 
 @jit
 def _expected_loss(mean: Any, place: Any, offer: Any, K: Any) -> float:
-    """max_j μ̂_j − μ̂_k as the agent sees it; an unpulled arm counts as ½."""
-    top, here = -1.0, 0.0
+    """max_j μ̂_j − μ̂_k as the agent sees it."""
+    top = -1.0
     for k in range(K):
-        own = mean[place + k * _W]
-        if own == math.inf:
-            own = 0.5
-        top = max(top, own)
-        if k == offer:
-            here = own
-    return top - here
+        top = max(top, _seen_mean(mean, place + k * _W))
+    return top - _seen_mean(mean, place + offer * _W)
+
+
+@jit
+def _true_loss(losses: Any, seat: Any, offer: Any) -> float:
+    """The agent's true gap, where somebody answers by it."""
+    return 0.0 if losses is None else losses[seat, offer]
 
 
 @jit

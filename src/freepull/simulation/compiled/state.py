@@ -13,7 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from freepull import rewards
+from freepull.agents.answers import WorthAtLeast
 from freepull.numerics import fill_keys
+from freepull.principal.pricing import GROUPS, Posted
 from freepull.principal.record import UNITS
 from freepull.simulation.compiled.coding import Coded
 from freepull.simulation.compiled.lanes import WIDTH
@@ -91,6 +93,27 @@ class State(NamedTuple):
     """By seat and arm."""
     frozen: Ints
     """Pulls and sums at the decision, where runs end there."""
+    priced: Any
+    """What is paid and asked, a `Priced`; None where all bonuses are the same."""
+    losses: Any
+    """True gaps by seat and arm, where an agent answers by them; None otherwise."""
+
+
+class Priced(NamedTuple):
+    """Prices that differ, in units of 2⁻³⁰."""
+
+    received: Ints
+    """What every seat was paid."""
+    spent: Ints
+    """What was paid, by run."""
+    asked: Ints
+    """The same, with all offers of this step, taken or not."""
+    levels: Floats
+    """Posted prices in this step, by run, group and arm…"""
+    later: Floats
+    """…and after the answers up to now."""
+    answers: Ints
+    """How many there were."""
 
 
 class Sums(NamedTuple):
@@ -150,9 +173,27 @@ class Block:
         self.state = State(
             seats, np.zeros((B * M, 3), np.int64), trials, arms, paid=np.zeros((B * M, K), np.int64),
             frozen=np.zeros((B * M if experiment.until == "decided" else 0, K, 2), np.int64),
+            priced=self._priced(), losses=self._losses(),
         )  # fmt: skip
         owner = self.by_lane(np.arange(B) * K, B * K)
         self.sums = Sums(np.zeros(L * K, np.int64), owner, coded.inverses, arms, trials)
+
+    def _priced(self) -> Priced | None:
+        """Return prices before the first offer; None where they do not differ."""
+        pricing, (M, K), B = self.experiment.principal.pricing, self.experiment.shape, len(self.runs)
+        if pricing is None:
+            return None
+        shape = B, GROUPS, K
+        level = pricing.start if isinstance(pricing, Posted) else 0.0
+        received, (spent, asked) = np.zeros(B * M, np.int64), np.zeros((2, B), np.int64)
+        return Priced(received, spent, asked, np.full(shape, level), np.full(shape, level), np.zeros(shape, np.int64))
+
+    def _losses(self) -> Floats | None:
+        """Return the true gaps of everybody, if somebody answers by them."""
+        if not any(type(it) is WorthAtLeast for it in self.experiment.answers):
+            return None
+        means = np.concatenate([game.means for game in self.games])
+        return np.asarray(means.max(axis=1, keepdims=True) - means)
 
     @property
     def shares_weights(self) -> bool:

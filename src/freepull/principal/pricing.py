@@ -1,0 +1,188 @@
+"""Prices: what an offer pays, in units of reward (docs/mechanics.md, prices).
+
+The paper pays the whole reward range for every pull, so that taking every offer is best whatever an agent has seen.
+An agent who takes an offer only gives up its own gap, which is mostly far less.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+
+from freepull import validation
+from freepull.compiling import jit
+from freepull.errors import InvalidInput
+from freepull.principal.record import UNITS
+from freepull.registry import part
+
+__all__ = ["Compensate", "Fixed", "Posted", "Pricing", "Quote"]
+
+GROUPS = 2
+"""Posted prices: nobody's price is made from answers of its own group."""
+
+
+@dataclass(frozen=True)
+class Quote:
+    """All that a price may be made from: who is asked to pull what, and what the principal has seen of this agent."""
+
+    agent: int
+    arm: int
+    pulls: Sequence[int]
+    """By arm."""
+    sums: Sequence[float]
+    """The sums of rewards, by arm."""
+
+
+@runtime_checkable
+class Pricing(Protocol):
+    """The contract for every pricing, built in or a user's own."""
+
+    def price(self, quote: Quote) -> float:
+        """Return what the offer pays, in units of reward: 0 or more."""
+        ...
+
+
+@part("pricing", "fixed", kernel=0)
+@dataclass(frozen=True)
+class Fixed:
+    """The same for every pull; 1, the reward range, is the paper's."""
+
+    amount: float = 1.0
+
+    def __post_init__(self) -> None:
+        validation.keep_real(self, "amount", 0.0, open_low=True)
+
+    def price(self, quote: Quote) -> float:
+        """Return the amount."""
+        return self.amount
+
+
+@part("pricing", "compensate", kernel=1)
+@dataclass(frozen=True)
+class Compensate:
+    """What the agent gives up by its own record, max_j μ̂_j − μ̂_k, and a margin, within ``least`` and ``most``.
+
+    An arm that it never pulled counts as ½. The extended Lemma 1 (docs/mechanics.md, prices) says what taking every
+    offer loses where a price is below the agent's true gap.
+
+    >>> Compensate(margin=0.05).price(Quote(agent=0, arm=1, pulls=(4, 2), sums=(3.0, 1.0))).__round__(6)
+    0.3
+    """
+
+    margin: float = 0.01
+    """A fixed amount on top."""
+    errors: float = 0.0
+    """Standard errors of the difference of the two means on top, rewards taken to have standard deviation ½."""
+    least: float = 0.0
+    most: float = 1.0
+
+    def __post_init__(self) -> None:
+        for name in ("margin", "errors", "least"):
+            validation.keep_real(self, name, 0.0)
+        _keep_most(self, self.least)
+
+    def price(self, quote: Quote) -> float:
+        """Return the compensation."""
+        means = [S / N if N else 0.5 for S, N in zip(quote.sums, quote.pulls, strict=True)]
+        best = means.index(max(means))
+        seen = quote.pulls[best], quote.pulls[quote.arm]
+        return compensation(means[best] - means[quote.arm], *seen, self.margin, self.errors, self.least, self.most)
+
+
+@part("pricing", "posted", kernel=2)
+@dataclass(frozen=True)
+class Posted:
+    """One price an arm, for people whose reasons are not known: up after refusals, down after acceptances.
+
+    It settles where a share ``accept`` of those who are asked takes it. The people are two groups, those with even and
+    those with odd numbers, and what one group is offered follows from the other's answers alone: refusing never raises
+    a price that one is offered oneself (docs/mechanics.md, prices, says with what else taking whatever is worth it is
+    best).
+    """
+
+    accept: float = 0.8
+    start: float = 0.2
+    least: float = 0.01
+    most: float = 1.0
+    gain: float = 0.5
+    """How far the first answers move a price, as a share of it; the n-th moves it by gain/√n."""
+
+    def __post_init__(self) -> None:
+        validation.keep_real(self, "accept", 0.0, 1.0, open_low=True)
+        validation.keep_real(self, "gain", 0.0, 1.0)
+        validation.keep_real(self, "least", 0.0, open_low=True)
+        _keep_most(self, self.least)
+        validation.keep_real(self, "start", self.least, self.most)
+
+    def price(self, quote: Quote) -> float:
+        """Return the price before any answers."""
+        return self.start
+
+
+def _keep_most(pricing: Any, least: float) -> None:
+    validation.keep_real(pricing, "most", 0.0)
+    if pricing.most < least:
+        raise InvalidInput(f"most must be at least {least:g}, which is least, got {pricing.most:g}.")
+
+
+@jit
+def compensation(loss: float, best: int, own: int, margin: float, errors: float, least: float, most: float) -> Any:
+    """The price of a pull that loses this much by the agent's record, given its pulls of its best and of this arm."""
+    doubt = math.sqrt(0.25 / float(max(best, 1)) + 0.25 / float(max(own, 1)))
+    return min(max(loss + margin + errors * doubt, least), most)
+
+
+@jit
+def moved(price: float, taken: bool, answers: int, accept: float, gain: float, least: float, most: float) -> Any:
+    """The price after an answer, the ``answers``-th: one step of Robbins and Monro towards the share that accepts."""
+    step = gain / math.sqrt(float(answers))
+    return min(max(price * (1.0 - step * (1.0 - accept) if taken else 1.0 + step * accept), least), most)
+
+
+@jit
+def in_units(price: float) -> Any:
+    """A price as a whole number of units of 2⁻³⁰, rounded up."""
+    return np.int64(math.ceil(price * UNITS))
+
+
+class Prices:
+    """The prices of one trial."""
+
+    def __init__(self, pricing: Pricing, arms: int) -> None:
+        self.pricing = pricing
+        self.posted = pricing if isinstance(pricing, Posted) else None
+        size = GROUPS if self.posted else 0
+        self.levels = np.full((size, arms), self.posted.start if self.posted else 0.0)
+        """What the answers of a group say of each arm."""
+        self.answers = np.zeros((size, arms), np.int64)
+
+    def amount(self, agent: int, arm: int, pulls: Any, sums: Any) -> int:
+        """Return the price of an agent's pull in units of 2⁻³⁰, given its own pulls and sums of rewards."""
+        if self.posted is not None:
+            return int(in_units(float(self.levels[1 - agent % GROUPS, arm])))
+        quote = Quote(agent, arm, tuple(pulls.tolist()), tuple((sums / UNITS).tolist()))
+        price = validation.real(f"{type(self.pricing).__name__}.price", self.pricing.price(quote), 0.0, 1e6)
+        return int(in_units(float(price)))
+
+    def answered(self, agent: int, arm: int, taken: bool) -> None:
+        """Note that an offer was taken or refused."""
+        it = self.posted
+        if it is None:
+            return
+        at = agent % GROUPS, arm
+        self.answers[at] += 1
+        level = float(self.levels[at])
+        self.levels[at] = moved(level, taken, int(self.answers[at]), it.accept, it.gain, it.least, it.most)
+
+    def parts(self) -> dict[str, Any]:
+        """Return all that changes."""
+        return {"levels": self.levels, "answers": self.answers} if self.posted else {}
+
+    def restore(self, parts: dict[str, Any]) -> None:
+        """Go on from what `parts` returned."""
+        if self.posted:
+            self.levels, self.answers = parts["levels"].copy(), parts["answers"].copy()
