@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -213,7 +214,7 @@ def test_a_verdict_says_how_far_it_survives(url: str) -> None:
         run("tell", url, "x", "#0", arm, reward)
     survives = told("verdict", url, "x")["survives"]
     assert survives == told("status", url, "x")["survives"] >= 0.02
-    words = f"stands as long as payment, drift and the like move no mean by more than ± {survives:g}"
+    words = f"stands as long as payment, drift and the like move no mean by more than ± {math.floor(1000 * survives) / 1000:g}"
     assert f"the verdict {words}" in " ".join(run("status", url, "x").stdout.split())
     assert words in " ".join(run("verdict", url, "x").stdout.split())
 

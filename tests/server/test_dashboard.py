@@ -90,6 +90,9 @@ def test_how_much_better_arms_are_appears_when_it_is_known_and_fits(page: Page, 
     assert len({it[0] for it in drawn}) == 2  # long names that begin alike are still two rows
     assert all(it["than"] in (page.text_content("#chart-differences-text") or "") for it in known)
     assert page.eval_on_selector("#table-differences", "it => it.scrollWidth <= it.clientWidth + 1")
+    boxes = [it.bounding_box() for it in page.locator("#tables .table").all() if it.is_visible()]
+    corners = {(round(it["x"]), round(it["y"])) for it in boxes if it is not None}
+    assert len(corners) == len(boxes) >= 5  # none lies upon another
     shoot(page, "differences")
     page.set_viewport_size({"width": 375, "height": 800})
     page.wait_for_timeout(300)

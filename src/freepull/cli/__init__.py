@@ -23,6 +23,8 @@ COMMANDS = {
     "campaign": "campaign_data:app",
 }
 """Where every command is; only the module of the one that is asked for is loaded."""
+SIMULATED = ("--panel", "--log", "--rule", "--epsilon", "--activity", "--leaving", "--answers")
+"""Options of a plan with which its first answer may be a simulation."""
 app = typer.Typer(
     help="Incentivized exploration: watch first, pay for what is missing, name the best arm at a proven risk.",
     no_args_is_help=True,
@@ -46,12 +48,17 @@ def _note(message: Any, *_: Any) -> None:
     print(f"note: {message}", file=sys.stderr)
 
 
+def _simulates(words: list[str]) -> bool:
+    """Say whether a plan is for people or a rule that the formulas do not know, so that its first answer simulates."""
+    return any(word.partition("=")[0] in SIMULATED for word in words)
+
+
 def main() -> None:
     """Run the program. Starting makes many objects and no garbage, so it is looked for less often than usual."""
     gc.set_threshold(200_000)
     warnings.showwarning = cast(Any, _note)
     named = sys.argv[1] if len(sys.argv) > 1 else ""
-    compiling.OFF = named == "plan" and "--quick" in sys.argv
+    compiling.OFF = named == "plan" and "--quick" in sys.argv and not _simulates(sys.argv)
     if named != "serve":  # parts of one's own may lie in this folder; last, so that they hide nothing
         sys.path.append(os.getcwd())
     for name in (named,) if named in COMMANDS else COMMANDS:

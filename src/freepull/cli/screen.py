@@ -197,7 +197,9 @@ def token() -> str:
     """Return the token that commands send."""
     found = os.environ.get("FREEPULL_TOKEN", "")
     if not found:
-        raise InvalidInput("FREEPULL_TOKEN must hold an admin's token to ask a service; freepull token new makes one.")
+        raise InvalidInput(
+            "FREEPULL_TOKEN must hold a token of the service, one that may do this; freepull token new makes one."
+        )
     return found
 
 

@@ -175,6 +175,9 @@ class Checking:
         e_value, level = float(self.books.peaks[at]), self.checks.level
         alarmed, missing = e_value >= 1.0 / level, 1.0 - complete / opened if opened else 0.0
         said = f"not certified, because it was found that {WRONG[name]}" if alarmed else "no alarm"
+        if opened == 0 and not alarmed:
+            why = f"nothing could be checked yet: there were no {what}"
+            return Check(name, TESTS[name], e_value, level, alarmed, opened, missing, why)
         why = (
             f"{said}: the evidence for a {name} effect has reached {e_value:.3g}, an alarm is raised at "
             f"{1.0 / level:g}, over {opened:,} {what} of which {missing:.1%} are missing"

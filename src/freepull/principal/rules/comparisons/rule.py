@@ -124,6 +124,7 @@ class ComparisonsState(RuleState):
         self.epsilon, self.constants = rule.epsilon, rule.constants(setting)
         self.book = fresh(1, setting.agents, setting.arms)
         self.counts_asks = rule.late
+        self._goes_at = setting.arms * (setting.arms - 1) / rule.delta
         self.declared: int | None = None
         """The arm that is best up to ε, once there is one."""
         up_to = f" up to ε = {rule.epsilon:g}" if rule.epsilon > 0 else ""
@@ -297,7 +298,7 @@ class ComparisonsState(RuleState):
     @property
     def goes_at(self) -> float:
         """θ = K(K−1)/δ."""
-        return math.exp(min(self.constants.threshold, 700.0))
+        return self._goes_at
 
     def bounds(self) -> list[float]:
         """The largest evidence against every arm at the last look; of an arm that is out, when it went."""
