@@ -214,7 +214,8 @@ def test_a_verdict_says_how_far_it_survives(url: str) -> None:
         run("tell", url, "x", "#0", arm, reward)
     survives = told("verdict", url, "x")["survives"]
     assert survives == told("status", url, "x")["survives"] >= 0.02
-    words = f"stands as long as payment, drift and the like move no mean by more than ± {math.floor(1000 * survives) / 1000:g}"
+    by = math.floor(1000 * survives) / 1000
+    words = f"stands as long as payment, drift and the like move no mean by more than ± {by:g}"
     assert f"the verdict {words}" in " ".join(run("status", url, "x").stdout.split())
     assert words in " ".join(run("verdict", url, "x").stdout.split())
 
