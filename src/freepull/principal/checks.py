@@ -151,9 +151,11 @@ class Checking:
         answered = n["REPORTS"] - n["UNASKED"]
         prompt = f"{n['IN_STEP'] / answered:.1%} of them" if answered else "none"
         again = f"{n['REPEATED']:,} were told again, " if n["REPEATED"] else ""
+        late = " (outcomes that come after the agent has asked again are such; for them there is late=True)"
+        unasked = f"{n['UNASKED']:,} came without an ask since the agent's last report{late if n['UNASKED'] else ''}"
         why = (
             f"{n['REPORTS']:,} pulls were reported, {prompt} in the step of their ask and the slowest after "
-            f"{n['SLOWEST']:,} steps; {n['UNASKED']:,} came without an ask, {again}and {waiting:,} are awaited; "
+            f"{n['SLOWEST']:,} steps; {unasked}, {again}and {waiting:,} are awaited; "
             "this is shown, not tested"
         )
         missing = waiting / n["ASKS"] if n["ASKS"] else 0.0
