@@ -7,6 +7,7 @@ import importlib
 import os
 import sys
 import warnings
+from pathlib import Path
 from typing import Any, cast
 
 import typer
@@ -39,6 +40,12 @@ def _root(version: bool = typer.Option(False, "--version", help="Print the versi
 
         typer.echo(f"freepull {__version__}")
         raise typer.Exit
+    file = os.environ.get("FREEPULL_PASSWORD_FILE")
+    if file:
+        from freepull.cli.configuration import use_password
+        from freepull.cli.screen import sentence_errors
+
+        sentence_errors(use_password)(Path(file))
 
 
 def _note(message: Any, *_: Any) -> None:
