@@ -156,6 +156,16 @@ class CampaignView:
         self.history.add(status)
         return status
 
+    async def standing(self) -> tuple[Status, list[str]]:
+        """Say how it stands, and why those for whom it waits are not there: left, parked, banned or silent."""
+
+        def look(decider: Decider) -> tuple[Status, list[str]]:
+            absent = (self._row(decider, agent).state for agent in tables.awaited(decider.state))
+            known = ("left", "parked", "banned")
+            return status_of(decider.state, self._register), [it if it in known else "silent" for it in absent]
+
+        return await self._look(look)
+
     async def verdict(self) -> CampaignVerdict:
         """Say which arm, and what that rests on."""
         return await awaited(self._core.handle(ReadVerdict()))

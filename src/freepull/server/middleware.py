@@ -324,6 +324,7 @@ class Metrics:
         self._buckets = [0] * (len(BUCKETS) + 1)
         self._seconds = 0.0
         self._observations = 0
+        self._began = int(time.time())
 
     def request(self, route: str, method: str, status: int, seconds: float) -> None:
         """Count a request."""
@@ -335,8 +336,8 @@ class Metrics:
         """Count pulls that were told."""
         self._observations += count
 
-    def text(self, campaigns: int, viewers: int) -> str:
-        """Return everything as Prometheus reads it, with how many campaigns are open here and how many watch them."""
+    def text(self, **more: int) -> str:
+        """Return everything as Prometheus reads it, with further numbers; those whose name says so are totals."""
         lines = ["# TYPE freepull_requests_total counter"]
         for (route, method, status), count in sorted(self._requests.items()):
             labels = f'route="{route}",method="{method}",status="{status}"'
@@ -347,11 +348,12 @@ class Metrics:
         lines += [f'freepull_request_seconds_bucket{{le="{it}"}} {next(upto)}' for it in BUCKETS]
         lines.append(f'freepull_request_seconds_bucket{{le="+Inf"}} {total}')
         lines += [f"freepull_request_seconds_sum {self._seconds:.6f}", f"freepull_request_seconds_count {total}"]
-        for name, kind, value in (
-            ("observations_total", "counter", self._observations),
-            ("requests_waiting", "gauge", self.waiting),
-            ("campaigns_owned", "gauge", campaigns),
-            ("viewers", "gauge", viewers),
-        ):
+        own = {
+            "observations_total": self._observations,
+            "requests_waiting": self.waiting,
+            "started_timestamp_seconds": self._began,
+        }
+        for name, value in (own | more).items():
+            kind = "counter" if name.endswith("_total") else "gauge"
             lines += [f"# TYPE freepull_{name} {kind}", f"freepull_{name} {value}"]
         return "\n".join(lines) + "\n"
