@@ -14,9 +14,9 @@ import msgspec
 import typer
 
 from freepull.cli.configuration import from_environment, one_store, read_file, setting, use_password
-from freepull.cli.screen import AsJson, answer, sentence_errors, show_rows, token
+from freepull.cli.screen import AsJson, By, answer, sentence_errors, show_rows, token
 from freepull.errors import CampaignBusy, InvalidInput
-from freepull.messages import TokenRow
+from freepull.messages import TokenEntry, TokenRow
 
 if TYPE_CHECKING:
     from freepull.client.client import Client
@@ -27,6 +27,7 @@ Store = Annotated[str | None, typer.Option(help="sqlite:///file.db or postgresql
 Where = Annotated[
     str | None, typer.Option(help="Or a running service, http://…; an admin's token in FREEPULL_TOKEN is sent.")
 ]
+SCOPE = "admin; operator (starts, pauses, resumes, sees to people); read (looks only); or gateway (tells for agents)."
 NEW = """Make a token. It is shown once.
 
 Example: freepull token new --store sqlite:///trial.db --scope admin --label "ann's laptop"
@@ -34,8 +35,10 @@ Example: freepull token new --store sqlite:///trial.db --scope admin --label "an
 Example: freepull token new --store sqlite:///trial.db --campaign onboarding --agent user-17"""
 
 
-def _one(store: str | None, server: str | None) -> str | None:
+def _one(store: str | None, server: str | None, by: str = "") -> str | None:
     """Return the store, which the environment may name where the command line names neither."""
+    if server is not None and by:
+        raise InvalidInput("--by must be left out with --server, because the audit names the token.")
     if store is None and server is None:
         store = from_environment("STORE")
     if (store is None) == (server is None):
@@ -74,26 +77,27 @@ def _client(server: str) -> Client:
 def new(
     store: Store = None,
     server: Where = None,
-    scope: Annotated[str, typer.Option(help="admin, read (looks only), or gateway (tells for agents).")] = "read",
+    scope: Annotated[str, typer.Option(help=SCOPE)] = "read",
     campaign: Annotated[str, typer.Option(help="The only campaign it is for; all if left out.")] = "",
     agent: Annotated[str | None, typer.Option(help="Make an agent's token, for this agent of --campaign.")] = None,
     label: Annotated[str, typer.Option(help="What it is for.")] = "",
     lasts: Annotated[str | None, typer.Option(help="Such as '30 days'; an agent's lasts 30 days by default.")] = None,
+    by: By = "",
     as_json: AsJson = False,
 ) -> None:
     """See NEW."""
-    store = _one(store, server)
+    store = _one(store, server, by)
     if agent is not None and not campaign:
         raise InvalidInput("--agent must come with --campaign, because an agent's token is for one campaign.")
     made: dict[str, Any]
     if agent is not None:
-        made = {"agent": agent, "token": _agent_token(store, server, campaign, agent, lasts or "30 days")}
+        made = {"agent": agent, "token": _agent_token(store, server, campaign, agent, lasts or "30 days", by)}
     elif store is not None:
         from freepull.server.auth import check_new
 
         check_new(scope, label, lasts)  # before a file is made
         with _tokens(store, new=not campaign) as tokens:
-            secret, row = tokens.new(scope, campaign, label, lasts)
+            secret, row = tokens.new(scope, campaign, label, lasts, by)
             made = {"id": row.id, "token": secret}
     else:
         with _client(server or "") as client:
@@ -101,7 +105,7 @@ def new(
     answer(made, as_json, made["token"])
 
 
-def _agent_token(store: str | None, server: str | None, campaign: str, agent: str, lasts: str) -> str:
+def _agent_token(store: str | None, server: str | None, campaign: str, agent: str, lasts: str, by: str) -> str:
     if store is None:
         with _client(server or "") as client:
             (made,) = client.campaign(campaign).agent_tokens([agent], lasts).values()
@@ -116,7 +120,7 @@ def _agent_token(store: str | None, server: str | None, campaign: str, agent: st
         register.enrolled = 1 << 32
         for number, name in campaigns.read(campaign, "names"):
             register.add(number, name)
-        return tokens.sign(campaign, register.agent(agent), lasts)
+        return tokens.sign(campaign, [register.agent(agent)], lasts, by)[0]
 
 
 @app.command("revoke", help="End a token.\n\nExample: freepull token revoke 3f2a90c1d4e5 --store sqlite:///trial.db")
@@ -125,13 +129,14 @@ def revoke(
     id: Annotated[str, typer.Argument(help="The token's id, see freepull token list.")],
     store: Store = None,
     server: Where = None,
+    by: By = "",
     as_json: AsJson = False,
 ) -> None:
     """See the help."""
-    store = _one(store, server)
+    store = _one(store, server, by)
     if store is not None:
         with _tokens(store) as tokens:
-            tokens.revoke(id)
+            tokens.revoke(id, by)
     else:
         with _client(server or "") as client:
             client.revoke_token(id)
@@ -150,6 +155,23 @@ def show(store: Store = None, server: Where = None, as_json: AsJson = False) -> 
         with _client(server or "") as client:
             rows = client.tokens()
     show_rows(rows, TokenRow, as_json)
+
+
+@app.command(
+    "audit",
+    help="Show who has made and revoked tokens.\n\nExample: freepull token audit --store sqlite:///trial.db",
+)
+@sentence_errors
+def audit(store: Store = None, server: Where = None, as_json: AsJson = False) -> None:
+    """See the help."""
+    store = _one(store, server)
+    if store is not None:
+        with _tokens(store) as tokens:
+            entries = tokens.audit()
+    else:
+        with _client(server or "") as client:
+            entries = client.token_audit()
+    show_rows(entries, TokenEntry, as_json)
 
 
 HELP = """Serve all campaigns of a store over HTTP, with a dashboard at /.

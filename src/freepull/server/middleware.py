@@ -20,7 +20,7 @@ from urllib.parse import unquote
 
 from freepull.errors import FreepullError
 from freepull.server import problems
-from freepull.server.auth import Limits, Tokens
+from freepull.server.auth import CHANGING, Limits, Tokens
 from freepull.server.problems import Refused
 
 App = Callable[[Any, Any, Any], Awaitable[None]]
@@ -239,7 +239,7 @@ class Bodies(Middleware):
             return
         state, limits = scope["state"], self._limits
         visitor = state["visitor"]
-        large = visitor is not None and visitor.scope == "admin" and scope["path"].endswith(LARGE)
+        large = visitor is not None and visitor.scope in CHANGING and scope["path"].endswith(LARGE)
         body = state["body"] = await self._read(state["headers"], receive, limits.upload if large else limits.body)
         state["clock"].reschedule(asyncio.get_running_loop().time() + limits.answer)
         await self.next(scope, again(body, receive), send)

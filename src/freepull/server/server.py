@@ -180,7 +180,7 @@ def welcome(tokens: Tokens, first_token: bool) -> None:
             write_log("no first token", remedy="the store has tokens already; make another with freepull token new")
         return
     if first_token:
-        token, _ = tokens.new("admin", label="first token")
+        token, _ = tokens.new("admin", label="first token", by="freepull serve --first-token")
         print(f"The first token, of scope admin; it is not shown again: {token}", flush=True)
     else:
         write_log(
