@@ -22,8 +22,11 @@ COMMANDS = {
     "serve": "service:command",
     "token": "service:app",
     "campaign": "campaign_data:app",
+    "warm": "simulate:warm",
 }
 """Where every command is; only the module of the one that is asked for is loaded."""
+HELPS = {"warm": "WARM"}
+"""Where the help of a command is, if its module has that of another."""
 app = typer.Typer(
     help="Incentivized exploration: watch first, pay for what is missing, name the best arm at a proven risk.",
     no_args_is_help=True,
@@ -67,5 +70,5 @@ def main() -> None:
         if part == "app":
             app.add_typer(module.app, name=name)
         else:
-            app.command(name, help=module.HELP)(module.command)
+            app.command(name, help=getattr(module, HELPS.get(part, "HELP")))(getattr(module, part))
     app()
