@@ -14,7 +14,7 @@ pip_install() {
 case $step in
   packages)
     "${PYTHON:-python3}" -m venv "$folder"
-    "$folder/bin/python" "$root/deploy/packages.py" live oidc otel > "$folder/requirements.txt"
+    "$folder/bin/python" "$root/deploy/packages.py" live > "$folder/requirements.txt"
     pip_install "$folder" "$folder/requirements.txt"
     ;;
   freepull)
@@ -24,7 +24,7 @@ case $step in
     "$folder/bin/python" "$root/deploy/packages.py" hatchling > "$build/requirements.txt"
     pip_install "$build/tools" "$build/requirements.txt"
     "$build/tools/bin/pip" wheel --quiet --no-deps --no-build-isolation --no-index --wheel-dir "$build" "$root"
-    "$folder/bin/pip" install --quiet --no-deps --no-index --root-user-action=ignore "$build"/*.whl
+    "$folder/bin/pip" install --quiet --no-deps --no-index --force-reinstall --root-user-action=ignore "$build"/*.whl
     ;;
   kernels)
     NUMBA_CACHE_DIR="$folder/kernels" "$folder/bin/freepull" warm

@@ -52,7 +52,8 @@ def _read_only() -> bool:
     """Say whether machine code was kept in a folder to which this process cannot add any, as in an image."""
     from numba.core import config
 
-    return bool(config.CACHE_DIR) and os.path.isdir(config.CACHE_DIR) and not os.access(config.CACHE_DIR, os.W_OK)
+    folder: str = getattr(config, "CACHE_DIR", "")
+    return bool(folder) and os.path.isdir(folder) and not os.access(folder, os.W_OK)
 
 
 def _reading(function: Function, options: dict[str, Any]) -> Any:
@@ -63,12 +64,12 @@ def _reading(function: Function, options: dict[str, Any]) -> Any:
     import numba
     from numba.core import caching
 
-    ensure = caching._CacheLocator.ensure_cache_path
-    caching._CacheLocator.ensure_cache_path = lambda _: None
+    locator: Any = caching._CacheLocator
+    ensure, locator.ensure_cache_path = locator.ensure_cache_path, lambda _: None
     try:
         compiled: Any = numba.njit(cache=True, **options)(function)
     finally:
-        caching._CacheLocator.ensure_cache_path = ensure
+        locator.ensure_cache_path = ensure
     compiled._cache.save_overload = lambda *_: None
     return compiled
 

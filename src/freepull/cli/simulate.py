@@ -173,7 +173,7 @@ def _warm_plan() -> None:
     from freepull.planning import plan
 
     for panel in (street(agents=6, arms=2), ideal(agents=4, arms=2)):
-        plan(panel, horizon=20, runs=8, curves=False, seconds=1.0, workers=1, progress=False)
+        plan(panel, horizon=20, runs=40, curves=False, seconds=1.0, workers=1, progress=False)
 
 
 def _warm_serve() -> None:
