@@ -9,7 +9,7 @@ RUN sh deploy/image.sh /opt/freepull packages
 COPY README.md LICENSE ./
 COPY src src
 RUN sh deploy/image.sh /opt/freepull freepull
-# For any processor of the architecture; x86-64-v3, for example, is faster, and for newer ones only.
+# Machine code for any processor of the architecture, so that it is used wherever the image runs.
 ARG CPU=generic
 ENV NUMBA_CPU_NAME=${CPU} NUMBA_CPU_FEATURES=""
 RUN sh deploy/image.sh /opt/freepull kernels

@@ -278,7 +278,7 @@ def test_a_key_is_its_token_s_own(service: Service) -> None:
 def test_a_key_whose_request_is_going_on_is_told_to_wait(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
     begun, go_on = threading.Event(), threading.Event()
 
-    def slow(tokens: Tokens, campaign: str, agent: int) -> None:
+    def slow(tokens: Tokens, campaign: str, agent: int, by: str) -> None:
         begun.set()
         go_on.wait(20)
 

@@ -160,9 +160,9 @@ class CampaignView:
         """Say how it stands, and why those for whom it waits are not there: left, parked, banned or silent."""
 
         def look(decider: Decider) -> tuple[Status, list[str]]:
-            absent = (self._row(decider, agent).state for agent in tables.awaited(decider.state))
-            known = ("left", "parked", "banned")
-            return status_of(decider.state, self._register), [it if it in known else "silent" for it in absent]
+            status, gone = status_of(decider.state, self._register), ("left", "parked", "banned")
+            rows = (self._row(decider, self._register.agent(name)).state for name in status.awaited)
+            return status, [it if it in gone else "silent" for it in rows]
 
         return await self._look(look)
 
