@@ -176,8 +176,8 @@ def audit(store: Store = None, server: Where = None, as_json: AsJson = False) ->
 
 HELP = """Serve all campaigns of a store over HTTP, with a dashboard at /.
 
-Every option may also stand in the environment, as FREEPULL_PORT and so on, or in the TOML file of --config, as port
-and so on; the command line counts first, then the environment, then the file.
+Every option may also stand in the environment (FREEPULL_PORT) or in the TOML file of --config (port).
+The command line counts first, then the environment, then the file.
 
 Example: freepull serve --store sqlite:///trial.db --port 8000"""
 

@@ -270,8 +270,9 @@ class Tokens:
 def check(visitor: Visitor, campaign: str, scopes: tuple[str, ...], lists: bool, rate_limit: RateLimit) -> None:
     """Refuse whoever may not do this here: a route takes some scopes, and a token may be for one campaign only."""
     if visitor.scope not in scopes:
-        own = scopes == ("agent",)
-        remedy = "Use the agent's own token." if own else f"Use a token of scope {' or '.join(reversed(scopes))}."
+        own, (most, *less) = scopes == ("agent",), scopes
+        named = " or ".join(filter(None, (", ".join(reversed(less)), most)))
+        remedy = "Use the agent's own token." if own else f"Use a token of scope {named}."
         who = "an agent's token" if visitor.agent is not None else f"a token of scope {visitor.scope}"
         raise Refused(403, f"{who} cannot do this.", remedy)
     if visitor.agent is not None:
