@@ -5,10 +5,9 @@ from __future__ import annotations
 import asyncio
 import socket
 import time
-from contextlib import closing
 from pathlib import Path
+from typing import Any
 
-import apsw
 import pytest
 
 import freepull as fp
@@ -156,20 +155,33 @@ def test_who_made_and_revoked_tokens_is_kept(both: Service) -> None:
         assert [it.agents for it in client.token_audit(after=7)] == ["0"]  # a token for a minute, once an hour
 
 
-def test_tokens_of_the_version_before_are_kept(tmp_path: Path) -> None:
+BEFORE = [
+    "DROP TABLE token_notes",
+    "ALTER TABLE tokens RENAME TO old",
+    "CREATE TABLE tokens (id TEXT PRIMARY KEY, hash {blob} NOT NULL, scope TEXT NOT NULL CHECK (scope IN "
+    "('admin', 'read', 'gateway')), campaign TEXT NOT NULL, label TEXT NOT NULL, made BIGINT NOT NULL, "
+    "expires BIGINT, revoked BIGINT)",
+    "INSERT INTO tokens SELECT * FROM old",
+    "DROP TABLE old",
+]
+"""What version 3 of the tables had."""
+
+
+@pytest.mark.parametrize("store", ["sqlite", "postgres"])
+def test_tokens_of_the_version_before_are_kept(request: pytest.FixtureRequest, tmp_path: Path, store: str) -> None:
     """A store from before there were operators: its tokens hold, and new ones can be made."""
-    url = f"sqlite:///{tmp_path}/trial.db"
+    url = f"sqlite:///{tmp_path}/trial.db" if store == "sqlite" else request.getfixturevalue("postgres")
     tokens = Tokens(url)
     token, row = tokens.new("read", label="old", lasts="1 day")
+    kept: Any = tokens.store
+    with kept.transaction() as do:
+        for statement in BEFORE:
+            do.run(statement.format_map(kept.words))
+        if store == "postgres":
+            do.run("DELETE FROM version WHERE number > 3")
+        else:
+            kept.set_version(do, 3)
     tokens.close()
-    with closing(apsw.Connection(str(tmp_path / "trial.db"))) as connection:  # back to version 3
-        connection.execute(
-            "DROP TABLE token_notes; CREATE TABLE old AS SELECT * FROM tokens; DROP TABLE tokens; "
-            "CREATE TABLE tokens (id TEXT PRIMARY KEY, hash BLOB NOT NULL, scope TEXT NOT NULL CHECK (scope IN "
-            "('admin', 'read', 'gateway')), campaign TEXT NOT NULL, label TEXT NOT NULL, made BIGINT NOT NULL, "
-            "expires BIGINT, revoked BIGINT); INSERT INTO tokens SELECT * FROM old; DROP TABLE old; "
-            "PRAGMA user_version = 3"
-        )
     tokens = Tokens(url)
     assert (tokens.rows(), tokens.visitor(f"Bearer {token}").scope) == ([row], "read")
     assert tokens.audit() == []
