@@ -314,6 +314,24 @@ def again(body: bytes, receive: Any) -> Any:
     return received
 
 
+COUNTED = {
+    "requests_total": "Requests, by route, method and status.",
+    "request_seconds": "How long answers took, streams excepted.",
+    "observations_total": "Pulls that were told.",
+    "requests_waiting": "Requests at this moment.",
+    "started_timestamp_seconds": "When this process began.",
+    "campaigns_owned": "Campaigns that are open here.",
+    "campaigns_broken": "Campaigns that cannot be read.",
+    "viewers": "Streams at this moment.",
+    "store_errors_total": "Looks at the store that failed.",
+}
+"""What this process counts, for Prometheus."""
+
+
+def _head(name: str, kind: str) -> list[str]:
+    return [f"# HELP freepull_{name} {COUNTED[name]}", f"# TYPE freepull_{name} {kind}"]
+
+
 class Metrics:
     """What this process has done since it began, for Prometheus: numbers only, no names, so anybody may read them."""
 
@@ -338,12 +356,12 @@ class Metrics:
 
     def text(self, **more: int) -> str:
         """Return everything as Prometheus reads it, with further numbers; those whose name says so are totals."""
-        lines = ["# TYPE freepull_requests_total counter"]
+        lines = _head("requests_total", "counter")
         for (route, method, status), count in sorted(self._requests.items()):
             labels = f'route="{route}",method="{method}",status="{status}"'
             lines.append(f"freepull_requests_total{{{labels}}} {count}")
         total = sum(self._requests.values())
-        lines.append("# TYPE freepull_request_seconds histogram")
+        lines += _head("request_seconds", "histogram")
         upto = accumulate(self._buckets)
         lines += [f'freepull_request_seconds_bucket{{le="{it}"}} {next(upto)}' for it in BUCKETS]
         lines.append(f'freepull_request_seconds_bucket{{le="+Inf"}} {total}')
@@ -355,5 +373,5 @@ class Metrics:
         }
         for name, value in (own | more).items():
             kind = "counter" if name.endswith("_total") else "gauge"
-            lines += [f"# TYPE freepull_{name} {kind}", f"freepull_{name} {value}"]
+            lines += [*_head(name, kind), f"freepull_{name} {value}"]
         return "\n".join(lines) + "\n"
