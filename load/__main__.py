@@ -17,7 +17,7 @@ import psycopg
 from chaos.postgres_server import PostgresServer
 
 from .crowd import crowd
-from .loads import batches, closed_loop, half_open, overload
+from .loads import batches, closed_loop, half_open, overload, while_scraped
 from .security import Row, security
 from .takeover import kill_the_owner
 from .traffic import agent_tokens, fsync_time, stage
@@ -44,6 +44,10 @@ def small(url: str, seconds: float) -> Iterator[Row]:
         good = found.rate >= 2000 and found.p(0.99) <= 100 and set(found.statuses) == {200}
         yield "closed loop, 64 connections", "≥ 2,000 events/s, p99 ≤ 100 ms, no error", found, good
         capacity = found.rate
+        found, slowest = asyncio.run(while_scraped(process.port, admin, tokens, seconds))
+        good = found.rate >= 0.95 * capacity and slowest <= 1 and set(found.statuses) == {200}
+        words = f"{found}; slowest scrape {1000 * slowest:.0f} ms"
+        yield "the same, /metrics read twice a second", "≥ 95 % of that, scrape ≤ 1 s", words, good
         found = asyncio.run(batches(process.port, gateway, 2000, 8, 100, seconds))
         yield "batches of 100, 8 connections", "≥ 50,000 events/s", found, found.rate >= 50_000
         found, healed = asyncio.run(overload(process.port, tokens, capacity, seconds / 4))

@@ -130,6 +130,15 @@ def test_money_is_written_as_the_ledger_writes_it(page: Page, service: Service) 
         assert page.evaluate(script) == str(Money(12345, currency))
 
 
+def test_an_operator_pauses_and_cannot_stop(page: Page, service: Service) -> None:
+    service.create(horizon=100)
+    log_in(page, service, service.send("POST", "/tokens", {"scope": "operator"}).json()["token"])
+    assert page.locator("#stop").is_hidden()
+    page.get_by_role("button", name="Pause").click()
+    page.wait_for_selector("#status[data-status=paused]")
+    assert page.get_by_role("button", name="Resume").is_visible()
+
+
 def test_an_admin_pauses_and_stops_with_the_keyboard(page: Page, service: Service) -> None:
     page.goto(service.at)
     shoot(page, "login")

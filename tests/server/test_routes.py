@@ -245,7 +245,7 @@ def test_health_readiness_and_metrics_need_no_token(service: Service) -> None:
     assert "onboarding" not in text
     metrics = Metrics()
     metrics.request("r", "GET", 200, 0.02)
-    text = metrics.text(1, 0)
+    text = metrics.text(viewers=1)
     assert [f'_bucket{{le="{bound}"}} {count}\n' in text for bound, count in ((0.01, 0), (0.025, 1), ("+Inf", 1))] == [
         *(True, True, True)
     ]
@@ -278,7 +278,7 @@ def test_a_key_is_its_token_s_own(service: Service) -> None:
 def test_a_key_whose_request_is_going_on_is_told_to_wait(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
     begun, go_on = threading.Event(), threading.Event()
 
-    def slow(tokens: Tokens, campaign: str, agent: int) -> None:
+    def slow(tokens: Tokens, campaign: str, agent: int, by: str) -> None:
         begun.set()
         go_on.wait(20)
 

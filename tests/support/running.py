@@ -33,7 +33,8 @@ class Service:
     def __init__(self, url: Where, **limits: Any) -> None:
         self.url, self.limits = url, Limits(**{"agent_rate": 1e6} | limits)
         tokens = Tokens(url)
-        self.admin, self.reader, self.gateway = (tokens.new(scope)[0] for scope in ("admin", "read", "gateway"))
+        scopes = ("admin", "read", "gateway")
+        self.admin, self.reader, self.gateway = (tokens.new(scope, by="the test")[0] for scope in scopes)
         tokens.close()
         self.port = 0
         self.log: Callable[..., None] = lambda *_, **__: None

@@ -7,6 +7,7 @@ import importlib
 import os
 import sys
 import warnings
+from pathlib import Path
 from typing import Any, cast
 
 import typer
@@ -21,10 +22,13 @@ COMMANDS = {
     "serve": "service:command",
     "token": "service:app",
     "campaign": "campaign_data:app",
+    "warm": "simulate:warm",
 }
 """Where every command is; only the module of the one that is asked for is loaded."""
 SIMULATED = ("--panel", "--log", "--rule", "--epsilon", "--activity", "--leaving", "--answers")
 """Options of a plan with which its first answer may be a simulation."""
+HELPS = {"warm": "WARM"}
+"""Where the help of a command is, if its module has that of another."""
 app = typer.Typer(
     help="Incentivized exploration: watch first, pay for what is missing, name the best arm at a proven risk.",
     no_args_is_help=True,
@@ -41,6 +45,12 @@ def _root(version: bool = typer.Option(False, "--version", help="Print the versi
 
         typer.echo(f"freepull {__version__}")
         raise typer.Exit
+    file = os.environ.get("FREEPULL_PASSWORD_FILE")
+    if file:
+        from freepull.cli.configuration import use_password
+        from freepull.cli.screen import sentence_errors
+
+        sentence_errors(use_password)(Path(file))
 
 
 def _note(message: Any, *_: Any) -> None:
@@ -67,5 +77,5 @@ def main() -> None:
         if part == "app":
             app.add_typer(module.app, name=name)
         else:
-            app.command(name, help=module.HELP)(module.command)
+            app.command(name, help=getattr(module, HELPS.get(part, "HELP")))(getattr(module, part))
     app()

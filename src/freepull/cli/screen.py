@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
@@ -17,6 +16,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from freepull.cli.configuration import from_environment
 from freepull.commands import CampaignVerbs
 from freepull.errors import FreepullError, InvalidInput
 from freepull.messages import CampaignVerdict, Check, Difference, Status
@@ -195,10 +195,11 @@ def served(url: str) -> bool:
 
 def token() -> str:
     """Return the token that commands send."""
-    found = os.environ.get("FREEPULL_TOKEN", "")
-    if not found:
+    found = from_environment("TOKEN")
+    if found is None:
         raise InvalidInput(
-            "FREEPULL_TOKEN must hold a token of the service, one that may do this; freepull token new makes one."
+            "FREEPULL_TOKEN must hold a token of the service that may do this, or FREEPULL_TOKEN_FILE name a file that does; "
+            "freepull token new makes one."
         )
     return found
 

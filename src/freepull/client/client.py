@@ -27,7 +27,7 @@ from freepull.client.transport import (
 )
 from freepull.commands import AsyncCampaignVerbs, CampaignVerbs, Command
 from freepull.errors import InvalidInput
-from freepull.messages import AgentRow, CampaignRow, MadeToken, TokenRow
+from freepull.messages import AgentRow, CampaignRow, MadeToken, TokenEntry, TokenRow
 
 Reply = TypeVar("Reply")
 
@@ -95,6 +95,11 @@ class _Service:
     def tokens(self) -> Talk[list[TokenRow]]:
         """List tokens, without their secrets."""
         return send(Call("GET", place("tokens"), list[TokenRow]))
+
+    @Talking
+    def token_audit(self, after: int = 0) -> Talk[list[TokenEntry]]:
+        """Return who has made and revoked which tokens, after a given entry."""
+        return talks.token_audit(after)
 
     @Talking
     def revoke_token(self, id: str) -> Talk[None]:

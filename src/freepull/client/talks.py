@@ -16,7 +16,7 @@ from freepull import commands, registry, validation
 from freepull.client.transport import Call, Talk, error_of, place, send
 from freepull.commands import Command
 from freepull.errors import FreepullError, InvalidInput, UnknownAgent, UnknownArm
-from freepull.messages import AgentRow, AgentTokens, Arm, CampaignOffer, Imported, Observation, Status, Told
+from freepull.messages import AgentRow, AgentTokens, Arm, CampaignOffer, Imported, Observation, Status, TokenEntry, Told
 
 Reply = TypeVar("Reply")
 AT_ONCE = 1000
@@ -92,6 +92,11 @@ def pages(path: str, kind: Any, after: int, key: str) -> Talk[list[Any]]:
 def agents(campaign: str, after: int) -> Talk[list[AgentRow]]:
     """Return agents as they stand."""
     return pages(within(campaign, "agents"), list[AgentRow], after, "number")
+
+
+def token_audit(after: int) -> Talk[list[TokenEntry]]:
+    """Return who has made and revoked which tokens."""
+    return pages(place("tokens", "audit"), list[TokenEntry], after, "entry")
 
 
 def talk(campaign: str, command: Command[Reply]) -> Talk[Reply]:

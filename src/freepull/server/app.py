@@ -19,7 +19,7 @@ from litestar.params import FromPath
 from freepull.campaigns.stores import Where
 from freepull.errors import FreepullError
 from freepull.server import openapi, problems
-from freepull.server.auth import Limits, RateLimit
+from freepull.server.auth import Limits, RateLimit, check
 from freepull.server.dashboard import PAGES
 from freepull.server.hosting import Hosting
 from freepull.server.idempotency import Idempotency
@@ -36,8 +36,10 @@ from freepull.server.middleware import (
     chain,
 )
 from freepull.server.problems import Refused, described
+from freepull.server.readings import Readings
 from freepull.server.routes import agents, campaigns, files, reading, tokens
 from freepull.server.routes.agents import HotRoutes
+from freepull.server.routes.common import READER
 from freepull.version import __version__
 
 Asked = Request[Any, Any, Any]
@@ -79,6 +81,7 @@ class Application:
 def _routes(hosting: Hosting, metrics: Metrics, rate_limit: RateLimit, log: Log) -> Litestar:
     """Return the routes, and what they answer when something is wrong."""
     written: dict[str, Any] = {}
+    readings = Readings()
 
     @asynccontextmanager
     async def open_campaigns(_: Litestar) -> AsyncIterator[None]:
@@ -96,11 +99,22 @@ def _routes(hosting: Hosting, metrics: Metrics, rate_limit: RateLimit, log: Log)
         await hosting.ready()
         return "ready\n"
 
-    @get("/metrics", media_type=MediaType.TEXT, tags=["health"], responses=described(500, 503))
-    async def counters() -> str:
-        """Return counters for Prometheus."""
-        here = hosting.here().values()
-        return metrics.text(len(here), sum(found.streams.count for found in here))
+    @get("/metrics", media_type=MediaType.TEXT, tags=["health"], responses=described(401, 403, 500, 503))
+    async def counters(request: Asked) -> str:
+        """Return counters for Prometheus; with a token that may look, also how campaigns stand."""
+        here = hosting.here()
+        counted = metrics.text(
+            campaigns_owned=len(here),
+            campaigns_broken=hosting.broken,
+            viewers=sum(found.streams.count for found in here.values()),
+            store_errors_total=hosting.store_errors,
+        )
+        header = request.headers.get("authorization")
+        if header is None:
+            return counted
+        visitor = hosting.tokens.visitor(header)
+        check(visitor, "", READER, True, rate_limit)
+        return counted + await readings.text(here, visitor.campaign)
 
     @get("/problems/{kind:str}", media_type=MediaType.TEXT, tags=["health"], responses=described(404, 500, 503))
     async def explanation(kind: FromPath[str]) -> str:

@@ -40,6 +40,8 @@ class Hosting:
         self._opening = asyncio.Lock()
         self._broken: dict[str, FreepullError] = {}
         """Campaigns that cannot be read: looking at them again would not help."""
+        self.store_errors = 0
+        """How often a look at the store has failed."""
         self._task: asyncio.Task[None] | None = None
 
     async def __aenter__(self) -> Hosting:
@@ -66,6 +68,7 @@ class Hosting:
                 await asyncio.to_thread(self.tokens.refresh)
                 await self._look()
             except Exception as error:  # whatever it is, looking must go on
+                self.store_errors += 1
                 self.log("store", error=f"{type(error).__name__}: {error}"[:500])
 
     async def _look(self) -> None:
@@ -122,6 +125,11 @@ class Hosting:
     def here(self) -> dict[str, Open]:
         """Return the campaigns that are open here."""
         return {name: found for name, found in self._open.items() if found.view.ended is None}
+
+    @property
+    def broken(self) -> int:
+        """How many campaigns cannot be read."""
+        return len(self._broken)
 
     async def names(self) -> list[tuple[str, str]]:
         """Return every campaign, and the address of its owner if it has one."""

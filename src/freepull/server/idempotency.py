@@ -16,6 +16,7 @@ import msgspec
 from freepull.campaigns.settings import system_clock
 from freepull.campaigns.stores.serving import ReplyStore, StoredReply
 from freepull.server import problems
+from freepull.server.auth import CHANGING
 from freepull.server.middleware import Middleware, again, messages
 from freepull.server.problems import Refused
 
@@ -34,8 +35,8 @@ class Idempotency(Middleware):
         """Handle one request."""
         state = scope["state"]
         key, visitor = state["headers"].get(b"idempotency-key"), state["visitor"]
-        admin = visitor is not None and visitor.scope == "admin"
-        if key is None or not admin or scope["method"] != "POST" or scope["path"].endswith("/tokens"):
+        changes = visitor is not None and visitor.scope in CHANGING
+        if key is None or not changes or scope["method"] != "POST" or scope["path"].endswith("/tokens"):
             await self.next(scope, receive, send)
             return
         if not 0 < len(key) <= LONGEST_KEY:

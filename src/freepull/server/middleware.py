@@ -20,7 +20,7 @@ from urllib.parse import unquote
 
 from freepull.errors import FreepullError
 from freepull.server import problems
-from freepull.server.auth import Limits, Tokens
+from freepull.server.auth import CHANGING, Limits, Tokens
 from freepull.server.problems import Refused
 
 App = Callable[[Any, Any, Any], Awaitable[None]]
@@ -239,7 +239,7 @@ class Bodies(Middleware):
             return
         state, limits = scope["state"], self._limits
         visitor = state["visitor"]
-        large = visitor is not None and visitor.scope == "admin" and scope["path"].endswith(LARGE)
+        large = visitor is not None and visitor.scope in CHANGING and scope["path"].endswith(LARGE)
         body = state["body"] = await self._read(state["headers"], receive, limits.upload if large else limits.body)
         state["clock"].reschedule(asyncio.get_running_loop().time() + limits.answer)
         await self.next(scope, again(body, receive), send)
@@ -314,6 +314,24 @@ def again(body: bytes, receive: Any) -> Any:
     return received
 
 
+COUNTED = {
+    "requests_total": "Requests, by route, method and status.",
+    "request_seconds": "How long answers took, streams excepted.",
+    "observations_total": "Pulls that were told.",
+    "requests_waiting": "Requests at this moment.",
+    "started_timestamp_seconds": "When this process began.",
+    "campaigns_owned": "Campaigns that are open here.",
+    "campaigns_broken": "Campaigns that cannot be read.",
+    "viewers": "Streams at this moment.",
+    "store_errors_total": "Looks at the store that failed.",
+}
+"""What this process counts, for Prometheus."""
+
+
+def _head(name: str, kind: str) -> list[str]:
+    return [f"# HELP freepull_{name} {COUNTED[name]}", f"# TYPE freepull_{name} {kind}"]
+
+
 class Metrics:
     """What this process has done since it began, for Prometheus: numbers only, no names, so anybody may read them."""
 
@@ -324,6 +342,7 @@ class Metrics:
         self._buckets = [0] * (len(BUCKETS) + 1)
         self._seconds = 0.0
         self._observations = 0
+        self._began = int(time.time())
 
     def request(self, route: str, method: str, status: int, seconds: float) -> None:
         """Count a request."""
@@ -335,23 +354,24 @@ class Metrics:
         """Count pulls that were told."""
         self._observations += count
 
-    def text(self, campaigns: int, viewers: int) -> str:
-        """Return everything as Prometheus reads it, with how many campaigns are open here and how many watch them."""
-        lines = ["# TYPE freepull_requests_total counter"]
+    def text(self, **more: int) -> str:
+        """Return everything as Prometheus reads it, with further numbers; those whose name says so are totals."""
+        lines = _head("requests_total", "counter")
         for (route, method, status), count in sorted(self._requests.items()):
             labels = f'route="{route}",method="{method}",status="{status}"'
             lines.append(f"freepull_requests_total{{{labels}}} {count}")
         total = sum(self._requests.values())
-        lines.append("# TYPE freepull_request_seconds histogram")
+        lines += _head("request_seconds", "histogram")
         upto = accumulate(self._buckets)
         lines += [f'freepull_request_seconds_bucket{{le="{it}"}} {next(upto)}' for it in BUCKETS]
         lines.append(f'freepull_request_seconds_bucket{{le="+Inf"}} {total}')
         lines += [f"freepull_request_seconds_sum {self._seconds:.6f}", f"freepull_request_seconds_count {total}"]
-        for name, kind, value in (
-            ("observations_total", "counter", self._observations),
-            ("requests_waiting", "gauge", self.waiting),
-            ("campaigns_owned", "gauge", campaigns),
-            ("viewers", "gauge", viewers),
-        ):
-            lines += [f"# TYPE freepull_{name} {kind}", f"freepull_{name} {value}"]
+        own = {
+            "observations_total": self._observations,
+            "requests_waiting": self.waiting,
+            "started_timestamp_seconds": self._began,
+        }
+        for name, value in (own | more).items():
+            kind = "counter" if name.endswith("_total") else "gauge"
+            lines += [*_head(name, kind), f"freepull_{name} {value}"]
         return "\n".join(lines) + "\n"

@@ -214,7 +214,7 @@ class NewToken(Body, kw_only=True):
     """A token to be made."""
 
     scope: Scope
-    """admin: everything; read: looks only; gateway: tells pulls for agents."""
+    """admin: everything; operator: all but money and tokens; read: looks only; gateway: tells pulls for agents."""
     campaign: str = ""
     """The only campaign it is for; empty: all."""
     label: Annotated[str, Meta(max_length=200)] = ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 import socket
 import sys
@@ -111,6 +112,8 @@ class Server(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Listen."""
         await super().startup([it.dup() for it in sockets or [] for _ in range(ACCEPTING)])
+        if self.started:
+            notify("READY=1")
 
     async def main_loop(self) -> None:
         """Serve until a signal comes, or the store has failed."""
@@ -127,8 +130,17 @@ class Server(uvicorn.Server):
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Let the streams end, then everything else."""
+        notify("STOPPING=1")
         self.application.hosting.closing.set()
         await super().shutdown(sockets)
+
+
+def notify(state: str) -> None:
+    """Tell systemd how this process stands, where it wants to be told."""
+    place = os.environ.get("NOTIFY_SOCKET", "")
+    if place:
+        with suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as line:
+            line.sendto(state.encode(), "\0" + place[1:] if place.startswith("@") else place)
 
 
 def write_log(what: str, **more: Any) -> None:
@@ -180,7 +192,7 @@ def welcome(tokens: Tokens, first_token: bool) -> None:
             write_log("no first token", remedy="the store has tokens already; make another with freepull token new")
         return
     if first_token:
-        token, _ = tokens.new("admin", label="first token")
+        token, _ = tokens.new("admin", label="first token", by="freepull serve --first-token")
         print(f"The first token, of scope admin; it is not shown again: {token}", flush=True)
     else:
         write_log(

@@ -12,6 +12,7 @@ those of `serving` as well, it can be served.
 
 from __future__ import annotations
 
+import re
 import time
 from abc import ABC, abstractmethod
 from collections import deque
@@ -124,6 +125,18 @@ class Store(ABC):
         """Close the store."""
 
 
+_SECRETS = re.compile(r"(?<=://)([^:@/\s]*):.*@|((?:ssl)?password=)[^&\s]*", re.DOTALL)
+
+
+def without_password(url: str) -> str:
+    """Return a URL as messages may show it.
+
+    >>> without_password("postgresql://ann:secret@db/freepull?sslpassword=more&a=1")
+    'postgresql://ann:…@db/freepull?sslpassword=…&a=1'
+    """
+    return _SECRETS.sub(lambda found: f"{found[2]}…" if found[2] else f"{found[1]}:…@", url)
+
+
 Where = str | Store | Callable[[], Store]
 """The URL of a store, a store, or what opens one: a function, or a class of your own."""
 
@@ -145,5 +158,6 @@ def connect(url: Where, new: bool = False) -> Store:
 
         return PostgresStore(url)
     raise InvalidInput(
-        f"url must begin with 'sqlite:///' and a file or with 'postgresql://', got {validation.shown(url)}."
+        "url must begin with 'sqlite:///' and a file or with 'postgresql://', got "
+        f"{validation.shown(without_password(url))}."
     )

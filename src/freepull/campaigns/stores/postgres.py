@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 from freepull.campaigns.journal.events import CHANGING, KEYS, TABLES, ManyRows, Row
 from freepull.campaigns.stores.base import Lease, steady
 from freepull.campaigns.stores.sql import INSERT, REPLACING, SqlStore, Statements
-from freepull.errors import Fenced, MissingExtra, StoreError
+from freepull.errors import Fenced, InvalidInput, MissingExtra, StoreError
 
 try:
     import psycopg
@@ -42,8 +42,8 @@ class PostgresStore(SqlStore):
         self._types: dict[tuple[str, str], str] = {}
         self._writing: dict[tuple[str, ...], str] = {}
         self.url = "postgresql"
+        told = _parts(url)
         with self._failing():
-            told = conninfo_to_dict(url)
             self.url = f"postgresql://{told.get('host', 'localhost')}/{told.get('dbname', '')}"
             self._connection = psycopg.connect(url, autocommit=True, connect_timeout=10, tcp_user_timeout=20_000)
         try:
@@ -160,6 +160,20 @@ class _Statements:
         with self._connection.cursor() as cursor, cursor.copy(f"COPY {table} ({columns}) FROM STDIN") as copy:
             for row in rows:
                 copy.write_row(row)
+
+
+def _parts(url: str) -> dict[str, Any]:
+    """Read a URL; what libpq says of a wrong one would quote the password."""
+    try:
+        told: dict[str, Any] = conninfo_to_dict(url)
+        if all(not port or port.isdigit() for port in str(told.get("port", 5432)).split(",")):
+            return told
+    except psycopg.Error:
+        pass
+    raise InvalidInput(
+        "url must be one that PostgreSQL can read, such as postgresql://user@host:5432/database; write signs in a "
+        "password as %40 for @ and so on, or put the password into a file that FREEPULL_PASSWORD_FILE names."
+    )
 
 
 def _columns(table: str, rows: Iterable[Row]) -> list[list[Any]]:

@@ -35,6 +35,24 @@ class StoredToken(NamedTuple):
     revoked: int | None = None
 
 
+class TokenNote(NamedTuple):
+    """What somebody did with tokens, for their audit; notes are only added."""
+
+    at: int
+    """In microseconds since 1970."""
+    who: str
+    """Who did it; empty: whoever has the store."""
+    action: str
+    """made or revoked."""
+    token: str
+    """The id of the token; empty for those of agents, which have none."""
+    scope: str
+    campaign: str
+    label: str
+    agents: str = ""
+    """The numbers of the agents whose tokens these are."""
+
+
 class StoredReply(NamedTuple):
     """What a request was answered with."""
 
@@ -65,20 +83,28 @@ class TokenStore(Protocol):
         """Return all tokens."""
         ...
 
-    def add_token(self, token: StoredToken) -> None:
-        """Keep a new token."""
+    def add_token(self, token: StoredToken, note: TokenNote) -> None:
+        """Keep a new token and a note of it, both or none."""
         ...
 
-    def revoke_token(self, id: str, at: int) -> None:
-        """Note when a token was revoked; the first time counts."""
+    def revoke_token(self, id: str, note: TokenNote) -> None:
+        """Revoke a token at the time of the note, and keep that; the first time counts, and alone is noted."""
         ...
 
     def versions(self) -> dict[tuple[str, int], int]:
         """Return the version of agents' tokens, by campaign and agent, where it is not 0."""
         ...
 
-    def raise_version(self, campaign: str, agent: int) -> None:
-        """Raise the version of an agent's tokens by 1, which ends those of older versions."""
+    def raise_version(self, campaign: str, agent: int, note: TokenNote) -> None:
+        """Raise the version of an agent's tokens by 1, which ends those of older versions, and keep a note of it."""
+        ...
+
+    def add_note(self, note: TokenNote) -> None:
+        """Keep a note of tokens that are not stored themselves."""
+        ...
+
+    def token_notes(self, after: int, limit: int) -> list[tuple[int, TokenNote]]:
+        """Return notes in the order in which they were added, numbered from 1 on, after a number."""
         ...
 
 

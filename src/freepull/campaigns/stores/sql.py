@@ -10,7 +10,7 @@ from typing import ClassVar, Protocol
 
 from freepull.campaigns.journal.events import CHANGING, KEYS, TABLES, ManyRows, Row
 from freepull.campaigns.stores.base import Lease, Store, steady
-from freepull.campaigns.stores.serving import Holder, StoredReply, StoredToken
+from freepull.campaigns.stores.serving import Holder, StoredReply, StoredToken, TokenNote
 from freepull.errors import CampaignBusy, CampaignExists, Fenced, NewerVersion
 
 PAGE = 1 << 22
@@ -25,14 +25,18 @@ def _replacing(table: str) -> str:
     return f" ON CONFLICT ({', '.join(key)}) DO UPDATE SET {changes}" if table in CHANGING else ""
 
 
+def _fill(table: str, columns: tuple[str, ...]) -> str:
+    return f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))})"
+
+
 def _insert(table: str) -> str:
-    columns = ("campaign", *TABLES[table])
-    return f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))}){REPLACING[table]}"
+    return _fill(table, ("campaign", *TABLES[table])) + REPLACING[table]
 
 
 REPLACING = {table: _replacing(table) for table in TABLES}
 """What an INSERT into a `CHANGING` table ends with."""
 INSERT = {table: _insert(table) for table in TABLES}
+NOTE = _fill("token_notes", TokenNote._fields)
 
 
 class Statements(Protocol):
@@ -228,24 +232,38 @@ class SqlStore(Store):
         rows = self.query(f"SELECT {', '.join(StoredToken._fields)} FROM tokens")
         return [StoredToken(id, bytes(digest), *rest) for id, digest, *rest in rows]
 
-    def add_token(self, token: StoredToken) -> None:
-        """Keep a new token."""
+    def add_token(self, token: StoredToken, note: TokenNote) -> None:
+        """Keep a new token and a note of it."""
         with self.transaction() as do:
-            do.run(f"INSERT INTO tokens ({', '.join(token._fields)}) VALUES ({', '.join('?' * len(token))})", token)
+            do.run(_fill("tokens", token._fields), token)
+            do.run(NOTE, note)
 
-    def revoke_token(self, id: str, at: int) -> None:
-        """Note when a token was revoked."""
+    def revoke_token(self, id: str, note: TokenNote) -> None:
+        """Revoke a token, and note it the first time."""
         with self.transaction() as do:
-            do.run("UPDATE tokens SET revoked = ? WHERE id = ? AND revoked IS NULL", (at, id))
+            ended = "UPDATE tokens SET revoked = ? WHERE id = ? AND revoked IS NULL RETURNING 1"
+            if do.run(ended, (note.at, id)):
+                do.run(NOTE, note)
+
+    def add_note(self, note: TokenNote) -> None:
+        """Keep a note of tokens that are not stored themselves."""
+        with self.transaction() as do:
+            do.run(NOTE, note)
+
+    def token_notes(self, after: int, limit: int) -> list[tuple[int, TokenNote]]:
+        """Return notes after a number."""
+        sql = f"SELECT entry, {', '.join(TokenNote._fields)} FROM token_notes WHERE entry > ? ORDER BY entry LIMIT ?"
+        return [(int(entry), TokenNote(*note)) for entry, *note in self.query(sql, (after, limit))]
 
     def versions(self) -> dict[tuple[str, int], int]:
         """Return the version of agents' tokens."""
         rows = self.query("SELECT campaign, agent, version FROM agent_versions")
         return {(str(campaign), int(agent)): int(version) for campaign, agent, version in rows}
 
-    def raise_version(self, campaign: str, agent: int) -> None:
-        """Raise the version of an agent's tokens."""
+    def raise_version(self, campaign: str, agent: int, note: TokenNote) -> None:
+        """Raise the version of an agent's tokens, and note it."""
         with self.transaction() as do:
+            do.run(NOTE, note)
             do.run(
                 "INSERT INTO agent_versions VALUES (?, ?, 1) ON CONFLICT (campaign, agent) "
                 "DO UPDATE SET version = agent_versions.version + 1",

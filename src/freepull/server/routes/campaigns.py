@@ -14,13 +14,14 @@ from litestar.enums import HttpMethod
 from litestar.handlers import HTTPRouteHandler
 from litestar.params import Body as In
 
-from freepull.commands import COMMANDS, Command
+from freepull.commands import COMMANDS, AddAgents, Command, Leave, Pause, Resume, Start, TakeSnapshot, Unban
 from freepull.errors import FreepullError
 from freepull.messages import CampaignRow, Status
 from freepull.server.openapi import Keyed
 from freepull.server.routes.common import (
     ADMIN,
     BEARER,
+    OPERATOR,
     READ,
     READER,
     WRITE,
@@ -38,6 +39,8 @@ from freepull.server.schemas import BODIES, NewCampaign, Strict, read_principal
 
 CHANGE: dict[str, Any] = {"before_request": needs(*ADMIN), "responses": WRITE, "security": BEARER, "return_dto": None}
 POST = CHANGE | {"operation_class": Keyed}
+OPERATED = (Start, Pause, Resume, AddAgents, Leave, Unban, TakeSnapshot)
+"""What operators may do too: nothing of it changes what may be spent, or cannot be undone by more pulls."""
 
 
 @get("/campaigns", before_request=needs(*READER, lists=True), responses=READ, security=BEARER, tags=["campaigns"])
@@ -81,7 +84,7 @@ def change(command: type[Command[Any]]) -> HTTPRouteHandler:
     """Make the route of a command, as it says where it is and what it answers."""
     route, body = command.route, BODIES.get(command)
     assert route is not None
-    fields = command.__struct_fields__
+    fields, scopes = command.__struct_fields__, OPERATOR if command in OPERATED else ADMIN
 
     async def handler(request: Asked, campaign: str, data: Any = None, **named: str) -> Any:
         found = await find(request, campaign)
@@ -111,7 +114,7 @@ def change(command: type[Command[Any]]) -> HTTPRouteHandler:
         status_code=route.status,
         dto=None if body is None else Strict[body],  # type: ignore[valid-type]
         tags=["agents" if route.path.startswith("agents") else "campaigns"],
-        **(POST if route.method == "POST" else CHANGE),
+        **(POST if route.method == "POST" else CHANGE) | {"before_request": needs(*scopes)},
     )(own)
 
 

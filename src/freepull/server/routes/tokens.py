@@ -9,16 +9,21 @@ from litestar import delete, get, post
 from litestar.params import Body as In
 
 from freepull.errors import UnknownName
-from freepull.messages import SCOPES, AgentToken, AgentTokens, MadeToken, TokenRow
+from freepull.messages import SCOPES, AgentToken, AgentTokens, MadeToken, TokenEntry, TokenRow
 from freepull.server.problems import Refused
 from freepull.server.routes.common import (
     ADMIN,
     BEARER,
+    OPERATOR,
+    PAGE,
     READ,
     WRITE,
+    After,
     Asked,
     InPath,
+    Limit,
     agent_number,
+    by,
     find,
     hosting_of,
     needs,
@@ -52,7 +57,7 @@ async def tokens(request: Asked) -> list[TokenRow]:
 async def new_token(request: Asked, data: Annotated[NewToken, In()]) -> MadeToken:
     """Make a token; it is shown here and never again."""
     new = hosting_of(request).tokens.new
-    token, row = await asyncio.to_thread(new, data.scope, data.campaign, data.label, data.lasts)
+    token, row = await asyncio.to_thread(new, data.scope, data.campaign, data.label, data.lasts, by(request))
     return MadeToken(row.id, token, row.scope, row.campaign, row.expires)
 
 
@@ -60,7 +65,7 @@ async def new_token(request: Asked, data: Annotated[NewToken, In()]) -> MadeToke
 async def revoke(request: Asked, id: InPath) -> None:
     """End a token for good."""
     try:
-        await asyncio.to_thread(hosting_of(request).tokens.revoke, id)
+        await asyncio.to_thread(hosting_of(request).tokens.revoke, id, by(request))
     except UnknownName as error:
         raise Refused(404, str(error), "Look at GET /v1/tokens.") from None
 
@@ -70,14 +75,25 @@ async def agent_tokens(request: Asked, campaign: InPath, data: Annotated[NewAgen
     """Make tokens for agents, each for one agent of one campaign."""
     view, sign = (await find(request, campaign)).view, hosting_of(request).tokens.sign
     numbers = [view.agent(agent) for agent in data.agents]
-    return AgentTokens([AgentToken(view.agent_name(m), sign(campaign, m, data.lasts)) for m in numbers])
+    made = await asyncio.to_thread(sign, campaign, numbers, data.lasts, by(request))
+    return AgentTokens([AgentToken(view.agent_name(m), token) for m, token in zip(numbers, made, strict=True)])
 
 
-@post("/campaigns/{campaign:str}/agents/{agent:str}/revoke", status_code=204, **CHANGE)
+@post(
+    "/campaigns/{campaign:str}/agents/{agent:str}/revoke",
+    status_code=204,
+    **CHANGE | {"before_request": needs(*OPERATOR)},
+)
 async def revoke_agent(request: Asked, campaign: InPath, agent: InPath) -> None:
     """End all tokens of an agent; new ones can be made."""
     number = agent_number(await find(request, campaign), agent)
-    await asyncio.to_thread(hosting_of(request).tokens.revoke_agent, campaign, number)
+    await asyncio.to_thread(hosting_of(request).tokens.revoke_agent, campaign, number, by(request))
 
 
-HANDLERS = [token, tokens, new_token, revoke, agent_tokens, revoke_agent]
+@get("/tokens/audit", **{**CHANGE, "responses": READ})
+async def audit(request: Asked, after: After = 0, limit: Limit = PAGE) -> list[TokenEntry]:
+    """Who has made and revoked which tokens."""
+    return await asyncio.to_thread(hosting_of(request).tokens.audit, after, limit)
+
+
+HANDLERS = [token, tokens, audit, new_token, revoke, agent_tokens, revoke_agent]
