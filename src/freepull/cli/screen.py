@@ -198,8 +198,8 @@ def token() -> str:
     found = from_environment("TOKEN")
     if found is None:
         raise InvalidInput(
-            "FREEPULL_TOKEN must hold a token of the service that may do this, or FREEPULL_TOKEN_FILE name a file that does; "
-            "freepull token new makes one."
+            "FREEPULL_TOKEN must hold a token of the service that may do this, or FREEPULL_TOKEN_FILE name a file that "
+            "does; freepull token new makes one."
         )
     return found
 
