@@ -28,7 +28,7 @@ from freepull.campaigns.stores import Lease, Store, Where, connect
 from freepull.campaigns.telling import Known, first_of, tell
 from freepull.campaigns.trials import checked_weights, rehearse
 from freepull.commands import LONGEST_NAME, Command
-from freepull.errors import FreepullError, InvalidInput
+from freepull.errors import FreepullError, InvalidInput, StoreError
 from freepull.messages import CampaignOffer, CampaignVerdict, Status, Told
 from freepull.money import Money
 
@@ -132,7 +132,8 @@ class Core:
         self._closed = True
         self._snapshots.close()
         forget(self.store.url, self.name)
-        self.store.release(self._lease)
+        with suppress(StoreError):  # what was answered is stored, and a lease ends with its file or by itself
+            self.store.release(self._lease)
         self.store.close()
 
     def _wake(self) -> None:

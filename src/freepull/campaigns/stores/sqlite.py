@@ -10,10 +10,10 @@ import threading
 from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 from freepull.campaigns.journal.events import Row
-from freepull.campaigns.stores.base import Lease
+from freepull.campaigns.stores.base import Inherited, Lease, inherited, of_this_process
 from freepull.campaigns.stores.sql import INSERT, SqlStore, Statements
 from freepull.errors import CampaignBusy, Corrupt, Fenced, InvalidInput, MissingExtra, StoreError, UnknownCampaign
 
@@ -44,6 +44,8 @@ class SqliteStore(SqlStore):
     reopens = False
     _open: ClassVar[dict[Path, SqliteStore]] = {}
     _opening: ClassVar[threading.Lock] = threading.Lock()
+    _inherited: ClassVar[set[Path]] = set()
+    """Files that were open in the process that this one was forked from: here SQLite takes them for its own."""
 
     def __init__(self, path: str | Path, *, synchronous: str = "FULL", vfs: str | None = None) -> None:
         self.path = Path(path)
@@ -55,13 +57,16 @@ class SqliteStore(SqlStore):
         """Of the write-ahead log."""
         if vfs is None and (self.path.is_dir() or not self.path.parent.is_dir()):
             raise InvalidInput(f"url must name a file in a folder that exists, got {self.url!r}.")
+        if self.path.resolve() in self._inherited:
+            raise inherited(self.url)
         with self._failing():
             self._connection = apsw.Connection(str(path), vfs=vfs)
+            of_this_process(self)
             try:
                 self._prepare(synchronous)
                 self.migrate()
             except BaseException:
-                self._connection.close(True)
+                self._shut()
                 raise
 
     @classmethod
@@ -171,6 +176,8 @@ class SqliteStore(SqlStore):
 
     def close(self) -> None:
         """Close the file, once nobody in this process uses it any more."""
+        if isinstance(self._connection, Inherited):
+            return
         with self._opening, self._lock:
             self._users -= 1
             if self._users > 0:
@@ -179,7 +186,19 @@ class SqliteStore(SqlStore):
             broken, self._broken = self._broken, False
             with self._failing():
                 self._connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, int(broken))
-                self._connection.close(True)
+                self._shut()
+
+    def _shut(self) -> None:
+        self._connection.close(True)
+        of_this_process(self, False)
+
+    def forked(self) -> None:
+        """Leave the file to the process that this one was forked from."""
+        SqliteStore._opening = threading.Lock()
+        SqliteStore._open.clear()
+        SqliteStore._inherited.add(self.path.resolve())
+        self._lock = threading.RLock()
+        self._connection = cast(apsw.Connection, Inherited(self.url, self._connection))
 
     def _forget(self) -> None:
         """Let nobody else share this connection."""
