@@ -1,4 +1,4 @@
-"""kill -9 while a backup is restored, an old write-ahead log beside the store: what is left is old or new, not mixed."""
+"""kill -9 while a backup is restored, an old write-ahead log beside the store: what is left is old or new."""
 
 from __future__ import annotations
 
