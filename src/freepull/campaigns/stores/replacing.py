@@ -14,7 +14,7 @@ from typing import BinaryIO
 import apsw
 
 from freepull.campaigns.stores.base import opened_here
-from freepull.campaigns.stores.sqlite import MARK, SqliteStore, busy
+from freepull.campaigns.stores.sqlite import MARK, SqliteStore, busy, check_rights
 from freepull.errors import CampaignBusy, Corrupt, InvalidInput, StoreError
 
 if sys.platform != "win32":
@@ -40,6 +40,7 @@ class Replacing:
         self._old: apsw.Connection | None = None
 
     def __enter__(self) -> Replacing:
+        check_rights(self.path)
         if not self.backup.is_file() or self.backup.resolve() == self.path:
             raise InvalidInput(
                 f"path must be a backup, a file that exists and is not the store's own, got {self.backup}."

@@ -6,6 +6,7 @@ this one's lock.
 
 from __future__ import annotations
 
+import os
 import shutil
 import threading
 from collections.abc import Iterable, Iterator
@@ -34,6 +35,7 @@ except ImportError as error:  # pragma: no cover - a test runs this in a process
 
 MARK = 0x66707531
 """SQLite's application id of our files."""
+EFFECTIVE = {"effective_ids": os.access in os.supports_effective_ids}
 TRACELESS = "traceless"
 """Under this name `secrets` notes that the file was always written so that nothing deleted is left in it."""
 CHECKPOINT = 2000
@@ -67,6 +69,8 @@ class SqliteStore(SqlStore):
         self._broken = False
         self._pages = 0
         """Of the write-ahead log."""
+        if vfs is None:
+            check_rights(self.path)
         if vfs is None and (self.path.is_dir() or not self.path.parent.is_dir()):
             raise InvalidInput(f"url must name a file in a folder that exists, got {self.url!r}.")
         if self.path.resolve() in self._inherited:
@@ -91,6 +95,7 @@ class SqliteStore(SqlStore):
     @classmethod
     def shared(cls, path: str, new: bool) -> SqliteStore:
         """Return the store of a file, the same one for everybody in this process."""
+        check_rights(Path(path))
         where = Path(path).resolve()
         if not new and not where.exists():
             raise UnknownCampaign(f"there is no file {path}; make a campaign first, or look for the file elsewhere.")
@@ -293,6 +298,16 @@ class SqliteStore(SqlStore):
                     f"{self.url} is damaged or no SQLite file ({error}); restore it from a backup."
                 ) from error
             raise StoreError(f"{self.url} could not be read or written: {type(error).__name__}, {error}.") from error
+
+
+def check_rights(path: Path) -> None:
+    """Refuse a file that this user may not write, or whose folder it may not write; what is not there is no matter."""
+    for place, rights in ((path.parent, os.R_OK | os.W_OK | os.X_OK), (path, os.R_OK | os.W_OK)):
+        if os.access(place, os.F_OK, **EFFECTIVE) and not os.access(place, rights, **EFFECTIVE):
+            raise StoreError(
+                f"sqlite:///{path} cannot be used, because this user may not write to {place}; give it the rights to "
+                "the file, and to its folder, where SQLite keeps the write-ahead log."
+            )
 
 
 def _number(path: Path) -> tuple[int, int] | None:
