@@ -39,7 +39,7 @@ def run(restores: int = 200) -> Finding:
             place = Path(folder) / f"{turn}"
             shutil.copytree(scene, place)
             url, backup = f"sqlite:///{place}/trial.db", place / "backup.db"
-            _killed(url, backup, turn % STEPS if turn % 4 else None, rng.uniform(0.0, 0.3))
+            _killed(url, backup, turn * 7 % STEPS if turn % 4 else None, rng.uniform(0.0, 0.3))
             after = verify(url, NAME)
             left["old" if after == old else "new" if after == new else "mixed"] += 1
             with suppress(FreepullError):
