@@ -7,7 +7,7 @@ import logging
 import sys
 from collections.abc import Callable
 
-from . import corruption, faults, kills, postgres, power, recovery, repetition, writers
+from . import corruption, erasure, faults, forks, kills, postgres, power, recovery, repetition, restores, verbs, writers
 from .outcome import Finding
 from .world import ASKING
 
@@ -16,6 +16,10 @@ CHAOS: dict[str, tuple[Callable[[], Finding], Callable[[], Finding]]] = {
     "asks": (lambda: kills.run(50, principal=ASKING), lambda: kills.run(6, 0.2, ASKING)),
     "power": (power.run, lambda: power.run(25, 40)),
     "faults": (faults.run, lambda: faults.run(200, 23)),
+    "verbs": (verbs.run, lambda: verbs.run(12)),
+    "forks": (forks.run, lambda: forks.run(4)),
+    "restores": (restores.run, lambda: restores.run(24)),
+    "erasure": (erasure.run, lambda: erasure.run(3_000)),
     "postgres": (postgres.run, lambda: postgres.run(2, 4)),
     "writers": (writers.run, lambda: writers.run(6.0, 1)),
     "repetition": (repetition.run, lambda: repetition.run(1500)),

@@ -43,6 +43,7 @@ COMMANDS = [
     "copy",
     "list",
     "backup",
+    "restore",
     "play",
     "offers",
     "bans",
@@ -184,6 +185,8 @@ def test_a_campaign_from_beginning_to_end(url: str, tmp_path: Path) -> None:
     assert told("list", url) == ["x"]
     assert told("copy", url, "x", url.replace("trial", "copy"))["ledger"] == 1
     run("backup", url, str(tmp_path / "backup.db"))
+    restored = told("restore", url, str(tmp_path / "backup.db"))
+    assert [it["name"] for it in restored["campaigns"]] == ["x"]
     assert told("verify", url, "x")["observations"] == 4
     stopped = told("stop", url, "x", "--why", "over")
     assert (stopped["status"], stopped["why"]) == ("stopped", "over")

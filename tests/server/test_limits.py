@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import gzip
+import resource
 import socket
 import time
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 
 from freepull.server.auth import RateLimit
@@ -41,6 +44,22 @@ def test_only_admins_send_much_and_only_where_it_belongs(service: Service) -> No
     assert service.send("POST", f"{path}/agents", {"agents": names}, service.reader).status_code == 413
     assert service.send("POST", f"{path}/stop", {"why": "x" * (2 << 20)}).status_code == 413
     assert service.send("POST", f"{path}/agents", {"agents": names}).status_code == 201
+
+
+def test_a_small_file_that_unpacks_to_a_large_one_is_refused(service: Service, tmp_path: Path) -> None:
+    path, many = service.create(), tmp_path / "many.parquet"
+    pull = pl.DataFrame({"agent": ["ann"], "arm": ["A"], "reward": [0.5]})
+    pull.select(pl.all().repeat_by(4_000_000).explode()).write_parquet(many)
+    for body, kind, said in (
+        (many.read_bytes(), "application/vnd.apache.parquet", "import.parquet has 4,000,000; import it in parts"),
+        (gzip.compress(b"agent,arm,reward\n" + b"ann,A,0.5\n" * 1_000_000), "text/csv", "import.csv is compressed"),
+    ):
+        grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        refused = service.send("POST", f"{path}/imports", content=body, headers={"content-type": kind})
+        assert (refused.status_code, is_problem(refused)) == (422, True)
+        assert said in refused.json()["detail"]
+        assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - grown < 100_000
+    assert service.send("GET", path).json()["observations"] == 0
 
 
 @pytest.mark.slow

@@ -184,7 +184,7 @@ class Decider:
         if state.settings.mode == "rounds" and state.acted[agent]:
             return None
         arm = state.trial.wanted(agent)
-        if arm is None:
+        if arm is None or state.offers.over:
             return None
         self.write(Kind.OFFERED, at, agent=agent, arm=arm, offer=state.offers.made + 1)
         standing = state.offers.open[agent]

@@ -28,7 +28,7 @@ from freepull.campaigns.stores import Lease, Store, Where, connect
 from freepull.campaigns.telling import Known, first_of, tell
 from freepull.campaigns.trials import checked_weights, rehearse
 from freepull.commands import LONGEST_NAME, Command
-from freepull.errors import FreepullError, InvalidInput
+from freepull.errors import FreepullError, InvalidInput, StoreError
 from freepull.messages import CampaignOffer, CampaignVerdict, Status, Told
 from freepull.money import Money
 
@@ -132,7 +132,8 @@ class Core:
         self._closed = True
         self._snapshots.close()
         forget(self.store.url, self.name)
-        self.store.release(self._lease)
+        with suppress(StoreError):  # what was answered is stored, and a lease ends with its file or by itself
+            self.store.release(self._lease)
         self.store.close()
 
     def _wake(self) -> None:
@@ -188,6 +189,10 @@ class Core:
         """Tell pulls of real agents, or of simulated ones."""
         batch = self.register.batch(observations)
         batch.simulated = simulated
+        return self.tell_batch(batch, strict, by)
+
+    def tell_batch(self, batch: Batch, strict: bool, by: str = "") -> Future[list[Any]]:
+        """Tell pulls that are in columns already."""
         if strict and batch.errors:
             raise first_of(batch.errors)
         author = who(by)
@@ -208,9 +213,9 @@ class Core:
         """Tell one pull."""
         return self.writer.submit(Job(None, pull=self.register.pull(it.agent, it.arm, it.reward, it.event)))
 
-    def known(self, batch: Batch) -> Known:
-        """Return the event ids of a batch that were used before."""
-        return self.store.find_events(self._lease, batch.known())
+    def known(self, ids: Iterable[bytes]) -> Known:
+        """Return those of some event ids that were used before."""
+        return self.store.find_events(self._lease, ids)
 
     def rehearse(self, what: dict[str, Any]) -> Future[int]:
         """Let simulated agents play from now on; return how often they have before."""

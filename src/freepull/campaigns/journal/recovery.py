@@ -30,6 +30,17 @@ _HERE: set[tuple[str, str]] = set()
 _GUARD = threading.Lock()
 
 
+def _forked() -> None:
+    """Nothing is open in a process that was just forked off."""
+    global _GUARD
+    _GUARD = threading.Lock()
+    _HERE.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forked)
+
+
 def known_as(address: str) -> None:
     """Be known to stores by an address, so that whoever finds a campaign taken learns where to ask."""
     global _ADDRESS

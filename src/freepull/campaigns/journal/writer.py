@@ -23,7 +23,7 @@ from freepull.campaigns.commands import Decider
 from freepull.campaigns.directory import Batch, Pull
 from freepull.campaigns.settings import Clock
 from freepull.campaigns.stores import Lease, Store
-from freepull.campaigns.stores.base import steady
+from freepull.campaigns.stores.base import inherited, of_this_process, steady
 from freepull.campaigns.telling import Known, tell
 from freepull.errors import Fenced, FreepullError, Overloaded, StoreError, WriterEnded
 
@@ -121,7 +121,13 @@ class Writer:
         self._ended: StoreError | None = None
         self._forgotten = 0
         self._thread = threading.Thread(target=self._run, name=f"freepull {decider.name}", daemon=True)
+        of_this_process(self)
         self._thread.start()
+
+    def forked(self) -> None:
+        """Leave the campaign to the process that this one was forked from; locks may have been held there."""
+        self._wake, self._jobs = threading.Condition(), deque()
+        self._ended = WriterEnded(str(inherited(f"campaign {self.decider.name}")))
 
     def submit(self, job: Job) -> Future[Any]:
         """Queue a job; its future is done when what it did is durable."""
@@ -142,6 +148,11 @@ class Writer:
             self._closing = True
             self._wake.notify()
         self._thread.join()
+
+    def check(self) -> None:
+        """Raise if the writer has ended on its own, or is another process's."""
+        if self._ended is not None:
+            raise self._ended
 
     @property
     def ended(self) -> StoreError | None:

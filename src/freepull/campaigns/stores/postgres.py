@@ -5,10 +5,10 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 from freepull.campaigns.journal.events import CHANGING, KEYS, TABLES, ManyRows, Row
-from freepull.campaigns.stores.base import Lease, steady
+from freepull.campaigns.stores.base import Inherited, Lease, of_this_process, steady
 from freepull.campaigns.stores.sql import INSERT, REPLACING, SqlStore, Statements
 from freepull.errors import Fenced, InvalidInput, MissingExtra, StoreError
 
@@ -46,6 +46,7 @@ class PostgresStore(SqlStore):
         with self._failing():
             self.url = f"postgresql://{told.get('host', 'localhost')}/{told.get('dbname', '')}"
             self._connection = psycopg.connect(url, autocommit=True, connect_timeout=10, tcp_user_timeout=20_000)
+        of_this_process(self)
         try:
             self._prepare()
         except BaseException:
@@ -121,8 +122,15 @@ class PostgresStore(SqlStore):
 
     def close(self) -> None:
         """Close the connection."""
-        with self._lock:
-            self._connection.close()
+        if not isinstance(self._connection, Inherited):
+            with self._lock:
+                self._connection.close()
+                of_this_process(self, False)
+
+    def forked(self) -> None:
+        """Leave the connection to the process that this one was forked from."""
+        self._lock = threading.RLock()
+        self._connection = cast(psycopg.Connection[Any], Inherited(self.url, self._connection))
 
     @contextmanager
     def _failing(self) -> Iterator[None]:

@@ -15,6 +15,8 @@ from freepull.errors import CampaignBusy, CampaignExists, Fenced, NewerVersion
 
 PAGE = 1 << 22
 """This many bytes are read at a time, about."""
+HALF = 1 << 31
+"""Amounts are added up in multiples of it, and what is left over."""
 MIGRATIONS = sorted(files(__package__).joinpath("migrations").iterdir(), key=lambda file: file.name)
 
 
@@ -198,12 +200,17 @@ class SqlStore(Store):
                 do.many(
                     "DELETE FROM names WHERE campaign = ? AND agent = ?", [(lease.campaign, agent) for agent in agents]
                 )
+            self.rewrite_names(do)
+
+    def rewrite_names(self, do: Statements) -> None:
+        """Remove what the database itself has kept of names that were deleted, where it can be told to."""
 
     def totals(self, name: str) -> tuple[int, int]:
-        """Return how many entries the ledger has, and their sum."""
-        sql = "SELECT count(*), coalesce(sum(amount), 0) FROM ledger JOIN campaigns USING (campaign) WHERE name = ?"
-        ((entries, amount),) = self.query(sql, (name,))
-        return int(entries), int(amount)
+        """Return how many entries the ledger has, and their sum, added up in two parts, because it may be too large."""
+        halves = f"coalesce(sum(amount / {HALF}), 0), coalesce(sum(amount - amount / {HALF} * {HALF}), 0)"
+        sql = f"SELECT count(*), {halves} FROM ledger JOIN campaigns USING (campaign) WHERE name = ?"
+        ((entries, high, low),) = self.query(sql, (name,))
+        return int(entries), int(high) * HALF + int(low)
 
     def before_last(self, name: str, table: str, count: int) -> Row:
         """Return the key after which a table's last rows begin."""
