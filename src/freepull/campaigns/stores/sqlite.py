@@ -19,6 +19,8 @@ from freepull.errors import CampaignBusy, Corrupt, Fenced, InvalidInput, Missing
 
 try:
     import apsw
+
+    from freepull.campaigns.stores.wal import Answered
 except ImportError as error:  # pragma: no cover - a test runs this in a process of its own
     raise MissingExtra("campaigns need apsw for SQLite; install freepull with pip install 'freepull[live]'.") from error
 
@@ -51,8 +53,9 @@ class SqliteStore(SqlStore):
         self._lock = threading.RLock()
         self._users = 1
         self._broken = False
-        self._pages = 0
-        """Of the write-ahead log."""
+        self._pages, self._grown = 0, False
+        """Of the write-ahead log, and whether there are more than were noted as answered."""
+        self._answered = Answered(str(path), vfs)
         if vfs is None and (self.path.is_dir() or not self.path.parent.is_dir()):
             raise InvalidInput(f"url must name a file in a folder that exists, got {self.url!r}.")
         with self._failing():
@@ -61,6 +64,7 @@ class SqliteStore(SqlStore):
                 self._prepare(synchronous)
                 self.migrate()
             except BaseException:
+                self._answered.close()
                 self._connection.close(True)
                 raise
 
@@ -81,8 +85,10 @@ class SqliteStore(SqlStore):
         """Take the lock, and make every commit durable; finish what a crash has left first."""
         run = self._connection.execute
         self._connection.set_busy_timeout(0)
+        self._connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
         run("PRAGMA locking_mode = EXCLUSIVE")
         run("BEGIN EXCLUSIVE")
+        self._answered.check()
         mark, tables = self._connection.pragma("application_id"), run("SELECT count(*) FROM sqlite_schema").get
         run("COMMIT")
         if mark != MARK and (mark or tables):
@@ -94,12 +100,16 @@ class SqliteStore(SqlStore):
         run("PRAGMA foreign_keys = ON")
         run("PRAGMA cache_size = -65536")
         run("PRAGMA wal_autocheckpoint = 0")
-        run("PRAGMA wal_checkpoint(TRUNCATE)")
-        self._connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+        self._empty_log()
         self._connection.set_wal_hook(self._note_pages)
 
+    def _empty_log(self) -> None:
+        """Move the write-ahead log into the file, and leave nothing of it."""
+        self._answered.forget()
+        self._connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+
     def _note_pages(self, connection: apsw.Connection, database: str, pages: int) -> int:
-        self._pages = pages
+        self._pages, self._grown = pages, True
         return apsw.SQLITE_OK
 
     @contextmanager
@@ -110,8 +120,12 @@ class SqliteStore(SqlStore):
             try:
                 yield _Statements(self._connection)
                 self._connection.execute("COMMIT")
+                if self._grown:
+                    self._answered.note(self._pages)
+                    self._grown = False
                 if self._pages >= CHECKPOINT:  # our own, because SQLite's would keep its errors to itself
                     self._connection.wal_checkpoint()
+                    self._answered.begun_anew()
             except BaseException:
                 if self._connection.in_transaction:
                     self._connection.execute("ROLLBACK")
@@ -135,7 +149,7 @@ class SqliteStore(SqlStore):
             self._connection.execute("PRAGMA secure_delete = ON")
             super().erase_names(lease, agents)
             self._connection.execute("PRAGMA secure_delete = OFF")
-            self._connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+            self._empty_log()
 
     def version(self, do: Statements) -> int:
         """Return the number of the last migration."""
@@ -178,6 +192,10 @@ class SqliteStore(SqlStore):
             self._forget()
             broken, self._broken = self._broken, False
             with self._failing():
+                if broken:
+                    self._answered.close()
+                else:
+                    self._answered.remove()  # before the log that it is about is gone
                 self._connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, int(broken))
                 self._connection.close(True)
 
