@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 import shutil
-from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
@@ -73,7 +72,7 @@ class Crashed:
 
 
 @pytest.fixture
-def crashed(tmp_path: Path, clock: Clock) -> Iterator[Crashed]:
+def crashed(tmp_path: Path, clock: Clock) -> Crashed:
     return Crashed(tmp_path, clock)
 
 

@@ -14,7 +14,8 @@ from typing import Any, ClassVar
 
 from freepull.campaigns.journal.events import Row
 from freepull.campaigns.stores.base import Lease
-from freepull.campaigns.stores.sql import INSERT, SqlStore, Statements
+from freepull.campaigns.stores.serving import Statements
+from freepull.campaigns.stores.sql import INSERT, SqlStore
 from freepull.errors import CampaignBusy, Corrupt, Fenced, InvalidInput, MissingExtra, StoreError, UnknownCampaign
 
 try:
@@ -41,6 +42,7 @@ class SqliteStore(SqlStore):
         "clustered": "WITHOUT ROWID",
         "uncompressed": "",
         "now": "0",
+        "raw": "CAST({} AS BLOB)",
     }
     lease_seconds = float("inf")
     reopens = False
@@ -50,6 +52,7 @@ class SqliteStore(SqlStore):
     def __init__(self, path: str | Path, *, synchronous: str = "FULL", vfs: str | None = None) -> None:
         self.path = Path(path)
         self.url = f"sqlite:///{path}"
+        super().__init__()
         self._lock = threading.RLock()
         self._users = 1
         self._broken = False
@@ -92,6 +95,8 @@ class SqliteStore(SqlStore):
         mark, tables = self._connection.pragma("application_id"), run("SELECT count(*) FROM sqlite_schema").get
         run("COMMIT")
         if mark != MARK and (mark or tables):
+            if run("SELECT count(*) FROM sqlite_schema WHERE name IN ('campaigns', 'segments', 'ledger')").get == 3:
+                raise Corrupt(f"{self.url} is damaged: it has our tables, but not our mark; restore it from a backup.")
             raise InvalidInput(f"{self.url} is a SQLite file of another program; choose another name.")
         if self._connection.pragma("journal_mode", "wal") != "wal":
             raise StoreError(f"{self.url} is on a file system without write-ahead logs; choose another place.")
@@ -133,15 +138,15 @@ class SqliteStore(SqlStore):
 
     def query(self, sql: str, values: Row = ()) -> list[Row]:
         """Read."""
-        with self._lock, self._failing():
+        with self._lock, self._failing(reading=True):
             return self._connection.execute(sql, values).fetchall()
 
     def find_events(self, lease: Lease, ids: Iterable[bytes]) -> dict[bytes, tuple[int, bytes]]:
         """Return the event ids that are known."""
-        sql = "SELECT id, event, record FROM event_ids WHERE campaign = ? AND id = ?"
-        with self._lock, self._failing():
+        sql = "SELECT id, event, record, at, seal FROM event_ids WHERE campaign = ? AND id = ?"
+        with self._lock, self._failing(reading=True):
             found: list[Any] = self._connection.executemany(sql, [(lease.campaign, key) for key in ids]).fetchall()
-        return {bytes(key): (int(event), bytes(record)) for key, event, record in found}
+        return {key: (event, record) for key, event, record, _ in self._unsealed("event_ids", lease.name, found)}
 
     def erase_names(self, lease: Lease, agents: Iterable[int] | None) -> None:
         """Erase names, from free pages and the write-ahead log as well."""
@@ -204,9 +209,19 @@ class SqliteStore(SqlStore):
         if self._open.get(self.path.resolve()) is self:
             del self._open[self.path.resolve()]
 
+    def check(self) -> None:
+        """Refuse a file whose structure is damaged anywhere, and damage to what belongs to no campaign."""
+        super().check()
+        found = str(self.query("PRAGMA integrity_check(1)")[0][0])
+        if found != "ok":
+            raise Corrupt(f"{self.url} is damaged ({' '.join(found.split())}); restore it from a backup.")
+
     @contextmanager
-    def _failing(self) -> Iterator[None]:
-        """Turn SQLite's errors into ours; after one that may concern the disk, this connection is not used again."""
+    def _failing(self, reading: bool = False) -> Iterator[None]:
+        """Turn SQLite's errors into ours; after one that may concern the disk, this connection is not used again.
+
+        What is found damaged while reading concerns whoever reads it: others go on.
+        """
         if self._broken:
             raise StoreError(f"{self.url} failed before, so nothing more is written; close it and open it again.")
         try:
@@ -219,10 +234,14 @@ class SqliteStore(SqlStore):
             raise StoreError(f"{self.url} is closed; open the campaign again.") from error
         except apsw.ConstraintError as error:
             raise Fenced(f"{self.url} has these rows already ({error}), so somebody else wrote them.") from error
+        except UnicodeDecodeError as error:
+            raise Corrupt(f"{self.url} is damaged: it has a text that is none; restore it from a backup.") from error
         except apsw.Error as error:
-            self._broken = True
-            self._forget()
-            if isinstance(error, (apsw.CorruptError, apsw.NotADBError)):
+            damaged = isinstance(error, (apsw.CorruptError, apsw.NotADBError, apsw.SQLError))
+            if not (damaged and reading):
+                self._broken = True
+                self._forget()
+            if damaged:
                 raise Corrupt(
                     f"{self.url} is damaged or no SQLite file ({error}); restore it from a backup."
                 ) from error

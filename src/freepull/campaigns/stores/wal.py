@@ -31,6 +31,7 @@ NOTE = struct.Struct("<4sIIQI")
 """magic, two salts, frames that were answered, checksum."""
 NOTED = b"fpan"
 WORD = 1 << 32
+LEAST_PAGE = 512
 AT_ONCE = 512
 """Frames that are read at a time."""
 Pair = tuple[int, int]
@@ -45,6 +46,13 @@ class File:
         self._file: Any = apsw.VFSFile(vfs or "", path, flags)
         self.read, self.write, self.size = self._file.xRead, self._file.xWrite, self._file.xFileSize
         self.close = self._file.xClose
+
+    @property
+    def padding(self) -> int:
+        """How many copies of its last frame may end a commit, of which the last is not synced: none on usual disks."""
+        if self._file.xDeviceCharacteristics() & apsw.SQLITE_IOCAP_POWERSAFE_OVERWRITE:
+            return 0
+        return 1 + int(self._file.xSectorSize()) // LEAST_PAGE
 
     def empty(self) -> None:
         """Remove what it says, for good."""
@@ -84,7 +92,7 @@ def _frames(file: File, path: str) -> Found | None:
         if not any(file.read(file.size(), 0)):  # it was made, and nothing of it written
             return None
         raise Corrupt(f"the beginning of {path} is damaged, so what it holds is lost; restore it from a backup.")
-    scan = _Scan((salts[0], salts[1]), (first, second))
+    scan = _Scan((salts[0], salts[1]), (first, second), bool(file.padding))
     size = FRAME.size + page
     total = (file.size() - HEADER.size) // size
     for begin in range(0, total, AT_ONCE):
@@ -97,8 +105,8 @@ def _frames(file: File, path: str) -> Found | None:
 class _Scan:
     """Goes through the frames as SQLite does, and on behind the first one that is wrong."""
 
-    def __init__(self, salts: Pair, sums: Pair) -> None:
-        self.salts, self.sums = salts, sums
+    def __init__(self, salts: Pair, sums: Pair, padded: bool) -> None:
+        self.salts, self.sums, self.padded = salts, sums, padded
         """The sums are those that the frame before says it has."""
         self.number = self.committed = 0
         self.wrong: int | None = None
@@ -127,7 +135,8 @@ class _Scan:
         this = (page, size, frame[FRAME.size :].tobytes())
         if ours and follows and self._last not in (None, this) and self.cut is None:  # SQLite may pad with copies
             self.cut = self.wrong
-        self._last = this if ours and size else None
+        unsynced = self.padded and self.number == self.wrong  # it may be the last of these copies
+        self._last = this if ours and size and not unsynced else None
 
 
 def _sums(words: NDArray[Any], before: list[Pair]) -> list[Pair]:
@@ -159,6 +168,7 @@ class Answered:
         self._path = f"{path}-answered"
         self._file: File | None = None
         self._salts: Pair | None = None
+        self._padding = 0
 
     def check(self) -> None:
         """Raise `Corrupt` if the log has lost what was answered; to be called before anything is written."""
@@ -204,10 +214,10 @@ class Answered:
         if self._salts is None:
             log = File(self._log, self._vfs)
             _, _, _, _, *salts, _, _ = HEADER.unpack(log.read(HEADER.size, 0))
+            self._salts, self._padding = (salts[0], salts[1]), log.padding
             log.close()
-            self._salts = salts[0], salts[1]
         assert self._file is not None
-        body = NOTE.pack(NOTED, *self._salts, frames, 0)[:-4]
+        body = NOTE.pack(NOTED, *self._salts, max(0, frames - self._padding), 0)[:-4]
         self._file.write(body + zlib.crc32(body).to_bytes(4, "little"), 0)
 
     def begun_anew(self) -> None:
