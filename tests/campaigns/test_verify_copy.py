@@ -66,7 +66,7 @@ DAMAGE = [
     ("UPDATE {}bans SET until = 3", "row 1 of bans"),
     ("UPDATE {}audit SET who = 'mallory' WHERE event = 2", "row 2 of audit"),
     ("UPDATE {}event_ids SET event = 2", "of event_ids of campaign 'onboarding' is damaged: its checksum does not fit"),
-    ("DELETE FROM {}event_ids WHERE event = 4", "the event ids of campaign 'onboarding' do not fit events 4 to 4"),
+    ("DELETE FROM {}event_ids", "the event ids of campaign 'onboarding' do not fit events"),
     ("DELETE FROM {}segments WHERE number = 3", "segment 3 of the log of campaign 'onboarding' is missing"),
     (
         "UPDATE {}segments SET count = 2 WHERE number = 1",
@@ -261,7 +261,7 @@ def test_a_log_that_has_lost_its_end_is_found(sqlite: str, clock: Clock) -> None
         with store.transaction() as do:
             do.run("DELETE FROM segments WHERE number = (SELECT max(number) FROM segments)")
     for look in (verify, fp.Campaign.open):
-        with pytest.raises(errors.Corrupt, match="ends with segment 3, but was noted to end with segment 4"):
+        with pytest.raises(errors.Corrupt, match="segment 4 of the log of campaign 'onboarding' is missing"):
             look(sqlite, "onboarding")
     with closing(connect(sqlite)) as store:
         assert isinstance(store, SqlStore)

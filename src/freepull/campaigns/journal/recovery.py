@@ -116,10 +116,11 @@ def claim(store: Store, name: str, wait: float) -> Lease:
 
 
 def segments(store: Store, name: str, number: int = 0, first: int = 0, before: int = ORIGIN) -> Iterator[Segment]:
-    """Read the log from a segment on; every segment is checked, and that none is missing."""
+    """Read the log from a segment on; every segment is checked, and that none is missing up to where it ends now."""
+    noted = store.head(name)
     for has_number, has_first, count, data in store.read(name, "segments", (number - 1,)):
         if has_number != number:
-            raise Corrupt(f"segment {number} of the log of campaign {name!r} is missing; restore it from a backup.")
+            raise _missing(name, number)
         segment = unpack(data, number, first, before)
         if (has_first, count) != (first, len(segment.records)):
             raise Corrupt(
@@ -127,6 +128,12 @@ def segments(store: Store, name: str, number: int = 0, first: int = 0, before: i
             )
         yield segment
         number, first, before = number + 1, first + count, segment.checksum
+    if noted is not None and number <= noted[0]:
+        raise _missing(name, number)
+
+
+def _missing(name: str, number: int) -> Corrupt:
+    return Corrupt(f"segment {number} of the log of campaign {name!r} is missing; restore it from a backup.")
 
 
 @contextmanager
@@ -168,8 +175,8 @@ def recover(store: Store, name: str, *, rows: Rows | None = None, snapshot: int 
     ends, noted = (log.number - 1, log.checksum), store.head(name)
     if noted is not None and noted != ends:
         raise Corrupt(
-            f"the log of campaign {name!r} ends with segment {ends[0]}, but was noted to end with segment {noted[0]}: "
-            "its end is missing or another, so restore a backup."
+            f"the log of campaign {name!r} ends with segment {ends[0]}, but what was noted of its end is of segment "
+            f"{noted[0]} or of another one; restore a backup."
         )
     return state, log
 
