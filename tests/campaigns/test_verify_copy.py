@@ -65,7 +65,7 @@ DAMAGE = [
     ("DELETE FROM {}offers WHERE offer = 1", "table offers of campaign 'onboarding' has 3 rows, but the log makes 4"),
     ("UPDATE {}bans SET until = 3", "row 1 of bans"),
     ("UPDATE {}audit SET who = 'mallory' WHERE event = 2", "row 2 of audit"),
-    ("UPDATE {}event_ids SET event = 2", "of event_ids of campaign 'onboarding' is damaged: its checksum does not fit"),
+    ("UPDATE {}event_ids SET event = 2", "the event ids of campaign 'onboarding' do not fit events"),
     ("DELETE FROM {}event_ids", "the event ids of campaign 'onboarding' do not fit events"),
     ("DELETE FROM {}segments WHERE number = 3", "segment 3 of the log of campaign 'onboarding' is missing"),
     (

@@ -1,8 +1,9 @@
 """Events: what happened, in rows that are audited and decoded in one place; and the tables, whose rows are sealed.
 
 Every row outside the log has a *seal*, a checksum of what it says, its table and its campaign: a row that is damaged,
-or belongs elsewhere, is `Corrupt` when it is read. Segments and parts of snapshots have checksums inside. Rows from
-before there were seals have none.
+or belongs elsewhere, is `Corrupt` when it is read. Segments and parts of snapshots have checksums inside; event ids are
+too many for seals of their own, and the segment that told them has one for all. Rows from before there were seals have
+none.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ CHANGING = ("offers", "bans", "snapshots")
 DERIVED = ("offers", "ledger", "bans", "audit")
 """Tables that follow from the log alone."""
 
-SEALED = ("offers", "ledger", "bans", "audit", "names", "event_ids")
+SEALED = ("offers", "ledger", "bans", "audit", "names")
 """Tables of campaigns whose rows have a seal."""
 COLUMNS = {table: (*columns, "seal") if table in SEALED else columns for table, columns in TABLES.items()}
 """The columns of every table, as they are stored."""
@@ -72,12 +73,12 @@ def check_seal(table: str, campaign: str, row: Row, found: Any, old: bool = Fals
         raise Corrupt(f"row {key} of {table}{where} is damaged: its checksum does not fit; restore a backup.")
 
 
-def sealed(table: str, campaign: str, rows: Iterable[Row]) -> Iterable[Row]:
-    """Return rows with their checksums, where they have any."""
+def sealed(table: str, campaign: str, rows: Iterable[Row], *before: Any) -> Iterable[Row]:
+    """Return rows with their checksums, where they have any, each after what comes before."""
     if table not in SEALED:
-        return rows
+        return ((*before, *row) for row in rows)
     kind, packed, crc = _kind(table, campaign), _PACKED, zlib.crc32
-    return ((*row, crc(packed(row), kind)) for row in rows)
+    return ((*before, *row, crc(packed(row), kind)) for row in rows)
 
 
 def put(rows: Rows | None, table: str, *row: Any) -> None:

@@ -110,9 +110,9 @@ class PostgresStore(SqlStore):
 
     def find_events(self, lease: Lease, ids: Iterable[bytes]) -> dict[bytes, tuple[int, bytes]]:
         """Return the event ids that are known."""
-        sql = "SELECT id, event, record, at, seal FROM event_ids WHERE campaign = ? AND id = ANY(?)"
-        found = self._unsealed("event_ids", lease.name, self.query(sql, (lease.campaign, list(ids))))
-        return {key: (event, record) for key, event, record, _ in found}
+        sql = "SELECT id, event, record FROM event_ids WHERE campaign = ? AND id = ANY(?)"
+        found = self.query(sql, (lease.campaign, list(ids)))
+        return {key: (event, record) for key, event, record in found}
 
     def version(self, do: Statements) -> int:
         """Return the number of the last migration, and keep others from making the next one at the same time."""

@@ -35,8 +35,8 @@ MIGRATIONS = sorted(files(__package__).joinpath("migrations").iterdir(), key=lam
 
 def head(rows: Iterable[Row]) -> int | None:
     """Return where a log ends that ends with these segments: the last one's number, and its checksum."""
-    last = max(rows, default=None)
-    return None if last is None else int(last[0]) << 32 | int.from_bytes(last[3][-4:], "little")
+    ends = [row[0] << 32 | int.from_bytes(row[3][-4:], "little") for row in rows]
+    return max(ends) if ends else None
 
 
 def _replacing(table: str) -> str:
@@ -288,7 +288,7 @@ class SqlStore(SqlServing, Store):
 
     def _insert(self, do: Statements, campaign: int, name: str, rows: ManyRows) -> None:
         for table, batch in rows.items():
-            do.add(table, ((campaign, *row) for row in sealed(table, name, batch)))
+            do.add(table, sealed(table, name, batch, campaign))
 
     def _busy(self, name: str, owner: str) -> CampaignBusy:
         return CampaignBusy(

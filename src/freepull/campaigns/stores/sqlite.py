@@ -143,10 +143,10 @@ class SqliteStore(SqlStore):
 
     def find_events(self, lease: Lease, ids: Iterable[bytes]) -> dict[bytes, tuple[int, bytes]]:
         """Return the event ids that are known."""
-        sql = "SELECT id, event, record, at, seal FROM event_ids WHERE campaign = ? AND id = ?"
+        sql = "SELECT id, event, record FROM event_ids WHERE campaign = ? AND id = ?"
         with self._lock, self._failing(reading=True):
             found: list[Any] = self._connection.executemany(sql, [(lease.campaign, key) for key in ids]).fetchall()
-        return {key: (event, record) for key, event, record, _ in self._unsealed("event_ids", lease.name, found)}
+        return {key: (event, record) for key, event, record in found}
 
     def erase_names(self, lease: Lease, agents: Iterable[int] | None) -> None:
         """Erase names, from free pages and the write-ahead log as well."""

@@ -27,8 +27,8 @@ HEADER = struct.Struct(">IIIIIIII")
 FRAME = struct.Struct(">IIIIII")
 """Page, pages of the file after a commit or 0, two salts, two checksums."""
 MAGIC = 0x377F0682
-NOTE = struct.Struct("<4sIIQI")
-"""magic, two salts, frames that were answered, checksum."""
+NOTE = struct.Struct("<4sIIQ")
+"""magic, two salts, frames that were answered; then a checksum."""
 NOTED = b"fpan"
 WORD = 1 << 32
 LEAST_PAGE = 512
@@ -193,13 +193,14 @@ class Answered:
             file = File(self._path, self._vfs)
         except apsw.CantOpenError:
             return None
+        size = NOTE.size + 4
         try:
-            data = file.read(NOTE.size, 0) if file.size() >= NOTE.size else b""
+            data = file.read(size, 0) if file.size() >= size else bytes(size)
         finally:
             file.close()
-        if len(data) < NOTE.size or zlib.crc32(data[:-4]) != NOTE.unpack(data)[-1]:
+        if zlib.crc32(data[:-4]) != int.from_bytes(data[-4:], "little"):
             return None
-        magic, first, second, frames, _ = NOTE.unpack(data)
+        magic, first, second, frames = NOTE.unpack_from(data)
         return (first, second, frames) if magic == NOTED else None
 
     def forget(self) -> None:
@@ -217,7 +218,7 @@ class Answered:
             self._salts, self._padding = (salts[0], salts[1]), log.padding
             log.close()
         assert self._file is not None
-        body = NOTE.pack(NOTED, *self._salts, max(0, frames - self._padding), 0)[:-4]
+        body = NOTE.pack(NOTED, *self._salts, max(0, frames - self._padding))
         self._file.write(body + zlib.crc32(body).to_bytes(4, "little"), 0)
 
     def begun_anew(self) -> None:
