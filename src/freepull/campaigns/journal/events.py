@@ -73,12 +73,12 @@ def check_seal(table: str, campaign: str, row: Row, found: Any, old: bool = Fals
         raise Corrupt(f"row {key} of {table}{where} is damaged: its checksum does not fit; restore a backup.")
 
 
-def sealed(table: str, campaign: str, rows: Iterable[Row], *before: Any) -> Iterable[Row]:
-    """Return rows with their checksums, where they have any, each after what comes before."""
+def sealed(table: str, campaign: str, rows: Iterable[Row]) -> Iterable[Row]:
+    """Return rows with their checksums, where they have any."""
     if table not in SEALED:
-        return ((*before, *row) for row in rows)
+        return rows
     kind, packed, crc = _kind(table, campaign), _PACKED, zlib.crc32
-    return ((*before, *row, crc(packed(row), kind)) for row in rows)
+    return ((*row, crc(packed(row), kind)) for row in rows)
 
 
 def put(rows: Rows | None, table: str, *row: Any) -> None:

@@ -288,7 +288,7 @@ class SqlStore(SqlServing, Store):
 
     def _insert(self, do: Statements, campaign: int, name: str, rows: ManyRows) -> None:
         for table, batch in rows.items():
-            do.add(table, sealed(table, name, batch, campaign))
+            do.add(table, ((campaign, *row) for row in sealed(table, name, batch)))
 
     def _busy(self, name: str, owner: str) -> CampaignBusy:
         return CampaignBusy(
