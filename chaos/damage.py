@@ -29,7 +29,7 @@ START = 1_800_000_000_000_000
 Truth = dict[str, Any]
 
 
-def run(flips: int = 2500, pages: int = 250, page: int = 1024) -> Finding:
+def run(flips: int = 500, pages: int = 150, page: int = 1024) -> Finding:
     """Damage a file of several campaigns in one place at a time, and look at all of it."""
     with finding(f"{flips:,} flipped bytes and {pages} damaged pages of a store") as found, World(page) as world:
         rng, seen = random.Random(11), Counter[str]()
