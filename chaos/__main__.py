@@ -7,7 +7,21 @@ import logging
 import sys
 from collections.abc import Callable
 
-from . import corruption, erasure, faults, forks, kills, postgres, power, recovery, repetition, restores, verbs, writers
+from . import (
+    corruption,
+    damage,
+    erasure,
+    faults,
+    forks,
+    kills,
+    postgres,
+    power,
+    recovery,
+    repetition,
+    restores,
+    verbs,
+    writers,
+)
 from .outcome import Finding
 from .world import ASKING
 
@@ -24,6 +38,8 @@ CHAOS: dict[str, tuple[Callable[[], Finding], Callable[[], Finding]]] = {
     "writers": (writers.run, lambda: writers.run(6.0, 1)),
     "repetition": (repetition.run, lambda: repetition.run(1500)),
     "corruption": (corruption.run, lambda: corruption.run(12)),
+    "cut": (corruption.cut_off, lambda: corruption.cut_off(24, 40)),
+    "damage": (damage.run, lambda: damage.run(15, 8)),
     "recovery": (recovery.run, lambda: recovery.run(100_000, bars=False)),
 }
 """Each kind of chaos, in full and in short."""

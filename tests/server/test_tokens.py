@@ -155,6 +155,7 @@ def test_who_made_and_revoked_tokens_is_kept(both: Service) -> None:
         assert [it.agents for it in client.token_audit(after=7)] == ["0"]  # a token for a minute, once an hour
 
 
+SEALED = ("campaigns", "offers", "ledger", "bans", "audit", "names", "agent_versions", "secrets", "answered")
 BEFORE = [
     "DROP TABLE token_notes",
     "ALTER TABLE tokens RENAME TO old",
@@ -163,6 +164,8 @@ BEFORE = [
     "expires BIGINT, revoked BIGINT)",
     "INSERT INTO tokens SELECT * FROM old",
     "DROP TABLE old",
+    "ALTER TABLE campaigns DROP COLUMN head",
+    *(f"ALTER TABLE {table} DROP COLUMN seal" for table in SEALED),
 ]
 """What version 3 of the tables had."""
 

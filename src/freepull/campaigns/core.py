@@ -5,10 +5,12 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain
 from typing import Any, TypeVar
 
@@ -16,7 +18,18 @@ from freepull import commands, validation
 from freepull.campaigns.commands import Decider
 from freepull.campaigns.directory import Batch, Register
 from freepull.campaigns.journal.events import Kind, put
-from freepull.campaigns.journal.recovery import Here, check_ledger, claim, forget, owner, recover, segments
+from freepull.campaigns.journal.recovery import (
+    Here,
+    check_log,
+    check_tables,
+    claim,
+    forget,
+    names_of,
+    owner,
+    readable,
+    recover,
+    segments,
+)
 from freepull.campaigns.journal.segments import Log
 from freepull.campaigns.journal.snapshots import Snapshotter, newest
 from freepull.campaigns.journal.writer import MOST_QUEUED, Job, Writer
@@ -28,12 +41,14 @@ from freepull.campaigns.stores import Lease, Store, Where, connect
 from freepull.campaigns.telling import Known, first_of, tell
 from freepull.campaigns.trials import checked_weights, rehearse
 from freepull.commands import LONGEST_NAME, Command
-from freepull.errors import FreepullError, InvalidInput, StoreError
+from freepull.errors import Corrupt, FreepullError, InvalidInput, StoreError
 from freepull.messages import CampaignOffer, CampaignVerdict, Status, Told
 from freepull.money import Money
 
 Reply = TypeVar("Reply")
 Given = TypeVar("Given")
+LARGE = 2_000_000
+"""Events before a snapshot up to which the log is checked before a campaign opens, and not beside it."""
 HANDLERS: dict[type[Command[Any]], Callable[[Any, Any], Future[Any]]] = {}
 """What the writer does for every command that is its own."""
 
@@ -68,7 +83,7 @@ class Core:
         self.settings = state.settings
         self.register = Register(self.name, self.settings.arms, self.settings.price.currency)
         self.register.enrolled = state.people.enrolled
-        for agent, name in store.read(self.name, "names"):
+        for agent, name in names_of(store, self.name, state.people.enrolled):
             self.register.add(agent, name)
         state.rows = {}
         self._lease, self._closed = lease, False
@@ -116,9 +131,16 @@ class Core:
         with Here(store, name) as here:
             lease = claim(store, name, wait)
             try:
-                state, log = recover(store, name, snapshot=newest(store, name) if snapshots else None)
-                check_ledger(store, name, state)
-                return here.keep(cls(store, lease, state, log, clock or system_clock, limits))
+                with readable(name):
+                    event = newest(store, name) if snapshots else None
+                    state, log = recover(store, name, snapshot=event)
+                    check_tables(store, name, state)
+                    if event is not None and event <= LARGE:
+                        check_log(store, name, event)
+                    opened = here.keep(cls(store, lease, state, log, clock or system_clock, limits))
+                if event is not None and event > LARGE:
+                    opened.check_beside(event)
+                return opened
             except BaseException:
                 with suppress(FreepullError):
                     store.release(lease)
@@ -135,6 +157,23 @@ class Core:
         with suppress(StoreError):  # what was answered is stored, and a lease ends with its file or by itself
             self.store.release(self._lease)
         self.store.close()
+
+    def check_beside(self, events: int) -> threading.Thread:
+        """See that the log before a snapshot is whole, while the campaign goes on; it ends if that is not so."""
+
+        def going() -> bool:
+            return not self._closed and self.writer.ended is None
+
+        def run() -> None:
+            with suppress(FreepullError):  # what else is wrong with the store, the writer will find
+                try:
+                    check_log(self.store, self.name, events, going)
+                except Corrupt as error:
+                    self.do(partial(_fail, error))
+
+        thread = threading.Thread(target=run, name=f"freepull check {self.name}", daemon=True)
+        thread.start()
+        return thread
 
     def _wake(self) -> None:
         with suppress(FreepullError):  # it is closed, or awake
@@ -319,6 +358,10 @@ class Core:
     def verdict(self, it: commands.ReadVerdict) -> Future[CampaignVerdict]:
         """Say which arm, and what that rests on."""
         return self.do(lambda decider, at: verdict_of(decider.state, self.register))
+
+
+def _fail(error: Corrupt, decider: Decider, at: int) -> None:
+    raise error
 
 
 def who(by: Any, name: str = "by") -> str:

@@ -93,8 +93,8 @@ class Hosting:
                 return found
             if self.closing.is_set():
                 raise Refused(503, "this process is ending.", "Try again; another one takes over.")
-            await asyncio.to_thread(check_free, self.tokens.store, name)
             try:
+                await asyncio.to_thread(check_free, self.tokens.store, name)
                 opened = await AsyncCampaign.open(self.where, name)
             except (Corrupt, NewerVersion) as error:
                 self._broken[name] = error
@@ -118,6 +118,9 @@ class Hosting:
         """Forget a campaign whose writer has ended: taken over, cut off, or on a disk that failed."""
         self.log("ended", campaign=name, error=str(error))
         del self._open[name]
+        if isinstance(error, Corrupt):  # of this campaign; the others go on
+            self._broken[name] = error
+            raise error
         if not isinstance(error, (Fenced, CampaignBusy)) and not self.tokens.store.reopens:
             self.failed.set()
             raise error

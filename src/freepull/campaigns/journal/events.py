@@ -1,14 +1,24 @@
-"""Events: what happened, in rows that are audited and decoded in one place."""
+"""Events: what happened, in rows that are audited and decoded in one place; and the tables, whose rows are sealed.
+
+Every row outside the log has a *seal*, a checksum of what it says, its table and its campaign: a row that is damaged,
+or belongs elsewhere, is `Corrupt` when it is read. Segments and parts of snapshots have checksums inside; event ids are
+too many for seals of their own, and the segment that told them has one for all. Rows from before there were seals have
+none.
+"""
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Iterable, Mapping
 from enum import IntEnum
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
+
+from freepull.errors import Corrupt
 
 Row = tuple[Any, ...]
 Rows = dict[str, list[Row]]
@@ -33,6 +43,42 @@ CHANGING = ("offers", "bans", "snapshots")
 """Tables whose rows may be written again: when an offer or a ban ends, or when a snapshot was interrupted."""
 DERIVED = ("offers", "ledger", "bans", "audit")
 """Tables that follow from the log alone."""
+
+SEALED = ("offers", "ledger", "bans", "audit", "names")
+"""Tables of campaigns whose rows have a seal."""
+COLUMNS = {table: (*columns, "seal") if table in SEALED else columns for table, columns in TABLES.items()}
+"""The columns of every table, as they are stored."""
+_PACKED = msgspec.msgpack.Encoder().encode
+
+
+@lru_cache(10_000)
+def _kind(table: str, campaign: str) -> int:
+    return zlib.crc32(f"{table}\0{campaign}".encode(errors="surrogatepass"))
+
+
+def seal(table: str, campaign: str, row: Row) -> int:
+    """Return the checksum of a row."""
+    return zlib.crc32(_PACKED(row), _kind(table, campaign))
+
+
+def check_seal(table: str, campaign: str, row: Row, found: Any, old: bool = False) -> None:
+    """Refuse a row whose checksum is another one; an old row may have none."""
+    try:
+        right = (old and found is None) or seal(table, campaign, row) == found
+    except (TypeError, ValueError, OverflowError):  # what is there was never written by us
+        right = False
+    if not right:
+        where = f" of campaign {campaign!r}" if campaign else ""
+        key = row[0].hex() if isinstance(row[0], bytes) else row[0]
+        raise Corrupt(f"row {key} of {table}{where} is damaged: its checksum does not fit; restore a backup.")
+
+
+def sealed(table: str, campaign: str, rows: Iterable[Row]) -> Iterable[Row]:
+    """Return rows with their checksums, where they have any."""
+    if table not in SEALED:
+        return rows
+    kind, packed, crc = _kind(table, campaign), _PACKED, zlib.crc32
+    return ((*row, crc(packed(row), kind)) for row in rows)
 
 
 def put(rows: Rows | None, table: str, *row: Any) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 import zlib
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -19,6 +20,13 @@ HEADER = struct.Struct("<4sHHQQIII")
 CHECKSUM = struct.Struct("<I")
 ORIGIN = 0
 """What stands for the checksum before the first segment."""
+OUTSIDE = -1
+"""Where among its additions a segment keeps what is known of rows outside the log, such as the event ids it told."""
+
+
+def ids_of(rows: Iterable[Row]) -> int:
+    """Return the checksum of event ids, given as rows in the order of their events."""
+    return zlib.crc32(b"".join([row[0] for row in rows]))
 
 
 class Segment(NamedTuple):
@@ -44,7 +52,7 @@ def unpack(data: bytes, number: int, first: int, before: int) -> Segment:
     """Read a block, which must be the given one; say which it is if anything is wrong with it."""
     where = f"segment {number} of the log (events from {first} on)"
     remedy = "restore the campaign from a backup"
-    if len(data) < HEADER.size + CHECKSUM.size or data[:4] != MAGIC:
+    if not isinstance(data, bytes) or len(data) < HEADER.size + CHECKSUM.size or data[:4] != MAGIC:
         raise Corrupt(f"{where} is not a segment; {remedy}.")
     (checksum,) = CHECKSUM.unpack_from(data, len(data) - CHECKSUM.size)
     if zlib.crc32(data[: -CHECKSUM.size]) != checksum:
@@ -92,9 +100,11 @@ class Log:
         self._flush()
         return np.concatenate([*self._parts, np.zeros(0, RECORD)])
 
-    def seal(self) -> Row:
-        """Return the segment as a row of its table, and begin the next one."""
+    def seal(self, ids: Sequence[Row] = ()) -> Row:
+        """Return the segment as a row of its table, and begin the next one; with the event ids that it told."""
         records = self.records()
+        if ids:
+            self._more[OUTSIDE] = {"ids": ids_of(ids)}
         data, checksum = pack(self.number, self.first, records, self._more, self.checksum)
         row = (self.number, self.first, len(records), data)
         self.number, self.first, self.checksum = self.number + 1, self.first + len(records), checksum

@@ -25,7 +25,7 @@ from freepull.campaigns.settings import Clock
 from freepull.campaigns.stores import Lease, Store
 from freepull.campaigns.stores.base import inherited, of_this_process, steady
 from freepull.campaigns.telling import Known, tell
-from freepull.errors import Fenced, FreepullError, Overloaded, StoreError, WriterEnded
+from freepull.errors import Corrupt, Fenced, FreepullError, Overloaded, StoreError, WriterEnded
 
 Reply = TypeVar("Reply")
 
@@ -230,13 +230,13 @@ class Writer:
         state, log = self.decider.state, self.decider.log
         if log.gathered:
             rows, state.rows = state.rows or {}, {}
-            rows["segments"] = [log.seal()]
+            rows["segments"] = [log.seal(rows.get("event_ids", ()))]
             self.store.write(self.lease, rows)
         elif self.lease.until - steady() < self.lease.seconds * 2 / 3:
             self.store.renew(self.lease)
         if at - self._forgotten >= FORGETTING:
             self._forgotten = at
-            self.store.remove(self.lease, "event_ids", "at", at - state.settings.remembers, FORGOTTEN)
+            self.store.remove(self.lease, "event_ids", "at", state.at - state.settings.remembers, FORGOTTEN)
 
     def _end(self, group: list[Job], error: BaseException) -> None:
         """Answer nothing but that this is the end."""
@@ -244,7 +244,7 @@ class Writer:
             f"campaign {self.decider.name} was closed, because it could not go on ({_line(error)}); open it again, and "
             "repeat what was not answered with the same event ids."
         )
-        if isinstance(error, Fenced):
+        if isinstance(error, (Fenced, Corrupt)):
             ended = error
         ended.__cause__ = error if ended is not error else None
         with self._wake:

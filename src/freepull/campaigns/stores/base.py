@@ -26,7 +26,7 @@ from weakref import WeakSet
 
 from freepull import validation
 from freepull.campaigns.journal.events import KEYS, ManyRows, Row
-from freepull.errors import CampaignBusy, InvalidInput, UnknownCampaign
+from freepull.errors import CampaignBusy, CampaignError, InvalidInput, UnknownCampaign
 
 
 def steady() -> float:
@@ -167,7 +167,15 @@ class Store(ABC):
     def totals(self, name: str) -> tuple[int, int]:
         """Return how many entries the ledger has, and their sum."""
 
-    def unknown(self, name: str) -> UnknownCampaign:
+    def head(self, name: str) -> tuple[int, int] | None:
+        """Return the number of the last segment and its checksum, as noted apart from it; None where none is."""
+        return None
+
+    def check(self) -> None:
+        """Raise `Corrupt` if something is damaged that belongs to no campaign, as far as the store can tell."""
+        return
+
+    def unknown(self, name: str) -> CampaignError:
         """Return the error for a campaign that is not there."""
         there = ", ".join(self.campaigns()[:10])
         return UnknownCampaign(f"{self.url} has no campaign {name!r}; it has {there or 'none at all'}.")

@@ -20,8 +20,9 @@ from freepull.errors import CampaignBusy, Corrupt, InvalidInput, StoreError
 if sys.platform != "win32":
     import fcntl
 
-SIDES = ("-wal", "-shm", "-journal")
-"""What SQLite keeps beside a file, and takes for a part of it."""
+ANSWERED = "-answered"
+SIDES = ("-wal", "-shm", "-journal", ANSWERED)
+"""What SQLite and `wal` keep beside a file, and take for a part of it."""
 SHARED = (0x40000002, 510)
 """The bytes of a file that SQLite locks: where, and how many."""
 
@@ -149,6 +150,8 @@ class Replacing:
     def _set_aside(self, there: bool, kept: Path) -> None:
         """Keep what is there under another name; the file itself stays, unless it cannot be read anyway."""
         if self._old is not None:  # from here on, the file alone is all of it
+            self._beside(self.path, ANSWERED).unlink(missing_ok=True)  # before the log that it is about is empty
+            _sync(self.path.parent)
             self._old.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
         if there:
             self._keep(self.path, kept)

@@ -16,7 +16,8 @@ from typing import Any, ClassVar, cast
 
 from freepull.campaigns.journal.events import Row
 from freepull.campaigns.stores.base import Inherited, Lease, inherited, of_this_process
-from freepull.campaigns.stores.sql import INSERT, SqlStore, Statements
+from freepull.campaigns.stores.serving import Statements
+from freepull.campaigns.stores.sql import INSERT, SqlStore
 from freepull.errors import (
     CampaignBusy,
     Corrupt,
@@ -30,6 +31,8 @@ from freepull.errors import (
 
 try:
     import apsw
+
+    from freepull.campaigns.stores.wal import Answered
 except ImportError as error:  # pragma: no cover - a test runs this in a process of its own
     raise MissingExtra("campaigns need apsw for SQLite; install freepull with pip install 'freepull[live]'.") from error
 
@@ -53,6 +56,7 @@ class SqliteStore(SqlStore):
         "clustered": "WITHOUT ROWID",
         "uncompressed": "",
         "now": "0",
+        "raw": "CAST({} AS BLOB)",
     }
     lease_seconds = float("inf")
     reopens = False
@@ -64,13 +68,15 @@ class SqliteStore(SqlStore):
     def __init__(self, path: str | Path, *, synchronous: str = "FULL", vfs: str | None = None) -> None:
         self.path = Path(path)
         self.url = f"sqlite:///{path}"
+        super().__init__()
         self._lock = threading.RLock()
         self._users = 1
         self._broken = False
-        self._pages = 0
-        """Of the write-ahead log."""
+        self._pages, self._grown = 0, False
+        """Of the write-ahead log, and whether there are more than were noted as answered."""
         if vfs is None:
             check_rights(self.path)
+        self._answered = Answered(str(path), vfs)
         if vfs is None and (self.path.is_dir() or not self.path.parent.is_dir()):
             raise InvalidInput(f"url must name a file in a folder that exists, got {self.url!r}.")
         if self.path.resolve() in self._inherited:
@@ -89,6 +95,7 @@ class SqliteStore(SqlStore):
                 if new:
                     self.secret(TRACELESS, b"")
             except BaseException:
+                self._answered.close()
                 self._shut()
                 raise
 
@@ -110,11 +117,15 @@ class SqliteStore(SqlStore):
         """Take the lock, and make every commit durable; finish what a crash has left first."""
         run = self._connection.execute
         self._connection.set_busy_timeout(0)
+        self._connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
         run("PRAGMA locking_mode = EXCLUSIVE")
         run("BEGIN EXCLUSIVE")
+        self._answered.check()
         mark, tables = self._connection.pragma("application_id"), run("SELECT count(*) FROM sqlite_schema").get
         run("COMMIT")
         if mark != MARK and (mark or tables):
+            if run("SELECT count(*) FROM sqlite_schema WHERE name IN ('campaigns', 'segments', 'ledger')").get == 3:
+                raise Corrupt(f"{self.url} is damaged: it has our tables, but not our mark; restore it from a backup.")
             raise InvalidInput(f"{self.url} is a SQLite file of another program; choose another name.")
         if self._connection.pragma("journal_mode", "wal") != "wal":
             raise StoreError(f"{self.url} is on a file system without write-ahead logs; choose another place.")
@@ -124,11 +135,16 @@ class SqliteStore(SqlStore):
         run("PRAGMA secure_delete = ON")
         run("PRAGMA cache_size = -65536")
         run("PRAGMA wal_autocheckpoint = 0")
-        run("PRAGMA wal_checkpoint(TRUNCATE)")
+        self._empty_log()
         self._connection.set_wal_hook(self._note_pages)
 
+    def _empty_log(self) -> None:
+        """Move the write-ahead log into the file, and leave nothing of it."""
+        self._answered.forget()
+        self._connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+
     def _note_pages(self, connection: apsw.Connection, database: str, pages: int) -> int:
-        self._pages = pages
+        self._pages, self._grown = pages, True
         return apsw.SQLITE_OK
 
     @contextmanager
@@ -139,8 +155,12 @@ class SqliteStore(SqlStore):
             try:
                 yield _Statements(self._connection)
                 self._connection.execute("COMMIT")
+                if self._grown:
+                    self._answered.note(self._pages)
+                    self._grown = False
                 if self._pages >= CHECKPOINT:  # our own, because SQLite's would keep its errors to itself
                     self._connection.wal_checkpoint()
+                    self._answered.begun_anew()
             except BaseException:
                 if self._connection.in_transaction:
                     self._connection.execute("ROLLBACK")
@@ -148,15 +168,15 @@ class SqliteStore(SqlStore):
 
     def query(self, sql: str, values: Row = ()) -> list[Row]:
         """Read."""
-        with self._lock, self._failing():
+        with self._lock, self._failing(reading=True):
             return self._connection.execute(sql, values).fetchall()
 
     def find_events(self, lease: Lease, ids: Iterable[bytes]) -> dict[bytes, tuple[int, bytes]]:
         """Return the event ids that are known."""
         sql = "SELECT id, event, record FROM event_ids WHERE campaign = ? AND id = ?"
-        with self._lock, self._failing():
+        with self._lock, self._failing(reading=True):
             found: list[Any] = self._connection.executemany(sql, [(lease.campaign, key) for key in ids]).fetchall()
-        return {bytes(key): (int(event), bytes(record)) for key, event, record in found}
+        return {key: (event, record) for key, event, record in found}
 
     def remove(self, lease: Lease, table: str, column: str, below: int, most: int) -> int:
         """Remove some rows; what is left of a snapshot on free pages, which is large and has no names, stays there."""
@@ -177,7 +197,7 @@ class SqliteStore(SqlStore):
             with self._rewriting():
                 super().erase_names(lease, agents)
             with self._failing():
-                self._connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+                self._empty_log()
 
     @contextmanager
     def _rewriting(self) -> Iterator[None]:
@@ -257,6 +277,10 @@ class SqliteStore(SqlStore):
             self._forget()
             broken, self._broken = self._broken, False
             with self._failing():
+                if broken:
+                    self._answered.close()
+                else:
+                    self._answered.remove()  # before the log that it is about is gone
                 self._connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, int(broken))
                 self._shut()
 
@@ -277,9 +301,19 @@ class SqliteStore(SqlStore):
         if self._open.get(self.path.resolve()) is self:
             del self._open[self.path.resolve()]
 
+    def check(self) -> None:
+        """Refuse a file whose structure is damaged anywhere, and damage to what belongs to no campaign."""
+        super().check()
+        found = str(self.query("PRAGMA integrity_check(1)")[0][0])
+        if found != "ok":
+            raise Corrupt(f"{self.url} is damaged ({' '.join(found.split())}); restore it from a backup.")
+
     @contextmanager
-    def _failing(self) -> Iterator[None]:
-        """Turn SQLite's errors into ours; after one that may concern the disk, this connection is not used again."""
+    def _failing(self, reading: bool = False) -> Iterator[None]:
+        """Turn SQLite's errors into ours; after one that may concern the disk, this connection is not used again.
+
+        What is found damaged while reading concerns whoever reads it: others go on.
+        """
         if self._broken:
             raise StoreError(f"{self.url} failed before, so nothing more is written; close it and open it again.")
         try:
@@ -290,10 +324,14 @@ class SqliteStore(SqlStore):
             raise StoreError(f"{self.url} is closed; open the campaign again.") from error
         except apsw.ConstraintError as error:
             raise Fenced(f"{self.url} has these rows already ({error}), so somebody else wrote them.") from error
+        except UnicodeDecodeError as error:
+            raise Corrupt(f"{self.url} is damaged: it has a text that is none; restore it from a backup.") from error
         except apsw.Error as error:
-            self._broken = True
-            self._forget()
-            if isinstance(error, (apsw.CorruptError, apsw.NotADBError)):
+            damaged = isinstance(error, (apsw.CorruptError, apsw.NotADBError, apsw.SQLError))
+            if not (damaged and reading):
+                self._broken = True
+                self._forget()
+            if damaged:
                 raise Corrupt(
                     f"{self.url} is damaged or no SQLite file ({error}); restore it from a backup."
                 ) from error
