@@ -129,7 +129,7 @@ def test_who_waits_may_ask_again(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.slow
 def test_slow_and_half_open_connections_are_closed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("freepull.server.server.HEADER_SECONDS", 0.5)
+    monkeypatch.setattr("freepull.server.connections.HEADER_SECONDS", 0.5)
     monkeypatch.setattr("freepull.server.server.IDLE_SECONDS", 1)
     with Service(f"sqlite:///{tmp_path}/trial.db", seconds=0.5) as service:
         beginnings = [b"", b"GET / HT", b"GET / HTTP/1.1\r\nhost: x\r\n"]

@@ -51,10 +51,12 @@ TITLES = {
     408: "Too slow",
     409: "Not now",
     413: "Too large",
+    414: "Too long an address",
     415: "Not this kind of body",
     421: "Another process has it",
     422: "Not allowed",
     429: "Too many requests",
+    431: "Too large a head",
     500: "Our fault",
     503: "Not available now",
 }
