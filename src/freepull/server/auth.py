@@ -40,8 +40,12 @@ class Limits:
     """Bytes of a body."""
     upload: int = 32 << 20
     """Bytes of an import, or of a list of agents, which only admins send."""
+    pull: int = 64 << 10
+    """Bytes of a body that an agent sends."""
     seconds: float = 10.0
     """For a body to arrive."""
+    bodies: int = 1024
+    """Bodies that are under way at a time; half of them from one address, a sixteenth with one token."""
     answer: float = 60.0
     """For an answer, streams and exports excepted."""
     waiting: int = 256

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import traceback
 from typing import Any
 
 import msgspec
@@ -131,6 +132,12 @@ def headers(found: Problem, error: Exception) -> dict[str, str]:
     if found.status == 401:
         more["www-authenticate"] = "Bearer"
     return more
+
+
+def traced(error: BaseException) -> dict[str, Any]:
+    """Return what the log says of an error that nobody expected: its name, its words, and where it was raised."""
+    where = [f"{it.filename.rpartition('/')[2]}:{it.lineno}" for it in traceback.extract_tb(error.__traceback__)]
+    return {"error": f"{type(error).__name__}: {error}"[:500], "where": where[-8:]}
 
 
 def encode(found: Problem) -> bytes:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import signal
 import socket
 import sys
+import threading
 from collections.abc import Callable
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -18,6 +20,7 @@ from freepull.campaigns.journal import recovery
 from freepull.campaigns.stores import Where
 from freepull.errors import InvalidInput, MissingExtra
 from freepull.server.auth import Limits
+from freepull.server.problems import traced
 
 try:
     import uvicorn
@@ -104,6 +107,34 @@ def write_log(what: str, **more: Any) -> None:
         sys.stderr.write(msgspec.json.encode(line).decode() + "\n")
 
 
+class JsonLines(logging.Handler):
+    """Writes what libraries log as lines of our log."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write one line, whatever is in it."""
+        more: dict[str, Any] = {}
+        if record.exc_info and record.exc_info[1] is not None:
+            more = traced(record.exc_info[1])
+        write_log("log", source=record.name, level=record.levelname.lower(), text=_line(record), **more)
+
+
+def _line(record: logging.LogRecord) -> str:
+    try:
+        return " ".join(record.getMessage().split())[:1000]
+    except (TypeError, ValueError):
+        return str(record.msg)[:1000]
+
+
+def log_everything() -> None:
+    """Write in one form whatever this process has to say: what libraries log, warnings, and errors nobody caught."""
+    root = logging.getLogger()
+    root.handlers, root.level = [JsonLines()], logging.WARNING
+    logging.captureWarnings(True)
+    sys.excepthook = lambda _, error, __: write_log("error", **traced(error))
+    threading.excepthook = lambda it: write_log("error", **traced(it.exc_value or RuntimeError("unknown")))
+    sys.unraisablehook = lambda it: write_log("error", **traced(it.exc_value or RuntimeError("unknown")))
+
+
 def listen(host: str, port: int) -> socket.socket:
     """Take a port, or say in a sentence why not."""
     try:
@@ -173,7 +204,9 @@ def run(
     here = address_of(host, port, tls=more.get("ssl_certfile") is not None)
     recovery.known_as((address or here).rstrip("/"))
     server = Server(where, host, port, limits, **more)
+    log_everything()
     sys.setswitchinterval(SWITCH)
+    raise_limit()
     write_log("serving", address=here)
     welcome(server.application.hosting.tokens, first_token)
     for number in (signal.SIGINT, signal.SIGTERM):  # uvicorn raises them again once it has ended well
