@@ -23,7 +23,7 @@ from .takeover import kill_the_owner
 from .traffic import agent_tokens, fsync_time, stage
 
 PAGE = Path(__file__).parents[1] / "docs" / "load.md"
-PARTS = ("small", "large", "security", "takeover")
+PARTS = ("small", "large", "security", "takeover", "hanging")
 HEAD = """# The service under load
 
 Written by `make load` on {machine}, {when}. The server, the traffic and PostgreSQL
@@ -86,6 +86,15 @@ def takeover(url: str, seconds: float) -> Iterator[Row]:
     yield "owner killed under load, 4 times", "0 lost, 0 paid twice", found, good
 
 
+def hanging(url: str, seconds: float) -> Iterator[Row]:
+    """The owner hangs."""
+    times = 4 if seconds >= 30 else 1
+    found = kill_the_owner(url, seconds=max(16.0, min(seconds, 24.0)), kills=times, hang=True)
+    good = found.lost == found.twice == found.unpaid == found.failed == 0 and found.told > 100 and found.gap <= 8
+    bar = "silence ≤ 8 s, 0 lost, 0 paid twice"
+    yield f"owner stopped and woken under load, {times}×", bar, found, good
+
+
 @contextmanager
 def sqlite() -> Iterator[str]:
     """Yield a new file."""
@@ -110,14 +119,14 @@ def main() -> None:
     parser.add_argument("--page", type=Path, default=PAGE, help="where the table is written, if everything ran")
     asked = parser.parse_args()
     parts: dict[str, Callable[[str, float], Iterator[Row]]]
-    parts = {"small": small, "large": large, "security": hostile, "takeover": takeover}
+    parts = {"small": small, "large": large, "security": hostile, "takeover": takeover, "hanging": hanging}
     fsync, others = f"{1000 * fsync_time():.2f} ms", f"{os.getloadavg()[0]:.1f}"
     print(f"this machine's fsync: {fsync} (median of 200); load average {others}")
     lines, reached = list[str](), list[bool]()
     with PostgresServer() as server:
         for part in [asked.only] if asked.only else PARTS:
             for store in [asked.store] if asked.store else ("SQLite", "PostgreSQL"):
-                if part == "takeover" and store == "SQLite":  # a file has one process
+                if part in ("takeover", "hanging") and store == "SQLite":  # a file has one process
                     continue
                 with sqlite() if store == "SQLite" else postgres(server) as url:
                     for what, bar, found, good in parts[part](url, asked.seconds):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import resource
 import socket
@@ -12,13 +13,14 @@ import tempfile
 import threading
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from freepull.server.auth import Tokens
 from load.traffic import Process
 from support.program import command
-from support.running import Service
+from support.running import Service, certificate
 
 pytestmark = pytest.mark.slow
 
@@ -35,7 +37,7 @@ def test_a_process_is_ready_when_it_has_loaded_what_its_rules_call(
     monkeypatch.setattr("freepull.server.hosting._WARM", set())
     monkeypatch.setattr("freepull.server.hosting.warm_up", slowly)
     service = Service(f"sqlite:///{tmp_path}/trial.db")
-    seen = []
+    seen: list[Any] = []
 
     def look() -> None:
         while not hasattr(service, "http"):
@@ -122,19 +124,6 @@ def test_every_line_of_the_log_is_json_whoever_writes_it() -> None:
     assert lines[6]["error"] == "SystemError: the end"
 
 
-def certificate(folder: Path) -> tuple[Path, Path]:
-    """Make a certificate that has expired."""
-    made = folder / "certificate.pem", folder / "key.pem"
-    words = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=localhost", "-days", "1"]
-    words += ["-not_before", "20200101000000Z", "-not_after", "20200102000000Z"]
-    more = ["-addext", "subjectAltName=IP:127.0.0.1", "-out", str(made[0]), "-keyout", str(made[1])]
-    done = subprocess.run(words + more, capture_output=True, text=True, check=False)
-    if done.returncode:  # an older openssl has no such options
-        words = [it for it in words[:-4] if it != "-days" and it != "1"] + ["-days", "1"]
-        subprocess.run(words + more, capture_output=True, check=True)
-    return made
-
-
 def test_tls_that_is_never_agreed_on_is_given_up_and_the_log_stays_json(tmp_path: Path) -> None:
     pem, key = certificate(tmp_path)
     with tempfile.TemporaryFile("w+") as log:
@@ -151,10 +140,8 @@ def test_tls_that_is_never_agreed_on_is_given_up_and_the_log_stays_json(tmp_path
             with socket.create_connection(("127.0.0.1", port)) as plain:
                 plain.settimeout(20)
                 plain.sendall(b"GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n")
-                try:
+                with contextlib.suppress(ConnectionResetError):
                     assert not plain.recv(1000).startswith(b"HTTP")
-                except ConnectionResetError:
-                    pass
             context = ssl.create_default_context()
             context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
             with context.wrap_socket(socket.create_connection(("127.0.0.1", port))) as line:
@@ -164,16 +151,14 @@ def test_tls_that_is_never_agreed_on_is_given_up_and_the_log_stays_json(tmp_path
             begun = time.monotonic()
             for it in silent:
                 it.settimeout(20)
-                try:
+                with contextlib.suppress(ConnectionResetError):
                     while it.recv(1000):
                         pass
-                except ConnectionResetError:
-                    pass
                 it.close()
             assert time.monotonic() - begun < 15
         finally:
             process.terminate()
             assert process.wait(60) == 0
         log.seek(0)
-        for line in log.read().splitlines():
-            assert json.loads(line)["what"]
+        for written in log.read().splitlines():
+            assert json.loads(written)["what"]

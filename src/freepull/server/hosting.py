@@ -66,7 +66,7 @@ class Hosting:
             await asyncio.to_thread(self.tokens.close)
 
     async def _load(self) -> None:
-        """Load what the rules of the campaigns here call, and the usual one; then the process is ready. Then the rest."""
+        """Load what the rules of the campaigns here call, and the usual one; that makes it ready. Then the others."""
         used = {type(it.campaign.settings.principal.rule): None for it in self.here().values()} | {Comparisons: None}
         for kind in used | dict.fromkeys(RULES):
             if kind not in used:
