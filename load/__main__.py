@@ -19,11 +19,12 @@ from chaos.postgres_server import PostgresServer
 from .crowd import crowd
 from .loads import batches, closed_loop, half_open, overload
 from .security import Row, security
+from .siege import siege
 from .takeover import kill_the_owner
 from .traffic import agent_tokens, fsync_time, stage
 
 PAGE = Path(__file__).parents[1] / "docs" / "load.md"
-PARTS = ("small", "large", "security", "takeover", "hanging")
+PARTS = ("small", "large", "security", "takeover", "hanging", "siege")
 HEAD = """# The service under load
 
 Written by `make load` on {machine}, {when}. The server, the traffic and PostgreSQL
@@ -119,14 +120,21 @@ def main() -> None:
     parser.add_argument("--page", type=Path, default=PAGE, help="where the table is written, if everything ran")
     asked = parser.parse_args()
     parts: dict[str, Callable[[str, float], Iterator[Row]]]
-    parts = {"small": small, "large": large, "security": hostile, "takeover": takeover, "hanging": hanging}
+    parts = {
+        "small": small,
+        "large": large,
+        "security": hostile,
+        "takeover": takeover,
+        "hanging": hanging,
+        "siege": siege,
+    }
     fsync, others = f"{1000 * fsync_time():.2f} ms", f"{os.getloadavg()[0]:.1f}"
     print(f"this machine's fsync: {fsync} (median of 200); load average {others}")
     lines, reached = list[str](), list[bool]()
     with PostgresServer() as server:
         for part in [asked.only] if asked.only else PARTS:
             for store in [asked.store] if asked.store else ("SQLite", "PostgreSQL"):
-                if part in ("takeover", "hanging") and store == "SQLite":  # a file has one process
+                if part in ("takeover", "hanging", "siege") and store == "SQLite":  # a file has one process
                     continue
                 with sqlite() if store == "SQLite" else postgres(server) as url:
                     for what, bar, found, good in parts[part](url, asked.seconds):

@@ -113,7 +113,10 @@ def read(path: str | Path) -> tuple[list[Observation], list[str]]:
     if source.suffix not in FORMS or not source.is_file():
         raise InvalidInput(f"path must be a .parquet or .csv file that exists, got {str(path)!r}.")
     try:
-        frame = pl.read_parquet(source) if source.suffix == ".parquet" else pl.read_csv(source, infer_schema=False)
+        if source.suffix == ".parquet":
+            frame = pl.read_parquet(source, glob=False)
+        else:
+            frame = pl.read_csv(source, infer_schema=False, glob=False)
     except Exception as error:
         why = str(error).strip().partition("\n")[0].rstrip(".")[:200]
         raise InvalidInput(f"{source.name} cannot be read as {source.suffix}: {why}.") from None

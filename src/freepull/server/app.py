@@ -45,7 +45,10 @@ HEALTH: dict[str, Any] = {"http_method": ["GET", "HEAD"], "tags": ["health"], "r
 ABOUT = """Live campaigns of incentivized exploration, see docs/service.md.
 
 Errors are application/problem+json, as the schema Problem has it; on a path or with a method that is not here, 404 or
-405. Amounts are whole minor units of a currency; times are RFC 3339."""
+405. Whatever the path, what is no HTTP or can be read in two ways gets 400, an address of more than 16 kB 414, and more
+than 100 headers or 64 kB of them 431; then the connection ends. 422 is also for what no schema can say: names with
+characters that are not printable, whole numbers written as 1.0, arms and agents that are not there, more or fewer
+weights than agents. Amounts are whole minor units of a currency; times are RFC 3339."""
 
 
 class Application:
