@@ -25,6 +25,8 @@ from .traffic import agent_tokens, fsync_time, stage
 
 PAGE = Path(__file__).parents[1] / "docs" / "load.md"
 PARTS = ("small", "large", "security", "takeover", "hanging", "siege")
+ONLY = {"takeover": "PostgreSQL", "hanging": "PostgreSQL", "siege": "SQLite"}
+"""Parts on one store alone: a file has one process, and what comes before a token is the same on both."""
 HEAD = """# The service under load
 
 Written by `make load` on {machine}, {when}. The server, the traffic and PostgreSQL
@@ -134,7 +136,7 @@ def main() -> None:
     with PostgresServer() as server:
         for part in [asked.only] if asked.only else PARTS:
             for store in [asked.store] if asked.store else ("SQLite", "PostgreSQL"):
-                if part in ("takeover", "hanging", "siege") and store == "SQLite":  # a file has one process
+                if store not in ONLY.get(part, store):
                     continue
                 with sqlite() if store == "SQLite" else postgres(server) as url:
                     for what, bar, found, good in parts[part](url, asked.seconds):
