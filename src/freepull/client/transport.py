@@ -28,7 +28,8 @@ SECONDS = 3.0
 """For a reply; whoever takes longer is taken for hung, and another process is asked."""
 LONG = 30.0
 """What takes long by its nature may take so many times as long; and a file ten times that."""
-RETRIES = 8
+RETRIES = 12
+"""With what lies between them, a minute for a service that hangs."""
 LONGEST_WAIT = 10.0
 """Seconds between two attempts at most, whatever Retry-After says."""
 TAKEOVER_SECONDS = 20.0
