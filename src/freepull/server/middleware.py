@@ -251,7 +251,8 @@ class Bodies(Middleware):
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
-        self._coming: Counter[str] = Counter()
+        self._most = [max(1, limits.bodies // share) for share in SHARES]
+        self._coming: dict[str, int] = {}
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """Handle one request."""
@@ -264,26 +265,28 @@ class Bodies(Middleware):
         if visitor.scope == "admin" and scope["path"].endswith(LARGE):
             most = limits.upload
         senders = (f"token {visitor.id}", f"address {(scope['client'] or ('',))[0]}", "service")
-        self._begin(senders)
+        coming = self._begin(senders)
         try:
             body = state["body"] = await self._read(state["headers"], receive, most)
         finally:
             for sender in senders:
-                self._coming[sender] -= 1
-                if not self._coming[sender]:
-                    del self._coming[sender]
+                coming[sender] -= 1
+                if not coming[sender]:
+                    del coming[sender]
         state["clock"].reschedule(asyncio.get_running_loop().time() + limits.answer)
         await self.next(scope, again(body, receive), send)
 
-    def _begin(self, senders: tuple[str, str, str]) -> None:
+    def _begin(self, senders: tuple[str, str, str]) -> dict[str, int]:
         """Count a body that begins, or refuse it."""
-        for sender, share in zip(senders, SHARES, strict=True):
-            most = max(1, self._limits.bodies // share)
-            if self._coming[sender] >= most:
-                words = f"{sender.partition(' ')[0]} may have {most} bodies under way at a time."
-                status = 429 if share > 1 else 503
-                raise Refused(status, f"one {words}", "End those that were begun, and try again.", CLOSE)
-        self._coming.update(senders)
+        coming = self._coming
+        for sender, most in zip(senders, self._most, strict=True):
+            if coming.get(sender, 0) >= most:
+                words = f"one {sender.partition(' ')[0]} may have {most} bodies under way at a time."
+                status = 503 if sender == "service" else 429
+                raise Refused(status, words, "End those that were begun, and try again.", CLOSE)
+        for sender in senders:
+            coming[sender] = coming.get(sender, 0) + 1
+        return coming
 
     async def _read(self, headers: dict[bytes, bytes], receive: Any, most: int) -> bytes:
         if headers.get(b"content-encoding", b"identity").lower() != b"identity":
