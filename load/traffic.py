@@ -39,7 +39,7 @@ class Process:
             self._drain = subprocess.Popen(["cat"], stdin=self.process.stderr, stdout=kept)
         self.process.stderr.close()
         self.port = int(self.address.rpartition(":")[2])
-        for _ in range(1200):
+        for _ in range(6000):
             try:
                 urllib.request.urlopen(f"{self.address}/readyz", timeout=5).close()
                 return

@@ -366,3 +366,11 @@ def test_hot_routes_are_answered_as_the_framework_would(service: Service, monkey
     assert (
         'route="/v1/campaigns/{campaign}/me/offer",method="POST",status="200"} 2' in service.http.get("/metrics").text
     )
+
+
+@pytest.mark.parametrize("name", ["*", "a*b", "[a]", "day?1", "{a,b}", "%2E%2E", "~"])
+def test_a_file_may_have_any_name(service: Service, name: str) -> None:
+    path = service.create()
+    content, headers = b"agent,arm,reward\nann,A,1\n", {"content-type": "text/csv"}
+    found = service.send("POST", f"{path}/imports", params={"name": name}, content=content, headers=headers)
+    assert (found.status_code, found.json()) == (200, {"observations": 1})

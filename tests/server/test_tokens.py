@@ -162,7 +162,7 @@ BEFORE = [
     "CREATE TABLE tokens (id TEXT PRIMARY KEY, hash {blob} NOT NULL, scope TEXT NOT NULL CHECK (scope IN "
     "('admin', 'read', 'gateway')), campaign TEXT NOT NULL, label TEXT NOT NULL, made BIGINT NOT NULL, "
     "expires BIGINT, revoked BIGINT)",
-    "INSERT INTO tokens SELECT * FROM old",
+    "INSERT INTO tokens SELECT id, hash, scope, campaign, label, made, expires, revoked FROM old",
     "DROP TABLE old",
     "ALTER TABLE campaigns DROP COLUMN head",
     *(f"ALTER TABLE {table} DROP COLUMN seal" for table in SEALED),
@@ -252,3 +252,33 @@ def test_a_store_keeps_no_secret_of_a_token(tmp_path: Path) -> None:
     stored = b"".join(file.read_bytes() for file in tmp_path.iterdir())
     assert row.id.encode() in stored
     assert token.split("_", 2)[2].encode() not in stored
+
+
+def test_a_clock_that_jumps_revives_no_token_and_forgets_no_key(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    jumped = [0]
+
+    def clock() -> int:
+        return time.time_ns() // 1000 + jumped[0]
+
+    monkeypatch.setattr("freepull.server.auth.system_clock", clock)
+    path, day = service.create(), 86_400 * 10**6
+    made = service.send("POST", f"{path}/tokens", {"agents": ["ann"], "lasts": "1.5 seconds"}).json()["tokens"][0]
+    stored = service.send("POST", "/tokens", {"scope": "read", "lasts": "1.5 seconds"}).json()
+    lasting = service.tokens(path, "bob")["bob"]
+    key = {"idempotency-key": "k"}
+    numbers = service.send("POST", f"{path}/agents", {"agents": 2}, headers=key).json()
+    jumped[0] = 3 * day
+    assert service.send("POST", f"{path}/agents", {"agents": 2}, headers=key).json() == numbers
+    assert service.send("POST", f"{path}/pause", headers={"idempotency-key": "other"}).status_code == 200
+    jumped[0] = -3 * day
+    assert service.send("POST", f"{path}/agents", {"agents": 2}, headers=key).json() == numbers
+    assert service.send("GET", f"{path}/me", token=lasting).status_code == 200
+    time.sleep(2.0)
+    for token, where in ((made["token"], f"{path}/me"), (stored["token"], "/token")):
+        assert service.send("GET", where, token=token).status_code == 401
+    jumped[0] = 90 * day
+    assert service.send("GET", f"{path}/me", token=lasting).status_code == 401
+    jumped[0] = 0
+    assert service.send("GET", f"{path}/me", token=lasting).status_code == 200

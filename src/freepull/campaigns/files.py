@@ -125,7 +125,11 @@ def read(path: str | Path) -> pl.DataFrame:
         if source.suffix == ".csv" and file.read(4).startswith(PACKED):
             raise InvalidInput(f"{source.name} is compressed; unpack it, and import what is in it.")
     try:
-        lazy = pl.scan_parquet(source) if source.suffix == ".parquet" else pl.scan_csv(source, infer_schema=False)
+        lazy = (
+            pl.scan_parquet(source, glob=False)
+            if source.suffix == ".parquet"
+            else pl.scan_csv(source, infer_schema=False, glob=False)
+        )
         schema, height = lazy.collect_schema(), int(lazy.select(pl.len()).collect().item())
         wanted = _columns(source, schema, height)
         frame = lazy.select(wanted).collect()

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import copy
 import secrets
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import Any, Protocol
 
 from freepull.client import talks
-from freepull.client.transport import RETRIES, AsyncConnected, Call, Connected, Talk, Talking, send
+from freepull.client.transport import RETRIES, SECONDS, AsyncConnected, Call, Connected, Talk, Talking, send
 from freepull.errors import InvalidInput
 from freepull.messages import CampaignOffer, Me, Told
 
@@ -107,12 +107,24 @@ class AgentClient(_Agent, Connected):
         How the agent picks if there is no offer, for `act`: one of `freepull.agents`, or your own.
     retries
         How often a request is sent again.
+    seconds
+        How long to wait for each reply, before the same is sent again, to another process if there is one.
+    owners
+        The addresses of all processes, where several share a database; the token is sent to ``url`` and these only.
     """
 
     def __init__(
-        self, url: str, campaign: str, token: str, *, strategy: Strategy | None = None, retries: int = RETRIES
+        self,
+        url: str,
+        campaign: str,
+        token: str,
+        *,
+        strategy: Strategy | None = None,
+        retries: int = RETRIES,
+        seconds: float = SECONDS,
+        owners: Iterable[str] = (),
     ) -> None:
-        super().__init__(url, token, retries)
+        super().__init__(url, token, retries, seconds, owners)
         self.campaign, self._mind = campaign, _Mind(strategy)
 
     def act(self, pull: Callable[[str], float]) -> Told:
@@ -132,9 +144,11 @@ class AsyncAgentClient(_Agent, AsyncConnected):
         *,
         strategy: Strategy | None = None,
         retries: int = RETRIES,
+        seconds: float = SECONDS,
+        owners: Iterable[str] = (),
         http: Any = None,
     ) -> None:
-        super().__init__(url, token, retries, http=http)
+        super().__init__(url, token, retries, seconds, owners, http)
         self.campaign, self._mind = campaign, _Mind(strategy)
 
     async def act(self, pull: Callable[[str], float] | Callable[[str], Awaitable[float]]) -> Told:

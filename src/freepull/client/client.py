@@ -3,27 +3,30 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from contextlib import closing
+from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar
 
 from freepull.client import talks
+from freepull.client.reach import odd, unreachable
 from freepull.client.transport import (
+    MOST_FILE,
     RETRIES,
     SECONDS,
     AsyncConnected,
     AsyncConnection,
+    Attempt,
     Call,
     Connected,
     Connection,
     Talk,
     Talking,
-    error_of,
+    answer_of,
     httpx,
     place,
     send,
-    told,
-    unreachable,
 )
 from freepull.commands import AsyncCampaignVerbs, CampaignVerbs, Command
 from freepull.errors import InvalidInput
@@ -119,11 +122,16 @@ class Client(_Service, Connected):
     retries
         How often a request is sent again.
     seconds
-        How long to wait for each reply.
+        How long to wait for each reply, before the same is sent again, to another process if there is one. What takes
+        long by its nature may take 30 times as long: making a campaign, enrolling, snapshots, imports; files 300 times.
+    owners
+        The addresses of all processes, where several share a database; the token is sent to ``url`` and these only.
     """
 
-    def __init__(self, url: str, token: str, *, retries: int = RETRIES, seconds: float = SECONDS) -> None:
-        super().__init__(url, token, retries, seconds)
+    def __init__(
+        self, url: str, token: str, *, retries: int = RETRIES, seconds: float = SECONDS, owners: Iterable[str] = ()
+    ) -> None:
+        super().__init__(url, token, retries, seconds, owners)
 
     def campaign(self, name: str) -> RemoteCampaign:
         """Return a campaign of the service; nothing is sent yet."""
@@ -136,21 +144,27 @@ class Client(_Service, Connected):
 
     def backup(self, path: str | Path) -> None:
         """Write a copy of the service's SQLite file, taken while its campaigns go on, to a new file."""
-        target, url = Path(path), self.connection.url
+        target, connection = Path(path), self.connection
         if target.exists():
             raise InvalidInput(f"path must be a file that does not exist yet, got {str(path)!r}.")
-        headers = {"authorization": f"Bearer {self.connection.token}"}
         part = target.with_name(f"{target.name}.part")
-        stream = self.connection.http.stream("GET", url + place("exports", "backup.db"), headers=headers)
+        call = Call[bytes]("GET", place("exports", "backup.db"), bytes)
+        attempt = Attempt(call, connection.addresses, connection.token)
+        pieces = connection.pieces(attempt, connection.seconds * call.patience, MOST_FILE)
         try:
-            with part.open("wb") as file, stream as found:
-                if found.status_code >= 400:
-                    raise error_of(told(found.read()) | {"status": found.status_code})
-                for piece in found.iter_bytes():
+            with closing(pieces), part.open("wb") as file:
+                found = next(pieces)
+                if found.status_code != 200:
+                    attempt.answered(answer_of(found, list(islice(pieces, 10))))
+                call.read(answer_of(found, []))
+                for piece in pieces:
                     file.write(piece)
+            with part.open("rb") as file:
+                if file.read(16) != b"SQLite format 3\0":
+                    raise odd("it is no SQLite file")
             part.rename(target)
         except httpx().TransportError as error:
-            raise unreachable(url, error) from None
+            raise unreachable(connection.url, error) from None
         finally:
             part.unlink(missing_ok=True)
 
@@ -159,9 +173,16 @@ class AsyncClient(_Service, AsyncConnected):
     """A `Client` whose methods are awaited; several may share one ``http=httpx.AsyncClient()``."""
 
     def __init__(
-        self, url: str, token: str, *, retries: int = RETRIES, seconds: float = SECONDS, http: Any = None
+        self,
+        url: str,
+        token: str,
+        *,
+        retries: int = RETRIES,
+        seconds: float = SECONDS,
+        owners: Iterable[str] = (),
+        http: Any = None,
     ) -> None:
-        super().__init__(url, token, retries, seconds, http)
+        super().__init__(url, token, retries, seconds, owners, http)
 
     def campaign(self, name: str) -> AsyncRemoteCampaign:
         """Return a campaign of the service; nothing is sent yet."""
@@ -174,5 +195,6 @@ class AsyncClient(_Service, AsyncConnected):
 
     async def backup(self, path: str | Path) -> None:
         """See `Client.backup`."""
-        with Client(self.connection.url, self.connection.token) as client:
+        it = self.connection
+        with Client(it.url, it.token, seconds=it.seconds) as client:
             await asyncio.to_thread(client.backup, path)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import traceback
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -30,6 +29,7 @@ from freepull.server.middleware import (
     Metrics,
     Overload,
     Parse,
+    Places,
     Problems,
     RequestLog,
     TimeLimits,
@@ -47,7 +47,10 @@ HEALTH: dict[str, Any] = {"http_method": ["GET", "HEAD"], "tags": ["health"], "r
 ABOUT = """Live campaigns of incentivized exploration, see docs/service.md.
 
 Errors are application/problem+json, as the schema Problem has it; on a path or with a method that is not here, 404 or
-405. Amounts are whole minor units of a currency; times are RFC 3339."""
+405. Whatever the path, what is no HTTP or can be read in two ways gets 400, an address of more than 16 kB 414, and more
+than 100 headers or 64 kB of them 431; then the connection ends. 422 is also for what no schema can say: names with
+characters that are not printable, whole numbers written as 1.0, arms and agents that are not there, more or fewer
+weights than agents. Amounts are whole minor units of a currency; times are RFC 3339."""
 
 
 class Application:
@@ -67,6 +70,7 @@ class Application:
                 TimeLimits(limits),
                 Auth(self.hosting.tokens),
                 Bodies(limits),
+                Places(limits.waiting, metrics),
                 Idempotency(lambda: self.hosting.tokens.store),
                 HotRoutes(agents.HOT, self.hosting, metrics, rate_limit),
             ],
@@ -133,8 +137,7 @@ def _routes(hosting: Hosting, metrics: Metrics, rate_limit: RateLimit, log: Log)
 
     def unexpected(request: Asked, error: Exception) -> Response[bytes]:
         """Say nothing of the inside, but log it."""
-        where = [f"{it.filename.rpartition('/')[2]}:{it.lineno}" for it in traceback.extract_tb(error.__traceback__)]
-        log("error", error=f"{type(error).__name__}: {error}"[:500], where=where[-8:])
+        log("error", **problems.traced(error))
         return _problem(problems.make(500, "something went wrong inside.", "Tell whoever runs the service."), error)
 
     def known(request: Asked, error: FreepullError) -> Response[bytes]:
@@ -144,8 +147,14 @@ def _routes(hosting: Hosting, metrics: Metrics, rate_limit: RateLimit, log: Log)
             log("error", error=str(error))
         return _problem(found, error)
 
+    async def allow(message: Any, scope: Any) -> None:
+        """Name all methods of a path; the framework's own answer names those of its first handler alone."""
+        if scope.get("method") == "OPTIONS" and message["type"] == "http.response.start" and message["status"] == 204:
+            others = [it for it in message["headers"] if it[0].lower() != b"allow"]
+            message["headers"] = [*others, (b"allow", methods[scope["path_template"]])]
+
     handlers = [module.HANDLERS for module in (campaigns, agents, reading, files, tokens)]
-    return Litestar(
+    app = Litestar(
         route_handlers=[
             Router("/v1", route_handlers=[it for group in handlers for it in group]),
             *(healthz, readyz, counters, explanation, document, *PAGES),
@@ -164,9 +173,12 @@ def _routes(hosting: Hosting, metrics: Metrics, rate_limit: RateLimit, log: Log)
                 security_schemes={"bearer": SecurityScheme(type="http", scheme="bearer", description="A token.")}
             ),
         ),
+        before_send=[allow],
         logging_config=None,
         request_max_body_size=None,
     )
+    methods = {it.path_format: ", ".join(sorted(it.methods)).encode() for it in app.routes}
+    return app
 
 
 def _http(request: Asked, error: HTTPException) -> Response[bytes]:

@@ -27,6 +27,24 @@ from freepull.errors import InvalidInput, StoreError, UnknownName
 from freepull.messages import SCOPES, TokenEntry, TokenRow
 from freepull.server.problems import Refused
 
+_BEGAN = system_clock(), time.monotonic_ns() // 1000
+
+
+def steady_clock() -> int:
+    """Return when it is by how long this process has run, which does not jump when the machine's clock is set."""
+    return _BEGAN[0] + time.monotonic_ns() // 1000 - _BEGAN[1]
+
+
+def latest() -> int:
+    """Return the later of both clocks: one that is set back must not revive a token."""
+    return max(system_clock(), steady_clock())
+
+
+def earliest() -> int:
+    """Return the earlier of both clocks: one that is set forward must not make anything forgotten."""
+    return min(system_clock(), steady_clock())
+
+
 MOST = 100_000
 """This many agents are remembered; whoever was not here for longest is forgotten first."""
 SECONDS = 2.0
@@ -40,8 +58,12 @@ class Limits:
     """Bytes of a body."""
     upload: int = 32 << 20
     """Bytes of an import, or of a list of agents, which only admins send."""
+    pull: int = 64 << 10
+    """Bytes of a body that an agent sends."""
     seconds: float = 10.0
     """For a body to arrive."""
+    bodies: int = 1024
+    """Bodies that are under way at a time; half of them from one address, a sixteenth with one token."""
     answer: float = 60.0
     """For an answer, streams and exports excepted."""
     waiting: int = 256
@@ -156,7 +178,7 @@ class Tokens:
         if campaign and not self._store.holders(campaign):
             raise self._store.unknown(campaign)
         id, secret, now = secrets.token_hex(6), secrets.token_urlsafe(32), system_clock()
-        expires = None if length is None else now + length
+        expires = None if length is None else latest() + length
         note = TokenNote(now, who(by), "made", id, scope, campaign, label)
         self._store.add_token(StoredToken(id, _digest(secret), scope, campaign, label, now, expires), note)
         self.refresh()
@@ -196,7 +218,7 @@ class Tokens:
 
     def _sign(self, campaign: str, agent: int, lasts: str) -> str:
         version = self._versions.get((campaign, agent), 0)
-        expires = (system_clock() + lasting("lasts", lasts)) // 10**6
+        expires = (latest() + lasting("lasts", lasts)) // 10**6
         claim = msgspec.json.encode(_Claim(campaign, agent, version, expires))
         return f"fpa_{_text(claim)}.{_text(self._mac(claim))}"
 
@@ -229,7 +251,7 @@ class Tokens:
         digest, row = self._tokens.get(id, (b"", None))
         if prefix != "fp" or not hmac.compare_digest(digest, _digest(secret)) or row is None or row.revoked is not None:
             return None
-        if row.expires is not None and row.expires.timestamp() <= time.time():
+        if row.expires is not None and row.expires.timestamp() * 10**6 <= latest():
             return None
         return Visitor(row.id, row.scope, row.campaign)
 
@@ -244,7 +266,7 @@ class Tokens:
             visitor = Visitor(f"{claim.campaign}#{claim.agent}", "agent", claim.campaign, claim.agent)
             known = self._read[token] = claim, visitor
         it, visitor = known
-        if it.expires <= time.time() or it.version != self._versions.get((it.campaign, it.agent), 0):
+        if it.expires * 10**6 <= latest() or it.version != self._versions.get((it.campaign, it.agent), 0):
             return None
         return visitor
 

@@ -34,6 +34,8 @@ OPEN = "/v1/openapi.json"
 LARGE = ("/imports", "/agents", "/campaigns")
 """How paths end where admins may send much."""
 CLOSE = {"connection": "close"}
+SHARES = (16, 2, 1)
+"""Which part of all bodies that are under way may be one token's, one address's, and the service's."""
 SLASHES = re.compile("/{2,}")
 ENCODED = re.compile("%2f", re.IGNORECASE)
 WITHIN = "\0"
@@ -88,7 +90,7 @@ class Parse(Middleware):
 
 
 class Overload(Middleware):
-    """Refuses at once what comes while too much is waiting; streams do not count, because they wait for nothing.
+    """Refuses at once what comes while too much is waiting.
 
     There may be much of that: its answer is made once, and it is logged once a second at most.
     """
@@ -103,25 +105,37 @@ class Overload(Middleware):
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """Handle one request."""
-        metrics = self._metrics
-        if metrics.waiting >= self._most and scope["path"] not in ALWAYS:
-            await self._refuse(scope["method"], send)
-            return
-        waits = not scope["state"]["streams"]
-        metrics.waiting += waits
-        try:
+        if self._metrics.waiting < self._most or scope["path"] in ALWAYS:
             await self.next(scope, receive, send)
-        finally:
-            metrics.waiting -= waits
-
-    async def _refuse(self, method: str, send: Any) -> None:
+            return
         await send(self._start)
         await send(self._body)
-        self._metrics.request("none", method, self._start["status"], 0.0)
+        self._metrics.request("none", scope["method"], self._start["status"], 0.0)
         now = time.monotonic()
         if now >= self._told + 1.0:
             self._told = now
             self._log("overloaded", waiting=self._metrics.waiting)
+
+
+class Places(Middleware):
+    """Gives a place to a request that is here whole; streams need none, because they wait for nothing."""
+
+    def __init__(self, most: int, metrics: Metrics) -> None:
+        self._most, self._metrics = most, metrics
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        """Handle one request."""
+        metrics = self._metrics
+        if scope["state"]["streams"] or scope["path"] in ALWAYS:
+            await self.next(scope, receive, send)
+            return
+        if metrics.waiting >= self._most:
+            raise Refused(503, "too many requests are waiting.", "Try again after the time in Retry-After.")
+        metrics.waiting += 1
+        try:
+            await self.next(scope, receive, send)
+        finally:
+            metrics.waiting -= 1
 
 
 class RequestLog(Middleware):
@@ -179,12 +193,14 @@ class Problems(Middleware):
         """Handle one request."""
         found: FreepullError
         try:
+            if b"%00" in scope["raw_path"]:
+                raise Refused(400, "an address must not have a zero byte.", "Leave %00 out.")
             await self.next(scope, receive, send)
             return
         except FreepullError as error:
             found = error
         except Exception as error:
-            self._log("error", error=f"{type(error).__name__}: {error}"[:500])
+            self._log("error", **problems.traced(error))
             found = Refused(500, "something went wrong inside.", "Tell whoever runs the service.")
         if "status" not in scope["state"]:
             for message in whole(found):
@@ -227,22 +243,50 @@ class Auth(Middleware):
 
 
 class Bodies(Middleware):
-    """Reads a body whole, if it is not too large; from then on it is the answer that takes time."""
+    """Reads a body whole, if it is not too large; from then on it is the answer that takes time.
+
+    One token, one address and all of them together may have so many bodies under way, so that nobody who sends slowly,
+    or never ends, keeps others out.
+    """
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
+        self._most = [max(1, limits.bodies // share) for share in SHARES]
+        self._coming: dict[str, int] = {}
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """Handle one request."""
-        if scope["method"] not in WITH_BODY:
-            await self.next(scope, receive, send)
-            return
         state, limits = scope["state"], self._limits
         visitor = state["visitor"]
-        large = visitor is not None and visitor.scope in CHANGING and scope["path"].endswith(LARGE)
-        body = state["body"] = await self._read(state["headers"], receive, limits.upload if large else limits.body)
+        if scope["method"] not in WITH_BODY or visitor is None:  # without a token nothing is done with a body
+            await self.next(scope, receive, send)
+            return
+        most = limits.pull if visitor.scope == "agent" else limits.body
+        if visitor.scope in CHANGING and scope["path"].endswith(LARGE):
+            most = limits.upload
+        senders = (f"token {visitor.id}", f"address {(scope['client'] or ('',))[0]}", "service")
+        coming = self._begin(senders)
+        try:
+            body = state["body"] = await self._read(state["headers"], receive, most)
+        finally:
+            for sender in senders:
+                coming[sender] -= 1
+                if not coming[sender]:
+                    del coming[sender]
         state["clock"].reschedule(asyncio.get_running_loop().time() + limits.answer)
         await self.next(scope, again(body, receive), send)
+
+    def _begin(self, senders: tuple[str, str, str]) -> dict[str, int]:
+        """Count a body that begins, or refuse it."""
+        coming = self._coming
+        for sender, most in zip(senders, self._most, strict=True):
+            if coming.get(sender, 0) >= most:
+                words = f"one {sender.partition(' ')[0]} may have {most} bodies under way at a time."
+                status = 503 if sender == "service" else 429
+                raise Refused(status, words, "End those that were begun, and try again.", CLOSE)
+        for sender in senders:
+            coming[sender] = coming.get(sender, 0) + 1
+        return coming
 
     async def _read(self, headers: dict[bytes, bytes], receive: Any, most: int) -> bytes:
         if headers.get(b"content-encoding", b"identity").lower() != b"identity":
