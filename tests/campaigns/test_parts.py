@@ -11,7 +11,7 @@ import pytest
 
 import freepull as fp
 from freepull import errors, registry
-from freepull.campaigns.journal import segments
+from freepull.campaigns.journal import events as segments
 from freepull.campaigns.journal.events import RECORD, pulls
 from freepull.campaigns.settings import Settings, lasting, moment, shown
 from freepull.errors import Corrupt, InvalidInput, NewerVersion

@@ -20,9 +20,8 @@ from chaos.postgres_server import PostgresServer
 from freepull import errors
 from freepull.campaigns.files import copy
 from freepull.campaigns.journal import recovery
-from freepull.campaigns.journal.events import REFUSED, TABLES
+from freepull.campaigns.journal.events import REFUSED, TABLES, pack
 from freepull.campaigns.journal.recovery import verify
-from freepull.campaigns.journal.segments import pack
 from freepull.campaigns.stores import connect
 from freepull.campaigns.stores import sqlite as sqlite_store
 from freepull.campaigns.stores.sql import SqlStore

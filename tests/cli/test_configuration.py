@@ -18,7 +18,7 @@ from chaos.postgres_server import PostgresServer
 from freepull.campaigns.stores import connect
 from freepull.campaigns.stores.base import without_password
 from freepull.cli import service
-from freepull.cli.configuration import FLAG, KINDS, NUMBER, WHOLE
+from freepull.cli.service import FLAG, KINDS, NUMBER, WHOLE
 from freepull.errors import FreepullError
 from load.traffic import Process
 from support.program import check_refusal, inside

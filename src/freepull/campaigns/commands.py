@@ -9,8 +9,7 @@ from __future__ import annotations
 import heapq
 from typing import Any
 
-from freepull.campaigns.journal.events import Event, Kind, Records
-from freepull.campaigns.journal.segments import Log
+from freepull.campaigns.journal.events import Event, Kind, Log, Records
 from freepull.campaigns.people import Standing
 from freepull.campaigns.settings import PARKED_AFTER
 from freepull.campaigns.state import State

@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 from freepull import commands, validation
 from freepull.campaigns.commands import Decider
 from freepull.campaigns.directory import Batch, Register
-from freepull.campaigns.journal.events import Kind, put
+from freepull.campaigns.journal.events import Kind, Log, put
 from freepull.campaigns.journal.recovery import (
     Here,
     check_log,
@@ -30,7 +30,6 @@ from freepull.campaigns.journal.recovery import (
     recover,
     segments,
 )
-from freepull.campaigns.journal.segments import Log
 from freepull.campaigns.journal.snapshots import Snapshotter, newest
 from freepull.campaigns.journal.writer import MOST_QUEUED, Job, Writer
 from freepull.campaigns.people import Standing

@@ -18,7 +18,7 @@ COMMANDS = {
     "plan": "plan:command",
     "simulate": "simulate:command",
     "study": "study:app",
-    "reproduce": "reproduce:command",
+    "reproduce": "study:command",
     "serve": "service:command",
     "token": "service:app",
     "campaign": "campaign_data:app",
@@ -47,8 +47,7 @@ def _root(version: bool = typer.Option(False, "--version", help="Print the versi
         raise typer.Exit
     file = os.environ.get("FREEPULL_PASSWORD_FILE")
     if file:
-        from freepull.cli.configuration import use_password
-        from freepull.cli.screen import sentence_errors
+        from freepull.cli.screen import sentence_errors, use_password
 
         sentence_errors(use_password)(Path(file))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
@@ -16,7 +17,6 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from freepull.cli.configuration import from_environment
 from freepull.commands import CampaignVerbs
 from freepull.errors import FreepullError, InvalidInput
 from freepull.messages import CampaignVerdict, Check, Difference, Status
@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from freepull.simulation import Result
 
 
+PREFIX = "FREEPULL_"
+MOST = 1 << 16
+"""Bytes of a file with a secret."""
 console = Console(highlight=False, emoji=False)
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")]
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -308,3 +311,35 @@ def show_checks(checks: list[Check]) -> None:
 
 def _because(why: str) -> str:
     return f" ({why})" if why else ""
+
+
+def secret(name: str, path: Path) -> str:
+    """Return what a file holds, without the end of its line; messages name the file and never its content."""
+    try:
+        with path.open("rb") as file:
+            held = file.read(MOST + 1)
+    except OSError as error:
+        raise InvalidInput(f"{name} must name a file that can be read, got {str(path)!r} ({error.strerror}).") from None
+    try:
+        text = held.decode().rstrip("\r\n")
+    except UnicodeDecodeError:
+        text = ""
+    if not text or len(held) > MOST or len(text.splitlines()) != 1:
+        raise InvalidInput(f"{name} must name a file that holds one line of text, and {str(path)!r} does not.")
+    return text
+
+
+def from_environment(name: str) -> str | None:
+    """Return a secret of the environment: FREEPULL_NAME, or what the file FREEPULL_NAME_FILE holds; not both."""
+    given, file = os.environ.get(PREFIX + name, ""), os.environ.get(f"{PREFIX}{name}_FILE", "")
+    if given and file:
+        raise InvalidInput(f"{PREFIX}{name} and {PREFIX}{name}_FILE must not both be set; leave one of them out.")
+    return secret(f"{PREFIX}{name}_FILE", Path(file)) if file else given or None
+
+
+def use_password(path: Path, name: str = f"{PREFIX}PASSWORD_FILE") -> None:
+    """Let PostgreSQL's library have the password of a file, for every connection whose URL has none.
+
+    It goes by the environment of this process from here on, which neither `ps` nor /proc shows.
+    """
+    os.environ["PGPASSWORD"] = secret(name, path)

@@ -5,6 +5,7 @@ A running service on SQLite has the file to itself; then tokens are made with --
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -13,8 +14,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 import msgspec
 import typer
 
-from freepull.cli.configuration import from_environment, one_store, read_file, setting, use_password
-from freepull.cli.screen import AsJson, By, answer, sentence_errors, show_rows, token
+from freepull import validation
+from freepull.cli.screen import (
+    PREFIX,
+    AsJson,
+    By,
+    answer,
+    from_environment,
+    secret,
+    sentence_errors,
+    show_rows,
+    token,
+    use_password,
+)
 from freepull.errors import CampaignBusy, InvalidInput
 from freepull.messages import TokenEntry, TokenRow
 
@@ -172,6 +184,64 @@ def audit(store: Store = None, server: Where = None, as_json: AsJson = False) ->
         with _client(server or "") as client:
             entries = client.token_audit()
     show_rows(entries, TokenEntry, as_json)
+
+
+SOURCES = ("COMMANDLINE", "ENVIRONMENT", "DEFAULT_MAP")
+"""Where a setting may come from, the one that counts first at the front, as Click calls them."""
+WHOLE, NUMBER, FLAG = ((int,), "a whole number"), ((int, float), "a number"), ((bool,), "true or false")
+KINDS: dict[str, tuple[tuple[type, ...], str]] = {
+    "port": WHOLE,
+    "waiting": WHOLE,
+    "agent_rate": NUMBER,
+    "first_token": FLAG,
+}
+"""What a file must have for an option; for any other, a text."""
+
+
+def setting(help: str, name: str, *flags: str, **more: Any) -> Any:
+    """Return an option that the environment can set as well."""
+    return typer.Option(*flags, help=help, envvar=PREFIX + name.upper(), **more)
+
+
+def read_file(context: typer.Context, path: Path | None) -> Path | None:
+    """Take settings from a TOML file; a key that is no option is refused."""
+    if path is None:
+        return None
+    try:
+        told = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InvalidInput(f"--config {path} could not be read: {error.strerror}; choose another file.") from None
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        place = str(error).partition(" (")[2].rstrip(")")  # what stands there may be a secret
+        raise InvalidInput(f"--config {path} must be TOML, and is not ({place or 'no UTF-8'}); mend it.") from None
+    options = sorted(str(it.name) for it in context.command.params if it.name not in ("config", "help"))
+    for key, value in told.items():
+        validation.one_of(f"a setting in {path}", key, options)
+        kinds, words = KINDS.get(key, ((str,), "a text"))
+        if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
+            raise InvalidInput(f"{key} in {path} must be {words}; change it, or leave it out.")
+    context.default_map = told
+    return path
+
+
+def one_store(context: typer.Context, store: str | None, file: Path | None) -> str:
+    """Return the URL of the store, from wherever it counts first."""
+    places = {name: _place(context, name) for name, it in (("store", store), ("store_file", file)) if it is not None}
+    if len(places) == 2 and places["store"] == places["store_file"]:
+        raise InvalidInput("--store and --store-file must not both be given in one place; leave one of them out.")
+    if not places:
+        raise InvalidInput(
+            "--store must be given, as sqlite:///file.db or postgresql://…; on the command line, as FREEPULL_STORE, in "
+            "the file of --config, or in a file of its own that --store-file or FREEPULL_STORE_FILE names."
+        )
+    if min(places, key=lambda name: places[name]) == "store":
+        return str(store)
+    return secret("--store-file", file or Path())
+
+
+def _place(context: typer.Context, name: str) -> int:
+    source = context.get_parameter_source(name)
+    return SOURCES.index(source.name) if source is not None and source.name in SOURCES else len(SOURCES)
 
 
 HELP = """Serve all campaigns of a store over HTTP, with a dashboard at /.

@@ -18,8 +18,20 @@ from typing import TypeVar
 import msgspec
 import numpy as np
 
-from freepull.campaigns.journal.events import DERIVED, KEYS, RECORD, Kind, Row, Rows
-from freepull.campaigns.journal.segments import CHECKSUM, ORIGIN, OUTSIDE, Log, Segment, unpack
+from freepull.campaigns.journal.events import (
+    CHECKSUM,
+    DERIVED,
+    KEYS,
+    ORIGIN,
+    OUTSIDE,
+    RECORD,
+    Kind,
+    Log,
+    Row,
+    Rows,
+    Segment,
+    unpack,
+)
 from freepull.campaigns.journal.snapshots import pieces, read
 from freepull.campaigns.settings import Settings
 from freepull.campaigns.state import State

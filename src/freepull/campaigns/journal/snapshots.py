@@ -18,8 +18,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from freepull.campaigns.journal.events import RECORD
-from freepull.campaigns.journal.segments import Log
+from freepull.campaigns.journal.events import RECORD, Log
 from freepull.campaigns.people import Standing
 from freepull.campaigns.settings import Settings
 from freepull.campaigns.state import State
