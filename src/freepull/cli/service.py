@@ -6,10 +6,10 @@ A running service on SQLite has the file to itself; then tokens are made with --
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import msgspec
 import typer
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from freepull.client.client import Client
     from freepull.server.auth import Tokens
 
+Rows = TypeVar("Rows")
 app = typer.Typer(help="Tokens for the service.", no_args_is_help=True, rich_markup_mode="rich")
 Store = Annotated[str | None, typer.Option(help="sqlite:///file.db or postgresql://…, while no service has the file.")]
 Where = Annotated[
@@ -82,6 +83,18 @@ def _client(server: str) -> Client:
     from freepull.client.client import Client
 
     return Client(server, token())
+
+
+def _read(
+    store: str | None, server: str | None, ours: Callable[[Tokens], Rows], theirs: Callable[[Client], Rows]
+) -> Rows:
+    """Return what is known of tokens, from a store or a running service."""
+    store = _one(store, server)
+    if store is not None:
+        with _tokens(store) as tokens:
+            return ours(tokens)
+    with _client(server or "") as client:
+        return theirs(client)
 
 
 @app.command("new", help=NEW)
@@ -159,14 +172,7 @@ def revoke(
 @sentence_errors
 def show(store: Store = None, server: Where = None, as_json: AsJson = False) -> None:
     """See the help."""
-    store = _one(store, server)
-    if store is not None:
-        with _tokens(store) as tokens:
-            rows = tokens.rows()
-    else:
-        with _client(server or "") as client:
-            rows = client.tokens()
-    show_rows(rows, TokenRow, as_json)
+    show_rows(_read(store, server, lambda it: it.rows(), lambda it: it.tokens()), TokenRow, as_json)
 
 
 @app.command(
@@ -176,14 +182,7 @@ def show(store: Store = None, server: Where = None, as_json: AsJson = False) -> 
 @sentence_errors
 def audit(store: Store = None, server: Where = None, as_json: AsJson = False) -> None:
     """See the help."""
-    store = _one(store, server)
-    if store is not None:
-        with _tokens(store) as tokens:
-            entries = tokens.audit()
-    else:
-        with _client(server or "") as client:
-            entries = client.token_audit()
-    show_rows(entries, TokenEntry, as_json)
+    show_rows(_read(store, server, lambda it: it.audit(), lambda it: it.token_audit()), TokenEntry, as_json)
 
 
 SOURCES = ("COMMANDLINE", "ENVIRONMENT", "DEFAULT_MAP")

@@ -266,14 +266,7 @@ def answer_of(found: Any, pieces: list[bytes]) -> Answer:
 class Connection(_Sender):
     """Sends requests, and waits for their replies."""
 
-    def __init__(
-        self,
-        url: str,
-        token: str,
-        retries: int = RETRIES,
-        seconds: float = SECONDS,
-        owners: Iterable[str] = (),
-    ) -> None:
+    def __init__(self, url: str, token: str, retries: int, seconds: float, owners: Iterable[str]) -> None:
         super().__init__(url, token, retries, seconds, owners)
         self._deadline = Deadline()
         self.http = httpx().Client(transport=self._deadline.transport(), trust_env=False)
@@ -320,15 +313,7 @@ def _run(waiting: Coroutine[Any, Any, Reply]) -> Reply:
 class AsyncConnection(_Sender):
     """Sends requests, and awaits their replies."""
 
-    def __init__(
-        self,
-        url: str,
-        token: str,
-        retries: int = RETRIES,
-        seconds: float = SECONDS,
-        owners: Iterable[str] = (),
-        http: Any = None,
-    ) -> None:
+    def __init__(self, url: str, token: str, retries: int, seconds: float, owners: Iterable[str], http: Any) -> None:
         super().__init__(url, token, retries, seconds, owners)
         self.own = http is None
         self.http = httpx().AsyncClient(trust_env=False) if http is None else http
