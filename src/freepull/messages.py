@@ -118,10 +118,13 @@ class Difference:
     """Over how many comparisons."""
     people: int
     """Of how many agents."""
+    seen: float | None = None
+    """By how much it was better in what was seen, an estimate without a guarantee; None of an arm that is out."""
 
     def __str__(self) -> str:
         who = f"{self.comparisons:,} comparisons of {self.people:,} agents"
-        return f"{self.arm} is {self.low:+.3f} to {self.high:+.3f} better than {self.than}, over {who}"
+        seen = "" if self.seen is None else f" ({self.seen:+.3f} as seen)"
+        return f"{self.arm} is {self.low:+.3f} to {self.high:+.3f} better than {self.than}{seen}, over {who}"
 
 
 @dataclass(frozen=True)
@@ -280,6 +283,8 @@ class Status:
     """How the checks of assumptions stand; empty before the start, and where none run."""
     remedy: str = ""
     """What can be done about those who are awaited; empty if nobody is."""
+    acted: int = 0
+    """Agents who count and have pulled at least once."""
 
 
 @dataclass(frozen=True)

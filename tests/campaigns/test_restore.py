@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import gzip
 import shutil
+import tarfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -17,7 +17,7 @@ from freepull.campaigns.journal.recovery import verify
 from support.program import check_refusal, inside
 from support.staging import Clock, create, picture
 
-GOLDEN = Path(__file__).parents[1] / "golden" / "0.1" / "campaigns.db.gz"
+GOLDEN = Path(__file__).parents[1] / "golden" / "releases" / "0.1.tar.gz"
 
 
 class Scene:
@@ -159,7 +159,10 @@ def test_what_lies_beside_a_backup_belongs_to_it(scene: Scene) -> None:
 
 
 def test_a_backup_of_an_older_version_is_restored(scene: Scene) -> None:
-    scene.backup.write_bytes(gzip.decompress(GOLDEN.read_bytes()))
+    with tarfile.open(GOLDEN) as file:
+        kept = file.extractfile("campaigns.db")
+        assert kept is not None
+        scene.backup.write_bytes(kept.read())
     found = restore(scene.url, scene.backup)
     assert len(found.campaigns) > 1
     for report in found.campaigns:

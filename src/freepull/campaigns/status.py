@@ -87,6 +87,7 @@ def status_of(state: State, register: Register) -> Status:
         differences=differences(state, register),
         checks=checks(state),
         remedy=remedy(state) if missing else "",
+        acted=0 if trial is None else int(np.count_nonzero(trial.told)),
     )
 
 

@@ -262,7 +262,7 @@ def show_status(status: Status) -> None:
     phase = (f", {status.phase}" if status.phase else "") + (", a rehearsal" if status.rehearsal else "")
     console.print(f"[bold]{escape(status.name)}[/bold]: {status.status}{phase}{escape(_because(status.why))}")
     step = f"step {status.step:,}" + (f" of {status.horizon:,}" if status.horizon else "")
-    console.print(f"{step}, {status.observations:,} observations of {status.agents:,} agents, {status.mode} mode")
+    console.print(f"{step}, {status.observations:,} observations of {_acted(status)} agents, {status.mode} mode")
     budget = f" of {status.budget}" if status.budget is not None else ""
     console.print(f"spent {status.spent}{budget}, reserved {status.reserved}")
     console.print(
@@ -295,6 +295,11 @@ def show_verdict(verdict: CampaignVerdict) -> None:
     show_differences(verdict.differences)
     show_checks(verdict.checks)
     console.print(escape(str(verdict.rests_on)))
+
+
+def _acted(status: Status) -> str:
+    """Say how many agents there are, and of how many something was heard, if not of all."""
+    return f"{status.agents:,}" if status.acted == status.agents else f"{status.acted:,} of {status.agents:,}"
 
 
 def show_differences(differences: list[Difference]) -> None:

@@ -18,7 +18,7 @@ export function header({ status: it, verdict, awaited }, scope) {
   $("progress").textContent = it.horizon ? `step ${count(it.step)} of ${count(it.horizon)}` : `step ${count(it.step)}`;
   bar("progress-bar", it.horizon ? it.step / it.horizon : null);
   const more = [it.banned && `${count(it.banned)} banned`, it.absent && `${count(it.absent)} absent`, it.late_joiners && `${count(it.late_joiners)} joined late`];
-  $("observations").textContent = [`${many(it.observations, "observation")} of ${many(it.agents, "agent")}`, `${it.mode} mode (${MODES[it.mode]})`, ...more.filter(Boolean)].join(", ");
+  $("observations").textContent = [`${many(it.observations, "observation")} of ${it.acted < it.agents ? `${count(it.acted)} of ` : ""}${many(it.agents, "agent")}`, `${it.mode} mode (${MODES[it.mode]})`, ...more.filter(Boolean)].join(", ");
   $("spent").textContent = money(it.spent);
   bar("budget-bar", it.budget?.minor ? it.spent.minor / it.budget.minor : null);
   $("budget").textContent = `${it.budget ? `of ${money(it.budget)}` : "no limit"}, ${money(it.reserved)} reserved, ${many(it.paid, "bonus", "bonuses")} paid`;

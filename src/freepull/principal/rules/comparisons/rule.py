@@ -256,10 +256,16 @@ class ComparisonsState(RuleState):
                 high=-lower_bound(self.book, self.constants, 0, k, leader),
                 comparisons=n,
                 people=people,
+                seen=self._seen(leader, k),
             )
             for k in range(self.setting.arms)
             if k != leader and self.active[k]
         ]
+
+    def _seen(self, first: int, second: int) -> float | None:
+        """Return how far the means of what came of comparisons are apart."""
+        (one, n), (other, m) = (total_of(self.book, 0, k) for k in (first, second))
+        return float(one / n - other / m) if min(n, m) > 0 else None
 
     def _fallen(self) -> list[Difference]:
         fell, margins = self.book.fell[0].tolist(), self.book.margins[0].tolist()
