@@ -7,7 +7,21 @@ import logging
 import sys
 from collections.abc import Callable
 
-from . import corruption, faults, kills, postgres, power, recovery, repetition, writers
+from . import (
+    corruption,
+    damage,
+    erasure,
+    faults,
+    forks,
+    kills,
+    postgres,
+    power,
+    recovery,
+    repetition,
+    restores,
+    verbs,
+    writers,
+)
 from .outcome import Finding
 from .world import ASKING
 
@@ -16,10 +30,16 @@ CHAOS: dict[str, tuple[Callable[[], Finding], Callable[[], Finding]]] = {
     "asks": (lambda: kills.run(50, principal=ASKING), lambda: kills.run(6, 0.2, ASKING)),
     "power": (power.run, lambda: power.run(25, 40)),
     "faults": (faults.run, lambda: faults.run(200, 23)),
+    "verbs": (verbs.run, lambda: verbs.run(12)),
+    "forks": (forks.run, lambda: forks.run(4)),
+    "restores": (restores.run, lambda: restores.run(24)),
+    "erasure": (erasure.run, lambda: erasure.run(3_000)),
     "postgres": (postgres.run, lambda: postgres.run(2, 4)),
     "writers": (writers.run, lambda: writers.run(6.0, 1)),
     "repetition": (repetition.run, lambda: repetition.run(1500)),
     "corruption": (corruption.run, lambda: corruption.run(12)),
+    "cut": (corruption.cut_off, lambda: corruption.cut_off(24, 40)),
+    "damage": (damage.run, lambda: damage.run(15, 8)),
     "recovery": (recovery.run, lambda: recovery.run(100_000, bars=False)),
 }
 """Each kind of chaos, in full and in short."""

@@ -123,9 +123,8 @@ def _until_fault(fault: Fault, path: str, answers: list[Answer]) -> str:
         if fault.hit:
             outcome = "answered"
             break
-    try:
-        campaign.close()
-    except FreepullError:
+    campaign.close()
+    if fault.hit and outcome == "missed":
         outcome = "ended"
     if outcome == "ended":
         for act in (lambda: campaign.ask(0), lambda: campaign.tell(0, 0, 0.5), campaign.status):

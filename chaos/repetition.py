@@ -11,8 +11,8 @@ from itertools import groupby
 from pathlib import Path
 
 import freepull as fp
+from freepull.campaigns.journal.events import Log
 from freepull.campaigns.journal.recovery import pieces_of
-from freepull.campaigns.journal.segments import Log
 from freepull.messages import LedgerEntry, Observation, OfferRow
 
 from .outcome import Finding, finding

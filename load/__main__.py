@@ -17,13 +17,16 @@ import psycopg
 from chaos.postgres_server import PostgresServer
 
 from .crowd import crowd
-from .loads import batches, closed_loop, half_open, overload
+from .loads import batches, closed_loop, half_open, overload, while_scraped
 from .security import Row, security
+from .siege import siege
 from .takeover import kill_the_owner
 from .traffic import agent_tokens, fsync_time, stage
 
 PAGE = Path(__file__).parents[1] / "docs" / "load.md"
-PARTS = ("small", "large", "security", "takeover")
+PARTS = ("small", "large", "security", "takeover", "hanging", "siege")
+ONLY = {"takeover": "PostgreSQL", "hanging": "PostgreSQL", "siege": "SQLite"}
+"""Parts on one store alone: a file has one process, and what comes before a token is the same on both."""
 HEAD = """# The service under load
 
 Written by `make load` on {machine}, {when}. The server, the traffic and PostgreSQL
@@ -44,6 +47,10 @@ def small(url: str, seconds: float) -> Iterator[Row]:
         good = found.rate >= 2000 and found.p(0.99) <= 100 and set(found.statuses) == {200}
         yield "closed loop, 64 connections", "≥ 2,000 events/s, p99 ≤ 100 ms, no error", found, good
         capacity = found.rate
+        found, slowest = asyncio.run(while_scraped(process.port, admin, tokens, seconds))
+        good = found.rate >= 0.95 * capacity and slowest <= 1 and set(found.statuses) == {200}
+        words = f"{found}; slowest scrape {1000 * slowest:.0f} ms"
+        yield "the same, /metrics read twice a second", "≥ 95 % of that, scrape ≤ 1 s", words, good
         found = asyncio.run(batches(process.port, gateway, 2000, 8, 100, seconds))
         yield "batches of 100, 8 connections", "≥ 50,000 events/s", found, found.rate >= 50_000
         found, healed = asyncio.run(overload(process.port, tokens, capacity, seconds / 4))
@@ -86,6 +93,15 @@ def takeover(url: str, seconds: float) -> Iterator[Row]:
     yield "owner killed under load, 4 times", "0 lost, 0 paid twice", found, good
 
 
+def hanging(url: str, seconds: float) -> Iterator[Row]:
+    """The owner hangs."""
+    times = 4 if seconds >= 30 else 1
+    found = kill_the_owner(url, seconds=max(16.0, min(seconds, 24.0)), kills=times, hang=True)
+    good = found.lost == found.twice == found.unpaid == found.failed == 0 and found.told > 100 and found.gap <= 8
+    bar = "silence ≤ 8 s, 0 lost, 0 paid twice"
+    yield f"owner stopped and woken under load, {times}×", bar, found, good
+
+
 @contextmanager
 def sqlite() -> Iterator[str]:
     """Yield a new file."""
@@ -110,14 +126,21 @@ def main() -> None:
     parser.add_argument("--page", type=Path, default=PAGE, help="where the table is written, if everything ran")
     asked = parser.parse_args()
     parts: dict[str, Callable[[str, float], Iterator[Row]]]
-    parts = {"small": small, "large": large, "security": hostile, "takeover": takeover}
+    parts = {
+        "small": small,
+        "large": large,
+        "security": hostile,
+        "takeover": takeover,
+        "hanging": hanging,
+        "siege": siege,
+    }
     fsync, others = f"{1000 * fsync_time():.2f} ms", f"{os.getloadavg()[0]:.1f}"
     print(f"this machine's fsync: {fsync} (median of 200); load average {others}")
     lines, reached = list[str](), list[bool]()
     with PostgresServer() as server:
         for part in [asked.only] if asked.only else PARTS:
             for store in [asked.store] if asked.store else ("SQLite", "PostgreSQL"):
-                if part == "takeover" and store == "SQLite":  # a file has one process
+                if store not in ONLY.get(part, store):
                     continue
                 with sqlite() if store == "SQLite" else postgres(server) as url:
                     for what, bar, found, good in parts[part](url, asked.seconds):

@@ -130,3 +130,26 @@ async def half_open(process: Process, connections: int) -> tuple[float, float]:
     for _, it in lines:
         await hang_up(it)
     return answered, time.perf_counter() - begun
+
+
+async def while_scraped(port: int, token: str, tokens: list[str], seconds: float) -> tuple[Figures, float]:
+    """Let agents act while a monitor reads every half second how campaigns stand; return also its slowest scrape."""
+    slowest, over = 0.0, asyncio.Event()
+
+    async def scrape() -> None:
+        nonlocal slowest
+        while not over.is_set():
+            begun = time.perf_counter()
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            headers = f"host: x\r\nauthorization: Bearer {token}\r\nconnection: close"
+            writer.write(f"GET /metrics HTTP/1.1\r\n{headers}\r\n\r\n".encode())
+            assert b'freepull_campaign_observations_total{campaign="c0"}' in await reader.read()
+            await hang_up(writer)
+            slowest = max(slowest, time.perf_counter() - begun)
+            await asyncio.sleep(0.5)
+
+    scraping = asyncio.create_task(scrape())
+    found = await closed_loop(port, tokens, 64, seconds)
+    over.set()
+    await scraping
+    return found, slowest

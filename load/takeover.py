@@ -1,8 +1,9 @@
-"""Two processes, one database: the owner is killed under load, the other takes over; nothing acknowledged is lost."""
+"""Two processes, one database: the owner is killed, or hangs, under load; the other takes over, and nothing is lost."""
 
 from __future__ import annotations
 
 import itertools
+import signal
 import tempfile
 import threading
 import time
@@ -50,8 +51,12 @@ class Findings:
         )
 
 
-def kill_the_owner(url: str, seconds: float, kills: int = 1) -> Findings:
-    """Let agents act, kill the owner a while after, so often; then compare what was acknowledged with what is there."""
+def kill_the_owner(url: str, seconds: float, kills: int = 1, hang: bool = False) -> Findings:
+    """Let agents act, kill the owner a while after, so often; then compare what was acknowledged with what is there.
+
+    An owner that hangs is stopped, and wakes up when another has its campaign: it must write nothing from then on, and
+    be the next to take over.
+    """
     store = Tokens(url)
     admin = store.new("admin")[0]
     store.close()
@@ -64,22 +69,32 @@ def kill_the_owner(url: str, seconds: float, kills: int = 1) -> Findings:
             campaign.start()
             tokens = campaign.agent_tokens(names)
         for kill in range(kills):
-            end = time.monotonic() + seconds
+            end, homes = time.monotonic() + seconds, [other.address, owner.address]
             threads = [
-                threading.Thread(target=_agent, args=(other.address, name, tokens[name], end, f"{kill}", found))
-                for name in names
+                threading.Thread(
+                    target=_agent, args=(homes[:: 1 - 2 * (i % 2)], name, tokens[name], end, f"{kill}", found)
+                )
+                for i, name in enumerate(names)
             ]
             for thread in threads:
                 thread.start()
             time.sleep(seconds / 4)
-            owner.kill()
+            if hang:
+                owner.process.send_signal(signal.SIGSTOP)
+                time.sleep(seconds * 5 / 8)
+                owner.process.send_signal(signal.SIGCONT)
+            else:
+                owner.kill()
             for thread in threads:
                 thread.join()
             found.gap = max(found.gap, *(b - a for a, b in itertools.pairwise(found.moments)))
             found.moments.clear()  # nobody acts while the next process starts
-            if kill + 1 < kills:
+            if hang:
+                owner, other = other, owner
+            elif kill + 1 < kills:
                 owner, other = other, Process(url, *RATE)
-        owner = other  # nobody else is left
+        if not hang:
+            owner = other  # nobody else is left
         _compare(found, owner.address, admin)
     finally:
         for process in {owner, other}:
@@ -90,9 +105,9 @@ def kill_the_owner(url: str, seconds: float, kills: int = 1) -> Findings:
 RATE = ("--agent-rate", "1000000")
 
 
-def _agent(address: str, name: str, token: str, end: float, prefix: str, found: Findings) -> None:
-    """Ask and tell until the time is over, at a process that may not be the owner."""
-    with fp.AgentClient(address, "shared", token, retries=30) as me:
+def _agent(homes: list[str], name: str, token: str, end: float, prefix: str, found: Findings) -> None:
+    """Ask and tell until the time is over, first at a process that may not be the owner."""
+    with fp.AgentClient(homes[0], "shared", token, owners=homes[1:], retries=30) as me:
         for i in itertools.count():
             if time.monotonic() > end:
                 return

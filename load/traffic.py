@@ -24,7 +24,7 @@ ROOT = Path(__file__).parents[1]
 class Process:
     """A service in a process of its own, which can be killed."""
 
-    def __init__(self, url: str, *options: str) -> None:
+    def __init__(self, url: str, *options: str, log: str | Path = os.devnull) -> None:
         command = [sys.executable, "-m", "freepull", "serve", "--store", url, "--port", "0", *options]
         environment = os.environ | {"PYTHONPATH": str(ROOT / "src")}
         self.process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment)
@@ -35,10 +35,11 @@ class Process:
             assert line, "the service did not begin"
             told = json.loads(line) if line.startswith("{") else {}
             self.address = told.get("address", "")
-        self._drain = subprocess.Popen(["cat"], stdin=self.process.stderr, stdout=subprocess.DEVNULL)
+        with open(log, "ab") as kept:
+            self._drain = subprocess.Popen(["cat"], stdin=self.process.stderr, stdout=kept)
         self.process.stderr.close()
         self.port = int(self.address.rpartition(":")[2])
-        for _ in range(1200):
+        for _ in range(6000):
             try:
                 urllib.request.urlopen(f"{self.address}/readyz", timeout=5).close()
                 return

@@ -122,6 +122,42 @@ def test_machine_code_is_kept_over_a_change_of_time_alone(kernel: str, tmp_path:
     assert [first, again, run()] == ["0 1", "1 0", "0 1"]
 
 
+READ_ONLY = """\
+import os, sys
+from numba.core import caching
+def refuse(*_, **__):
+    raise OSError(30, "Read-only file system")
+if sys.argv[1:] == ["read only"]:
+    caching.tempfile.TemporaryFile = caching.IndexDataCacheFile._open_for_write = refuse
+    os.access = lambda *_: False
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kernel", [PLAIN, CLOSURE])
+def test_machine_code_that_was_kept_is_read_where_nothing_can_be_written(kernel: str, tmp_path: Path) -> None:
+    """As in an image: by itself, Numba does not look into a folder that it cannot write to."""
+    (tmp_path / "kernel.py").write_text(
+        f"{READ_ONLY}from freepull.compiling import jit\n{kernel}"
+        "f(2.0)\nprint(len(f.stats.cache_hits), len(f.stats.cache_misses))\nprint(f(2))\n"
+    )
+    kept = tmp_path / "kept"
+    kept.mkdir()
+
+    def run(*words: str) -> str:
+        command = [sys.executable, str(tmp_path / "kernel.py"), *words]
+        environment = os.environ | {"NUMBA_CACHE_DIR": str(kept)}
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        return done.stdout.split("\n")[0]
+
+    assert run("read only") == "0 1"  # nothing is there yet, and it is not kept
+    assert run() == "0 1"
+    before = sorted(kept.rglob("*"))
+    assert run("read only") == "1 0"
+    assert sorted(kept.rglob("*")) == before
+
+
 @pytest.mark.slow
 def test_machine_code_for_classes_that_have_moved_is_made_anew(tmp_path: Path) -> None:
     kernel = "from freepull.compiling import jit\n@jit\ndef f(books):\n    return books.pulls + 1\n"

@@ -57,7 +57,7 @@ MINE = '''
 from dataclasses import dataclass
 
 import freepull as fp
-from freepull.principal.rules.passive import PassiveState
+from freepull.principal.rules.paper import PassiveState
 
 
 class Stubborn:

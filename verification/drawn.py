@@ -13,7 +13,7 @@ import numpy as np
 import freepull as fp
 from freepull.campaigns.commands import Decider
 from freepull.campaigns.directory import Batch, Pull
-from freepull.campaigns.journal.segments import Log
+from freepull.campaigns.journal.events import Log
 from freepull.campaigns.state import State
 from freepull.campaigns.telling import tell
 from freepull.campaigns.trials import agree

@@ -16,8 +16,14 @@ if TYPE_CHECKING:
     from freepull import agents, charts, errors, instances, pages, panels, rewards, studies
     from freepull.agents import activity, answers, leaving
     from freepull.campaigns import AsyncCampaign, Campaign
-    from freepull.client.agent import AgentClient, AsyncAgentClient
-    from freepull.client.client import AsyncClient, AsyncRemoteCampaign, Client, RemoteCampaign
+    from freepull.client.client import (
+        AgentClient,
+        AsyncAgentClient,
+        AsyncClient,
+        AsyncRemoteCampaign,
+        Client,
+        RemoteCampaign,
+    )
     from freepull.game import Game
     from freepull.messages import CampaignOffer, CampaignVerdict, Check, Grounds, Observation, Status, Told
     from freepull.money import Money
@@ -41,8 +47,8 @@ _HOME = {
     "pricing": "freepull.principal.pricing",
     "protocols": "freepull.principal.protocols",
     "rules": "freepull.principal.rules",
-    "AgentClient": "freepull.client.agent:AgentClient",
-    "AsyncAgentClient": "freepull.client.agent:AsyncAgentClient",
+    "AgentClient": "freepull.client.client:AgentClient",
+    "AsyncAgentClient": "freepull.client.client:AsyncAgentClient",
     "AsyncClient": "freepull.client.client:AsyncClient",
     "AsyncRemoteCampaign": "freepull.client.client:AsyncRemoteCampaign",
     "Client": "freepull.client.client:Client",

@@ -177,10 +177,14 @@ class Verb(Twin[Arguments, Reply]):
         return self.command.__doc__, inspect.Signature(parameters, return_annotation=self.command.replies())
 
 
+PRINTABLE = "^[^\\u0000-\\u001f\\u007f-\\u00a0\\u00ad\\u2028\\u2029]*$"
+"""What names and reasons are made of, as far as a pattern can say it."""
+AMOUNT = r"^[0-9]{1,15}(\.[0-9]{1,4})? ?[A-Z]{3}$"
+Weight = Annotated[float, Meta(extra_json_schema={"minimum": 0})]
 Agent = Annotated[str | int, Meta(description="The agent's name, or # and its number.")]
 Agents = Annotated[
     Annotated[
-        Sequence[Annotated[str, Meta(min_length=1, max_length=LONGEST_NAME)]],
+        Sequence[Annotated[str, Meta(min_length=1, max_length=LONGEST_NAME, extra_json_schema={"pattern": PRINTABLE})]],
         Meta(extra_json_schema={"uniqueItems": True}),
     ]
     | Annotated[int, Meta(ge=1, le=MOST_AGENTS)],
@@ -248,7 +252,12 @@ class Resume(Command[None], frozen=True):
 class Stop(Command[None], frozen=True):
     """End the campaign for good; a pull of an offered arm that is on its way can still be told, and is paid."""
 
-    why: Annotated[str, Meta(max_length=LONGEST_NAME, description="The reason, for the audit.")] = ""
+    why: Annotated[
+        str,
+        Meta(
+            max_length=LONGEST_NAME, description="The reason, for the audit.", extra_json_schema={"pattern": PRINTABLE}
+        ),
+    ] = ""
     by: By = ""
     route: ClassVar = Route("POST", "stop")
     shell: ClassVar = Shell('--why "season over"', "{status.name} has stopped")
@@ -258,7 +267,7 @@ class SetBudget(Command[None], frozen=True):
     """Change the most that may be spent."""
 
     budget: Annotated[
-        Annotated[str, Meta(examples=["30 EUR"])] | None,
+        Annotated[str, Meta(examples=["30 EUR"], extra_json_schema={"pattern": AMOUNT})] | None,
         Meta(description="The most that may be spent, such as 500 EUR; none: no limit."),
     ]
     by: By = ""
@@ -271,7 +280,8 @@ class AddAgents(Command[list[int]], frozen=True):
 
     agents: Agents
     weights: Annotated[
-        Sequence[float] | None, Meta(description="How much each of them counts; none: all the same.")
+        Sequence[Weight] | None,
+        Meta(description="How much each of them counts; none: all the same."),
     ] = None
     by: By = ""
     route: ClassVar = Route("POST", "agents", Enrolled, "numbers", name="enrol", status=201)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import types
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar, cast
@@ -37,14 +38,40 @@ def _compiled(function: Function, forceinline: bool) -> Function:
 
     options = {**OPTIONS, "forceinline": forceinline}
     try:
-        compiled: Any = numba.njit(cache=True, **options)(function)
-    except RuntimeError:  # no folder to keep it in: compile anew in every process
-        return cast(Function, numba.njit(**options)(function))
+        compiled: Any = _reading(function, options) if _read_only() else numba.njit(cache=True, **options)(function)
+    except RuntimeError:  # no folder to keep it in
+        compiled = _reading(function, options)
     kept = compiled._cache._cache_file
     kept.function = function
     kept.__class__ = _stamped(type(kept))
     compiled._cache._index_key = _key
     return cast(Function, compiled)
+
+
+def _read_only() -> bool:
+    """Say whether machine code was kept in a folder to which this process cannot add any, as in an image."""
+    from numba.core import config
+
+    folder: str = getattr(config, "CACHE_DIR", "")
+    return bool(folder) and os.path.isdir(folder) and not os.access(folder, os.W_OK)
+
+
+def _reading(function: Function, options: dict[str, Any]) -> Any:
+    """Compile with what is kept, though nothing can be added: what is not there is compiled anew in every process.
+
+    Numba by itself takes no notice of a folder that it cannot write to.
+    """
+    import numba
+    from numba.core import caching
+
+    locator: Any = caching._CacheLocator
+    ensure, locator.ensure_cache_path = locator.ensure_cache_path, lambda _: None
+    try:
+        compiled: Any = numba.njit(cache=True, **options)(function)
+    finally:
+        locator.ensure_cache_path = ensure
+    compiled._cache.save_overload = lambda *_: None
+    return compiled
 
 
 def _stamped(kind: type[Any]) -> type[Any]:

@@ -122,8 +122,8 @@ def _file(log: Any) -> tuple[pl.DataFrame, str]:
         raise InvalidInput(f"the log must be a file that exists, got {str(log)!r}.")
     try:
         if path.suffix.lower() in (".parquet", ".pq"):
-            return pl.read_parquet(path), "row"
-        return pl.read_csv(path, infer_schema=False), "line"
+            return pl.read_parquet(path, glob=False), "row"
+        return pl.read_csv(path, infer_schema=False, glob=False), "line"
     except (OSError, pl.exceptions.PolarsError) as error:
         if path.suffix.lower() == ".csv" and (line := _longer(path)) is not None:
             raise InvalidInput(

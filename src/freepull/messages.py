@@ -13,7 +13,7 @@ from freepull import validation
 from freepull.errors import InvalidInput
 from freepull.money import Money
 
-SCOPES = ("admin", "read", "gateway")
+SCOPES = ("admin", "operator", "read", "gateway")
 """What a token may be good for, agents' own tokens aside."""
 
 
@@ -118,10 +118,13 @@ class Difference:
     """Over how many comparisons."""
     people: int
     """Of how many agents."""
+    seen: float | None = None
+    """By how much it was better in what was seen, an estimate without a guarantee; None of an arm that is out."""
 
     def __str__(self) -> str:
         who = f"{self.comparisons:,} comparisons of {self.people:,} agents"
-        return f"{self.arm} is {self.low:+.3f} to {self.high:+.3f} better than {self.than}, over {who}"
+        seen = "" if self.seen is None else f" ({self.seen:+.3f} as seen)"
+        return f"{self.arm} is {self.low:+.3f} to {self.high:+.3f} better than {self.than}{seen}, over {who}"
 
 
 @dataclass(frozen=True)
@@ -280,6 +283,8 @@ class Status:
     """How the checks of assumptions stand; empty before the start, and where none run."""
     remedy: str = ""
     """What can be done about those who are awaited; empty if nobody is."""
+    acted: int = 0
+    """Agents who count and have pulled at least once."""
 
 
 @dataclass(frozen=True)
@@ -365,7 +370,7 @@ class TokenRow:
     id: str
     """By which it is revoked."""
     scope: str
-    """admin, read or gateway."""
+    """admin, operator, read or gateway."""
     campaign: str
     """The only campaign it is for; empty: all."""
     label: str
@@ -376,6 +381,30 @@ class TokenRow:
     """When it ends; None: never."""
     revoked: datetime | None
     """When it was revoked."""
+
+
+@dataclass(frozen=True)
+class TokenEntry:
+    """Something that somebody did with tokens."""
+
+    entry: int
+    """Entries are counted from 1."""
+    at: datetime
+    """When."""
+    who: str
+    """Who did it: the token that was shown, or what was said in a shell; empty: whoever has the store."""
+    action: Annotated[str, one_of("made", "revoked")]
+    """made or revoked."""
+    id: str
+    """The token's id; empty for those of agents, which have none."""
+    scope: str
+    """admin, operator, read, gateway or agent."""
+    campaign: str
+    """The only campaign it is for; empty: all."""
+    label: str
+    """What it is for, in its maker's words."""
+    agents: str
+    """The numbers of the agents whose tokens these are, such as 0-4, 7."""
 
 
 class CampaignRow(msgspec.Struct):
@@ -476,7 +505,7 @@ class MadeToken(msgspec.Struct):
     token: str
     """The secret; it cannot be shown again."""
     scope: Scope
-    """admin, read or gateway."""
+    """admin, operator, read or gateway."""
     campaign: str
     """The only campaign it is for; empty: all."""
     expires: datetime | None

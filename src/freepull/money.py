@@ -11,6 +11,9 @@ from freepull import validation
 from freepull.errors import InvalidInput
 
 MOST = 10**15
+"""Minor units of one amount."""
+MOST_PRICE = 2 * 10**9
+"""Minor units of one bonus: as many of them as there can be are still a number of 63 bits, as ledgers add them up."""
 DIGITS = {
     **dict.fromkeys(["BIF", "CLP", "DJF", "GNF", "ISK", "JPY", "KMF", "KRW", "PYG"], 0),
     **dict.fromkeys(["RWF", "UGX", "UYI", "VND", "VUV", "XAF", "XOF", "XPF"], 0),
@@ -61,6 +64,9 @@ class Money:
         found = cls.parse("price", text)
         if found.minor == 0:
             raise InvalidInput(f"price must be above 0, got {validation.shown(text)}.")
+        if found.minor > MOST_PRICE:
+            most = cls(MOST_PRICE, found.currency)
+            raise InvalidInput(f"price must be at most {most}, got {validation.shown(text)}.")
         return found
 
     def times(self, count: float) -> Money:

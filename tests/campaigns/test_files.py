@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gzip
+import resource
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,6 +13,7 @@ import pytest
 
 import freepull as fp
 from freepull import errors
+from freepull.campaigns import files
 from freepull.campaigns.files import observations
 from freepull.campaigns.journal.recovery import verify
 from freepull.campaigns.rehearsal import play
@@ -98,7 +101,8 @@ def test_a_file_with_a_wrong_row_is_refused_as_a_whole(sqlite: str, clock: Clock
         ("agent,arm,reward\nann,A,0.5\nbob,A,N/A\n", r"row 2 of day.csv is wrong: reward must be .*, got 'N/A'"),
         ("agent,arm,reward\nann,A,1\nbob,A,nan\n", r"row 2 of day.csv is wrong: reward must be .*, got nan"),
         ("agent,arm,reward\nann,A,1\nbob,A,\n", r"row 2 of day.csv is wrong: reward must be .*, got None"),
-        ("agent;arm;reward\nann;A;0,5\n", r"day.csv cannot be read as .csv: [^\n]*[^.]\.$"),
+        ("agent;arm;reward\nann;A;0,5\n", "day.csv has no agent"),
+        ("agent,arm,reward\nann,A,0.5,7,8\n", r"day.csv cannot be read as .csv: [^\n]*[^.]\.$"),
         ("agent,arm\nann,A\n", "day.csv has no reward"),
         ("", "day.csv cannot be read as .csv"),
     ):
@@ -109,6 +113,51 @@ def test_a_file_with_a_wrong_row_is_refused_as_a_whole(sqlite: str, clock: Clock
     with pytest.raises(errors.InvalidInput, match="path must be a"):
         campaign.import_observations(tmp_path / "none.csv")
     campaign.close()
+
+
+def test_a_file_is_counted_and_looked_at_before_it_is_read(sqlite: str, clock: Clock, tmp_path: Path) -> None:
+    campaign = create(sqlite, clock)
+    before = contents(campaign)
+    pull = {"agent": ["ann"], "arm": ["A"], "reward": [0.5]}
+    many = tmp_path / "many.parquet"
+    pl.DataFrame(pull).select(pl.all().repeat_by(4_000_000).explode()).write_parquet(many)
+    assert many.stat().st_size < 50_000
+    with (tmp_path / "many.csv").open("w") as file:
+        file.write("agent,arm,reward\n" + "ann,A,0.5\n" * 500_001)
+    pl.DataFrame(pull | {"agent": [["ann"]]}).write_parquet(tmp_path / "nested.parquet")
+    pl.DataFrame(pull | {"arm": ["A" * 2_000_000]}).write_parquet(tmp_path / "long.parquet")
+    (tmp_path / "packed.csv").write_bytes(gzip.compress(b"agent,arm,reward\nann,A,0.5\n"))
+    for name, said in (
+        ("many.parquet", r"path must have at most 500,000 rows, .* but many.parquet has 4,000,000; import it in parts"),
+        ("many.csv", r"path must have at most 500,000 rows, .* but many.csv has 500,001"),
+        ("nested.parquet", r"the column agent of nested.parquet must hold texts or numbers, got List\(String\)"),
+        ("long.parquet", r"row 1 of long.parquet is wrong: its arm must have at most 1,000 characters, got 2,000,000"),
+        ("packed.csv", "packed.csv is compressed; unpack it"),
+    ):
+        grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        with pytest.raises(errors.InvalidInput, match=said):
+            campaign.import_observations(tmp_path / name)
+        assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - grown < 100_000
+        assert contents(campaign) == before
+
+
+def test_pieces_of_a_file_are_told_as_one(
+    sqlite: str, clock: Clock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    campaign, file = create(sqlite, clock), tmp_path / "day.csv"
+    rows = [f"{agent},{arm},0.5\n" for agent in ("ann", "bob", "cy") for arm in "ABC"]
+    file.write_text("agent,arm,reward\n" + "".join(rows))
+    assert campaign.import_observations(file) == 9
+    for piece in (1, 2, 4, 9):
+        monkeypatch.setattr(files, "PIECE", piece)
+        assert campaign.import_observations(file) == 0
+        file.with_name("more.csv").write_text(file.read_text() + "ann,A,1\n")
+        with pytest.raises(errors.InvalidInput, match="begins with all rows of a file that was imported before"):
+            campaign.import_observations(file.with_name("more.csv"))
+        file.with_name("bad.csv").write_text("agent,arm,reward\n" + "".join(rows[1:]) + "ann,D,1\n")
+        with pytest.raises(errors.InvalidInput, match=r"row 9 of bad\.csv is wrong: arm must be"):
+            campaign.import_observations(file.with_name("bad.csv"))
+    assert campaign.status().observations == 9
 
 
 def test_names_that_look_like_formulas_survive_a_spreadsheet(sqlite: str, clock: Clock, tmp_path: Path) -> None:

@@ -66,7 +66,7 @@ def test_checks_run_by_default_where_the_rule_hears_asks(sqlite: str, clock: Clo
     assert status.checks == campaign.verdict().checks
     assert [status.checks[0].counted, status.checks[-1].counted] == [2 * PEOPLE, 3 * PEOPLE]
     assert "100.0% of them in the step of their ask" in status.checks[-1].why
-    assert "0 came without an ask, and 0 are awaited" in status.checks[-1].why
+    assert "0 came without an ask since the agent's last report, and 0 are awaited" in status.checks[-1].why
     assert alarmed(status.checks) == []
     assert Settings.decode(campaign.settings.encode()) == campaign.settings
 

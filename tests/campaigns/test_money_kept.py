@@ -7,9 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
+import pytest
 
 import freepull as fp
-from freepull.money import Money
+from freepull import errors
+from freepull.campaigns import people
+from freepull.campaigns.journal.recovery import verify
+from freepull.campaigns.stores import connect
+from freepull.money import MOST_PRICE, Money
 from support.staging import EACH, Clock, create, reopen
 
 
@@ -76,3 +81,44 @@ def test_a_ban_can_be_lifted_in_the_step_of_its_refusal() -> None:
     trial.end_step()
     assert trial.banned_until == [0, 0]
     assert trial.wanted(0) is not None
+
+
+def test_what_bonuses_cost_in_all_can_always_be_written_down(url: str, clock: Clock) -> None:
+    assert MOST_PRICE * (people.MOST_OFFERS + 1) <= people.MOST_SPENT
+    said = r"price must be at most 20000000\.00 EUR, got '20000000\.01 EUR'"
+    with pytest.raises(errors.InvalidInput, match=said):
+        create(url, clock, price="20000000.01 EUR")
+    campaign = create(url, clock, price="20000000 EUR")
+    offer = campaign.ask("ann")
+    assert offer is not None
+    assert campaign.tell("ann", offer.arm, 0.5).paid == Money(MOST_PRICE, "EUR")
+    assert reopen(campaign, url, clock).status().spent == Money(MOST_PRICE, "EUR")
+
+
+def test_an_old_campaign_of_a_larger_price_stops_offering_before_its_sums_are_too_large(
+    url: str, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    price = 10**15
+    monkeypatch.setattr("freepull.money.MOST_PRICE", price)
+    campaign = create(url, clock, price=str(Money(price, "EUR")))
+    monkeypatch.setattr(people, "MOST_SPENT", 2 * price + 7)
+    first = campaign.ask("ann")
+    assert first is not None
+    campaign.tell("ann", first.arm, 0.5)
+    assert [campaign.ask(agent) is not None for agent in ("bob", "cy")] == [True, False]
+    monkeypatch.setattr(people, "MOST_SPENT", 2 * price - 1)
+    campaign = reopen(campaign, url, clock)  # what was offered before there was a limit is replayed, and paid
+    offer = campaign.ask("bob")
+    assert offer is not None
+    assert campaign.tell("bob", offer.arm, 0.5).outcome == "paid"
+    campaign.close()
+    assert verify(url, "onboarding").spent == Money(2 * price, "EUR")
+
+
+def test_a_ledger_that_is_too_large_to_be_added_up_in_64_bits_is_added_up(url: str) -> None:
+    store = connect(url, new=True)
+    rows = [(entry, entry, 0, 0, 9 * 10**18 + entry, "EUR", 1) for entry in range(1, 5)]
+    lease = store.create("x", "a", {"ledger": rows})
+    assert store.totals("x") == (4, 36 * 10**18 + 10)
+    store.release(lease)
+    store.close()

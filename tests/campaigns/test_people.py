@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 import freepull as fp
 from freepull import errors
 from freepull.campaigns.journal.recovery import verify
+from freepull.campaigns.stores.sqlite import SqliteStore
 from support.staging import Clock, contents, create, picture, reopen
 
 PAIRWISE = fp.Principal(fp.rules.Pairwise(0.05), observe=fp.observe.Steps(0), offers="each")
@@ -242,3 +245,53 @@ def test_the_audit_is_read_in_names_and_money_and_kept_in_numbers(url: str, cloc
     assert next(entry.detail for entry in campaign.audit() if entry.action == "left") == {"agent": "#1"}
     assert not any('"ann"' in str(row) for row in contents(campaign)["audit"])
     campaign.close()
+
+
+def _traces(folder: Path, names: Iterable[str]) -> list[str]:
+    data = b"".join(file.read_bytes() for file in folder.iterdir())
+    return [name for name in names if name.encode() in data]
+
+
+def test_nothing_of_an_erased_name_is_left_in_free_space(sqlite: str, clock: Clock, tmp_path: Path) -> None:
+    """Pages that are split keep copies of what moves to the new one."""
+    campaigns = [create(sqlite, clock, name=name, agents=[], started=False) for name in ("one", "two")]
+    for batch in range(10):
+        for campaign in campaigns:
+            campaign.add_agents([f"{batch}.{i}.{campaign.name}@example.org" for i in range(100)])
+    gone = [f"{batch}.{i}.one@example.org" for batch in range(10) for i in range(0, 100, 2)]
+    assert _traces(tmp_path, gone) == gone
+    campaigns[0].erase_names(gone)
+    assert _traces(tmp_path, gone) == []
+    kept = [f"{batch}.{i}.two@example.org" for batch in range(10) for i in range(100)]
+    campaigns[1].erase_names()
+    assert _traces(tmp_path, kept) == []
+    assert campaigns[0].core.register.agent("3.1.one@example.org") == 301
+    campaign = reopen(campaigns[0], sqlite, clock)
+    assert len(campaign.core.register.numbers) == 500
+    campaign.add_agents(["after@example.org"])
+
+
+def test_the_first_erasure_in_a_file_of_an_older_version_writes_it_anew(
+    sqlite: str, clock: Clock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    campaign = create(sqlite, clock)
+    store = campaign.core.store
+    assert isinstance(store, SqliteStore)
+    with store.transaction() as do:
+        do.run("PRAGMA secure_delete = OFF")
+        do.run("DELETE FROM secrets")
+        do.run("CREATE TABLE old (name TEXT)")
+        do.many("INSERT INTO old VALUES (?)", [(f"trace {i}",) for i in range(2000)])
+        do.run("DROP TABLE old")
+    campaign = reopen(campaign, sqlite, clock)
+    assert _traces(tmp_path, ["trace 1700"]) == ["trace 1700"]
+    monkeypatch.setattr("shutil.disk_usage", lambda _: SimpleNamespace(free=1000))
+    with pytest.raises(errors.WrongMoment, match=r"takes [0-9,]+ bytes on its disk; make room, and erase them again"):
+        campaign.erase_names(["ann"])
+    monkeypatch.undo()
+    campaign.tell("ann", "A", 0.5)
+    campaign.erase_names(["ann"])
+    assert _traces(tmp_path, ["trace 1700", "trace 1", "ann"]) == []
+    campaign.tell("bob", "A", 0.5)
+    campaign.close()
+    verify(sqlite, "onboarding")

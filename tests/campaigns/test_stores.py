@@ -17,7 +17,7 @@ from freepull import errors
 from freepull.campaigns.journal.events import ManyRows, Row
 from freepull.campaigns.stores import Lease, connect
 from freepull.campaigns.stores.postgres import PostgresStore
-from freepull.campaigns.stores.serving import Holder, StoredReply
+from freepull.campaigns.stores.serving import Holder, StoredReply, TokenNote
 from freepull.campaigns.stores.sqlite import SqliteStore
 from freepull.testing import STORE_CHECKS, check_store
 
@@ -86,9 +86,19 @@ class Nameless(SqliteStore):
 class Revived(SqliteStore):
     """Gives a token that was revoked a new end."""
 
-    def revoke_token(self, id: str, at: int) -> None:
+    def revoke_token(self, id: str, note: TokenNote) -> None:
+        super().revoke_token(id, note)
         with self.transaction() as do:
-            do.run("UPDATE tokens SET revoked = ? WHERE id = ?", (at, id))
+            do.run("UPDATE tokens SET revoked = ? WHERE id = ?", (note.at, id))
+
+
+class Unnoted(SqliteStore):
+    """Does not say who has ended an agent's tokens."""
+
+    def raise_version(self, campaign: str, agent: int, note: TokenNote) -> None:
+        super().raise_version(campaign, agent, note)
+        with self.transaction() as do:
+            do.run("DELETE FROM token_notes WHERE entry = (SELECT max(entry) FROM token_notes)")
 
 
 class Replaces(SqliteStore):
@@ -109,6 +119,7 @@ class Replaces(SqliteStore):
         (Forgetful, "event ids are found"),
         (OneTooMany, "rows come back"),
         (Nameless, "holders are told"),
+        (Unnoted, "tokens are kept"),
         (Revived, "tokens are kept"),
         (Replaces, "replies are kept"),
     ],

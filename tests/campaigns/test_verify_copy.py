@@ -20,9 +20,8 @@ from chaos.postgres_server import PostgresServer
 from freepull import errors
 from freepull.campaigns.files import copy
 from freepull.campaigns.journal import recovery
-from freepull.campaigns.journal.events import REFUSED, TABLES
+from freepull.campaigns.journal.events import REFUSED, TABLES, pack
 from freepull.campaigns.journal.recovery import verify
-from freepull.campaigns.journal.segments import pack
 from freepull.campaigns.stores import connect
 from freepull.campaigns.stores import sqlite as sqlite_store
 from freepull.campaigns.stores.sql import SqlStore
@@ -61,10 +60,12 @@ DAMAGE = [
     ("DELETE FROM {}ledger", "the ledger of campaign 'onboarding' has 0 entries"),
     ("UPDATE {}ledger SET agent = 2", "row 1 of ledger"),
     ("UPDATE {}offers SET arm = 2 WHERE offer = 2", "row 2 of offers"),
-    ("DELETE FROM {}offers WHERE offer = 4", "table offers of campaign 'onboarding' has 3 rows, but the log makes 4"),
+    ("DELETE FROM {}offers WHERE offer = 4", "of offers of campaign 'onboarding' is 3, but its log made 4"),
+    ("DELETE FROM {}offers WHERE offer = 1", "table offers of campaign 'onboarding' has 3 rows, but the log makes 4"),
     ("UPDATE {}bans SET until = 3", "row 1 of bans"),
     ("UPDATE {}audit SET who = 'mallory' WHERE event = 2", "row 2 of audit"),
-    ("UPDATE {}event_ids SET event = 2", "the event ids of campaign 'onboarding' do not fit"),
+    ("UPDATE {}event_ids SET event = 2", "the event ids of campaign 'onboarding' do not fit events"),
+    ("DELETE FROM {}event_ids", "the event ids of campaign 'onboarding' do not fit events"),
     ("DELETE FROM {}segments WHERE number = 3", "segment 3 of the log of campaign 'onboarding' is missing"),
     (
         "UPDATE {}segments SET count = 2 WHERE number = 1",
@@ -249,7 +250,7 @@ def test_a_second_process_is_refused_with_a_sentence(sqlite: str, clock: Clock) 
         assert store.campaigns() == ["onboarding"]
 
 
-def test_a_log_that_has_lost_its_end_is_found_by_the_ids_of_events(sqlite: str, clock: Clock) -> None:
+def test_a_log_that_has_lost_its_end_is_found(sqlite: str, clock: Clock) -> None:
     campaign = create(sqlite, clock)
     for number in range(3):
         campaign.tell("ann", "A", 0.5, f"visit {number}")
@@ -258,5 +259,12 @@ def test_a_log_that_has_lost_its_end_is_found_by_the_ids_of_events(sqlite: str, 
         assert isinstance(store, SqlStore)
         with store.transaction() as do:
             do.run("DELETE FROM segments WHERE number = (SELECT max(number) FROM segments)")
-    with pytest.raises(errors.Corrupt, match="its end is missing"):
+    for look in (verify, fp.Campaign.open):
+        with pytest.raises(errors.Corrupt, match="segment 4 of the log of campaign 'onboarding' is missing"):
+            look(sqlite, "onboarding")
+    with closing(connect(sqlite)) as store:
+        assert isinstance(store, SqlStore)
+        with store.transaction() as do:
+            do.run("UPDATE campaigns SET head = NULL")
+    with pytest.raises(errors.Corrupt, match="its end is missing"):  # by the ids of events
         verify(sqlite, "onboarding")

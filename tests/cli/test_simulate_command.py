@@ -170,3 +170,13 @@ def test_people_may_be_idle_and_leave() -> None:
     check_refusal(
         inside("simulate", "--game", "street:3", "--weights", "1,2,3"), ["--game street, whose games are drawn"]
     )
+
+
+@pytest.mark.slow
+def test_warm_compiles_once_and_for_all() -> None:
+    first = freepull("warm")
+    assert first.returncode == 0, first.stderr
+    assert [line.split(":")[0] for line in first.stdout.splitlines()[:3]] == ["simulate", "plan", "serve"]
+    told = json.loads(freepull("warm", "--json").stdout)
+    assert [(it["what"], it["compiled"]) for it in told["steps"]] == [("simulate", 0), ("plan", 0), ("serve", 0)]
+    assert Path(told["folder"]).is_dir()

@@ -1,8 +1,9 @@
 """What must not change when code moves, written down: paths, the OpenAPI document, and what commands print as JSON.
 
 ``python tests/golden/make.py paths openapi commands`` writes the JSON files beside this one anew; do that only for a
-change that is meant, and say so in the changelog. ``release FOLDER`` writes what a version leaves behind: a store with
-a campaign for every story, and a study. The folders of released versions are never written again.
+change that is meant, and say so in the changelog. ``release`` writes what this version leaves behind, one file in
+`releases`: a store with a campaign for every story, how they stood, and a study. A release adds its file and nothing
+else; files of released versions are never written again.
 """
 
 from __future__ import annotations
@@ -10,10 +11,12 @@ from __future__ import annotations
 import asyncio
 import gzip
 import hashlib
+import io
 import itertools
 import json
 import subprocess
 import sys
+import tarfile
 import tempfile
 import warnings
 from collections.abc import Callable
@@ -28,6 +31,7 @@ import stories
 import freepull as fp
 
 HERE = Path(__file__).parent
+RELEASES = HERE / "releases"
 MEANS = [[0.9, 0.4, 0.1], [0.2, 0.5, 0.8], [0.3, 0.6, 0.3], [0.5, 0.5, 0.9], [0.1, 0.2, 0.15]]
 GAMES: list[Any] = [
     fp.Game(MEANS),
@@ -167,7 +171,7 @@ def process(*words: str) -> subprocess.CompletedProcess[str]:
 def commands(freepull: Program = process) -> Any:
     """Return what commands print as JSON, on the store of version 0.1."""
     with tempfile.TemporaryDirectory() as folder:
-        store = unpacked(HERE / "0.1", Path(folder))
+        store = unpacked(RELEASES / "0.1.tar.gz", Path(folder))
         return {name: printed(freepull, words.replace("STORE", store)) for name, words in COMMANDS.items()}
 
 
@@ -187,10 +191,18 @@ def stable(found: Any) -> Any:
 
 
 def unpacked(release: Path, folder: Path) -> str:
-    """Unpack the store of a released version; return its URL."""
-    file = folder / "campaigns.db"
-    file.write_bytes(gzip.decompress((release / "campaigns.db.gz").read_bytes()))
-    return f"sqlite:///{file}"
+    """Unpack what a released version has left behind; return the URL of its store."""
+    with tarfile.open(release) as file:
+        file.extractall(folder, filter="data")
+    return f"sqlite:///{folder}/campaigns.db"
+
+
+def stood(release: Path) -> Any:
+    """Return how the campaigns of a released version stood when it left them, by name."""
+    with tarfile.open(release) as file:
+        found = file.extractfile("standing.json")
+        assert found is not None
+        return json.load(found)
 
 
 def standing(campaign: fp.Campaign) -> Any:
@@ -225,25 +237,32 @@ observe = "share:0.5"
 """
 
 
-def release(folder: Path) -> None:
-    """Write what this version leaves behind."""
-    folder.mkdir(parents=True)
+def release(target: Path) -> None:
+    """Write what this version leaves behind into one file."""
+    assert not target.exists(), f"{target} is that of a released version"
     told = {}
     with tempfile.TemporaryDirectory() as place:
-        file = Path(place) / "campaigns.db"
+        folder = Path(place)
         for name, story in stories.STORIES.items():
-            with story(f"sqlite:///{file}", stories.Clock()) as campaign:
+            with story(f"sqlite:///{folder}/campaigns.db", stories.Clock()) as campaign:
                 told[name] = standing(campaign)
-        (folder / "campaigns.db.gz").write_bytes(gzip.compress(file.read_bytes(), mtime=0))
-    (folder / "standing.json").write_text(json.dumps(told, indent=1) + "\n")
-    (folder / "study.toml").write_text(STUDY)
-    fp.studies.run(fp.studies.read(folder / "study.toml"), folder / "study", progress=False)
+        (folder / "standing.json").write_text(json.dumps(told, indent=1) + "\n")
+        (folder / "study.toml").write_text(STUDY)
+        fp.studies.run(fp.studies.read(folder / "study.toml"), folder / "study", workers=1, progress=False)
+        packed = io.BytesIO()
+        with tarfile.open(fileobj=packed, mode="w") as file:
+            for path in sorted(it for it in folder.rglob("*") if it.is_file()):
+                info = tarfile.TarInfo(str(path.relative_to(folder)))
+                info.size = path.stat().st_size
+                with path.open("rb") as content:
+                    file.addfile(info, content)
+    target.write_bytes(gzip.compress(packed.getvalue(), mtime=0))
 
 
 def main(wanted: list[str]) -> None:
     """Write what is asked for."""
-    if wanted[:1] == ["release"]:
-        release(Path(wanted[1]))
+    if wanted == ["release"]:
+        release(RELEASES / f"{fp.__version__}.tar.gz")
         return
     for name in wanted:
         made = {"paths": paths, "openapi": openapi, "commands": commands}[name]()

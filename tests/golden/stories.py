@@ -174,6 +174,17 @@ def population(url: str, clock: Clock) -> fp.Campaign:
     return campaign
 
 
+def people(url: str, clock: Clock) -> fp.Campaign:
+    """What a campaign does unless told otherwise: comparisons, asks in the log, checks, and somebody who joins late."""
+    chosen: dict[str, Any] = {"arms": ["A", "B", "C"], "agents": [f"user-{m}" for m in range(6)], "price": "0.50 EUR"}
+    campaign = fp.Campaign.create(url, name="people", horizon=60, late_joiners="count", clock=clock, **chosen)
+    campaign.start(by="somebody")
+    live(campaign, clock, 120, 17, takes=0.6)
+    campaign.add_agents(["late"], by="ann")
+    live(campaign, clock, 60, 18)
+    return campaign
+
+
 STORIES: dict[str, Callable[[str, Clock], fp.Campaign]] = {
     "certified": certified,
     "decided": decided,
@@ -182,4 +193,5 @@ STORIES: dict[str, Callable[[str, Clock], fp.Campaign]] = {
     "independent": independent,
     "rounds": rounds,
     "population": population,
+    "people": people,
 }

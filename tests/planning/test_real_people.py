@@ -210,7 +210,7 @@ def test_people_are_fitted_to_a_log_with_times_unless_they_are_given() -> None:
 def test_what_is_no_activity_gets_a_sentence() -> None:
     with pytest.raises(InvalidInput, match=r"^activity must be objects with a method chance"):
         fp.plan(**GUESS, activity="often", quick=True)  # type: ignore[arg-type]
-    with pytest.raises(InvalidInput, match=r"^horizon must be a whole number"):
+    with pytest.raises(InvalidInput, match=r"^horizon must be given: for how many steps"):
         fp.plan(**{**GUESS, "horizon": None})
     with pytest.raises(InvalidInput, match=r"^error must be left out with a game"):
         fp.plan(STREET, error=0.1)

@@ -328,7 +328,8 @@ def test_reports_are_counted() -> None:
     report = ours.results()[-1]
     assert (report.name, report.e_value, report.counted, report.missing) == ("reporting", None, 3, 1 / 3)
     assert "50.0% of them in the step of their ask and the slowest after 4 steps" in report.why
-    assert "1 came without an ask, 1 were told again, and 1 are awaited" in report.why
+    assert "1 came without an ask since the agent's last report" in report.why
+    assert "for them there is late=True), 1 were told again, and 1 are awaited" in report.why
 
 
 def test_rounds_are_closed_when_they_are_old_and_late_pulls_find_their_places_taken() -> None:

@@ -184,6 +184,8 @@ def test_bounds_of_differences_hold_the_truth_and_shrink() -> None:
         (found,) = state_of(trial).differences()
         truth = 0.05 if found.arm == 0 else -0.05
         assert found.low <= truth <= found.high
+        assert found.seen is not None
+        assert found.low < found.seen < found.high
         widths.append(found.high - found.low)
     assert widths[1] < 0.6 * widths[0]
 

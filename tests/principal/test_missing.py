@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from freepull.principal.record import UNITS, Record
-from freepull.principal.rules.paper import Paper
-from freepull.principal.rules.passive import Passive
+from freepull.principal.rules.paper import Paper, Passive
 from freepull.principal.rules.rounds import gap_window
 from freepull.principal.setting import Setting
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from freepull.campaigns.journal.events import CHANGING, KEYS, TABLES, ManyRows, Row
 from freepull.campaigns.stores import Lease, Store
 from freepull.campaigns.stores.base import steady
-from freepull.campaigns.stores.serving import Holder, StoredReply, StoredToken
+from freepull.campaigns.stores.serving import Holder, StoredReply, StoredToken, TokenNote
 from freepull.errors import CampaignBusy, CampaignExists, Fenced
 
 UNIQUE = {"ledger": 1, "names": 1}
@@ -36,6 +36,7 @@ class Memory:
         self.tokens: dict[str, StoredToken] = {}
         self.secrets: dict[str, bytes] = {}
         self.versions: dict[tuple[str, int], int] = {}
+        self.notes: list[TokenNote] = []
         self.replies: dict[bytes, tuple[StoredReply, int]] = {}
 
 
@@ -164,18 +165,28 @@ class MemoryStore(CampaignsOnly):
     def tokens(self) -> list[StoredToken]:
         return list(self.memory.tokens.values())
 
-    def add_token(self, token: StoredToken) -> None:
+    def add_token(self, token: StoredToken, note: TokenNote) -> None:
         self.memory.tokens[token.id] = token
+        self.add_note(note)
 
-    def revoke_token(self, id: str, at: int) -> None:
+    def revoke_token(self, id: str, note: TokenNote) -> None:
         token = self.memory.tokens[id]
-        self.memory.tokens[id] = token._replace(revoked=at if token.revoked is None else token.revoked)
+        if token.revoked is None:
+            self.memory.tokens[id] = token._replace(revoked=note.at)
+            self.add_note(note)
+
+    def add_note(self, note: TokenNote) -> None:
+        self.memory.notes.append(note)
+
+    def token_notes(self, after: int, limit: int) -> list[tuple[int, TokenNote]]:
+        return list(enumerate(self.memory.notes, 1))[after : after + limit]
 
     def versions(self) -> dict[tuple[str, int], int]:
         return dict(self.memory.versions)
 
-    def raise_version(self, campaign: str, agent: int) -> None:
+    def raise_version(self, campaign: str, agent: int, note: TokenNote) -> None:
         with self.memory.lock:
+            self.add_note(note)
             self.memory.versions[campaign, agent] = self.memory.versions.get((campaign, agent), 0) + 1
 
     def find_reply(self, id: bytes, since: int) -> StoredReply | None:

@@ -90,6 +90,9 @@ def test_how_much_better_arms_are_appears_when_it_is_known_and_fits(page: Page, 
     assert len({it[0] for it in drawn}) == 2  # long names that begin alike are still two rows
     assert all(it["than"] in (page.text_content("#chart-differences-text") or "") for it in known)
     assert page.eval_on_selector("#table-differences", "it => it.scrollWidth <= it.clientWidth + 1")
+    boxes = [it.bounding_box() for it in page.locator("#tables .table").all() if it.is_visible()]
+    corners = {(round(it["x"]), round(it["y"])) for it in boxes if it is not None}
+    assert len(corners) == len(boxes) >= 5  # none lies upon another
     shoot(page, "differences")
     page.set_viewport_size({"width": 375, "height": 800})
     page.wait_for_timeout(300)
@@ -125,6 +128,15 @@ def test_money_is_written_as_the_ledger_writes_it(page: Page, service: Service) 
     for currency in ("EUR", *DIGITS):
         script = f"import('/words.js').then(it => it.money({{minor: 12345, currency: '{currency}'}}))"
         assert page.evaluate(script) == str(Money(12345, currency))
+
+
+def test_an_operator_pauses_and_cannot_stop(page: Page, service: Service) -> None:
+    service.create(horizon=100)
+    log_in(page, service, service.send("POST", "/tokens", {"scope": "operator"}).json()["token"])
+    assert page.locator("#stop").is_hidden()
+    page.get_by_role("button", name="Pause").click()
+    page.wait_for_selector("#status[data-status=paused]")
+    assert page.get_by_role("button", name="Resume").is_visible()
 
 
 def test_an_admin_pauses_and_stops_with_the_keyboard(page: Page, service: Service) -> None:

@@ -85,8 +85,8 @@ STATUS = {
     "events": 200,
     "at": f"{DAY}03:00:00+00:00",
     "differences": [
-        {"arm": "A", "than": "B", "low": -0.0125, "high": 0.21, "comparisons": 1234, "people": 56},
-        {"arm": "B", "than": "C", "low": 0.034, "high": 0.45, "comparisons": 789, "people": 43},
+        {"arm": "A", "than": "B", "low": -0.0125, "high": 0.21, "comparisons": 1234, "people": 56, "seen": 0.1},
+        {"arm": "B", "than": "C", "low": 0.034, "high": 0.45, "comparisons": 789, "people": 43, "seen": None},
     ],
     "checks": [
         check(
@@ -96,6 +96,7 @@ STATUS = {
         check("reporting", None, 0.015, why="1,000 pulls were reported; this is shown, not tested"),
     ],
     "remedy": "bring them back.",
+    "acted": 9,
 }
 RESTS_ON = {"rule": "a rule (proven)", "delta": 0.05, "target": "t", "leavers": "l", "assumptions": ["first"]}
 SCREEN: dict[str, Any] = {
@@ -229,10 +230,10 @@ def test_every_cell_of_every_table_is_in_its_column(page: Page, service: Service
 
 def test_how_much_better_arms_are_is_a_table_a_chart_and_a_sentence(page: Page, service: Service) -> None:
     show(page, service)
-    assert heads(page, "differences") == ["Arm", "than", "At least", "At most", "Comparisons", "Of agents"]
+    assert heads(page, "differences") == ["Arm", "than", "At least", "At most", "Seen", "Comparisons", "Of agents"]
     assert cells(page, "differences") == [
-        ["A", "B", "-0.0125", "0.21", "1,234", "56"],
-        ["B", "C", "0.034", "0.45", "789", "43"],
+        ["A", "B", "-0.0125", "0.21", "0.1", "1,234", "56"],
+        ["B", "C", "0.034", "0.45", "–", "789", "43"],
     ]
     leading, fallen = traces(page, "differences")
     assert (leading["x"], fallen["x"]) == ([-0.0125, 0.21], [0.034, 0.45])
@@ -270,6 +271,7 @@ def test_the_head_says_what_the_status_has(page: Page, service: Service) -> None
     assert page.evaluate("[...document.querySelectorAll('progress')].map((it) => it.value)") == pytest.approx(
         [10 / 40, 1150 / 3000]
     )
+    assert " of 9 of 10 agents, " in page.inner_text("#observations")
     assert page.inner_text("#observations").endswith("3 banned, 1 absent, 2 joined late")
     assert page.inner_text("#spent") == "11.50 EUR"
     assert page.inner_text("#budget") == "of 30.00 EUR, 1.00 EUR reserved, 23 bonuses paid"

@@ -60,7 +60,7 @@ def test_words_and_limits_are_in_the_schemas(document: Any) -> None:
     assert "decided" in str(schemas["Status"]["phase"])
     assert "'enum': ['paid', 'refused', 'cancelled']" in str(schemas["ToldReply"]["outcome"])
     assert "parked" in schemas["AgentRow"]["state"]["enum"]
-    assert schemas["NewToken"]["scope"]["enum"] == ["admin", "read", "gateway"]
+    assert schemas["NewToken"]["scope"]["enum"] == ["admin", "operator", "read", "gateway"]
     assert {"mode", "leavers", "late_joiners"} == {
         it for it, found in schemas["NewCampaign"].items() if "enum" in found
     }

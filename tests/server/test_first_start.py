@@ -30,7 +30,8 @@ def begin(store: str, *options: str) -> tuple[list[str], str]:
             if lines := log.read().splitlines():
                 break
         address = json.loads(lines[0])["address"]
-        assert httpx.get(f"{address}/readyz", trust_env=False, timeout=60).status_code == 200
+        while httpx.get(f"{address}/readyz", trust_env=False, timeout=60).status_code != 200:
+            time.sleep(0.1)
         process.terminate()
         printed, _ = process.communicate(timeout=60)
         log.seek(0)

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
+import gzip
+import resource
 import socket
 import time
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 
 from freepull.server.auth import RateLimit
@@ -43,8 +47,26 @@ def test_only_admins_send_much_and_only_where_it_belongs(service: Service) -> No
     assert service.send("POST", f"{path}/agents", {"agents": names}).status_code == 201
 
 
+def test_a_small_file_that_unpacks_to_a_large_one_is_refused(service: Service, tmp_path: Path) -> None:
+    path, many = service.create(), tmp_path / "many.parquet"
+    pull = pl.DataFrame({"agent": ["ann"], "arm": ["A"], "reward": [0.5]})
+    pull.select(pl.all().repeat_by(4_000_000).explode()).write_parquet(many)
+    for body, kind, said in (
+        (many.read_bytes(), "application/vnd.apache.parquet", "import.parquet has 4,000,000; import it in parts"),
+        (gzip.compress(b"agent,arm,reward\n" + b"ann,A,0.5\n" * 1_000_000), "text/csv", "import.csv is compressed"),
+    ):
+        grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        refused = service.send("POST", f"{path}/imports", content=body, headers={"content-type": kind})
+        assert (refused.status_code, is_problem(refused)) == (422, True)
+        assert said in refused.json()["detail"]
+        assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - grown < 100_000
+    assert service.send("GET", path).json()["observations"] == 0
+
+
 @pytest.mark.slow
-def test_more_than_may_wait_is_refused_and_viewers_do_not_count(tmp_path: Path) -> None:
+def test_more_than_may_wait_is_refused_and_viewers_do_not_count(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with Service(f"sqlite:///{tmp_path}/trial.db", waiting=3) as service:
         path, logged = service.create(), list[str]()
         head = f"HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {service.admin}\r\n"
@@ -57,8 +79,14 @@ def test_more_than_may_wait_is_refused_and_viewers_do_not_count(tmp_path: Path) 
         usual = service.http.get("/readyz")
         assert usual.status_code == 200
         service.log = lambda what, **_: logged.append(what)
+
+        async def for_long() -> list[tuple[str, str]]:
+            await asyncio.sleep(20)
+            return []
+
+        monkeypatch.setattr(service.server.application.hosting, "names", for_long)
         for line in lines[3:]:
-            line.sendall(f"POST /v1{path}/pause {head}content-length: 9\r\n\r\n".encode())
+            line.sendall(f"GET /v1/campaigns {head}\r\n".encode())
         limit = time.monotonic() + 20
         while (found := service.http.get("/readyz")).status_code == 200 and time.monotonic() < limit:
             time.sleep(0.02)
@@ -72,6 +100,61 @@ def test_more_than_may_wait_is_refused_and_viewers_do_not_count(tmp_path: Path) 
         assert counted in service.http.get("/metrics").text
         for line in lines:
             line.close()
+
+
+@pytest.mark.slow
+def test_bodies_that_never_end_take_no_places_and_one_token_begins_only_some(tmp_path: Path) -> None:
+    with Service(f"sqlite:///{tmp_path}/trial.db", waiting=8, bodies=64) as service:
+        path = service.create()
+        tokens = service.tokens(path, "ann", "bob")
+        where = f"{path}/me/observations"
+
+        def begin(token: str, count: int, method: str = "POST") -> list[socket.socket]:
+            lines = []
+            for _ in range(count):
+                lines.append(socket.create_connection(("127.0.0.1", service.port)))
+                head = f"{method} /v1{where} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {token}\r\n"
+                lines[-1].sendall(f"{head}content-type: application/json\r\ncontent-length: 50\r\n\r\n{{".encode())
+            return lines
+
+        def answered(lines: list[socket.socket]) -> list[bytes]:
+            time.sleep(0.5)
+            found = []
+            for line in lines:
+                line.setblocking(False)
+                try:
+                    found.append(line.recv(1000)[9:12])
+                except BlockingIOError:
+                    found.append(b"")
+            return found
+
+        lines = begin(tokens["ann"], 30)
+        assert sorted(answered(lines)) == [b""] * 4 + [b"429"] * 26
+        pull = {"arm": "A", "reward": 0.5, "event": "x"}
+        late = service.send("POST", where, pull, tokens["ann"])
+        assert (late.status_code, late.headers["retry-after"], is_problem(late)) == (429, "1", True)
+        assert service.send("POST", where, pull, tokens["bob"]).status_code == 200
+        assert service.send("GET", path).status_code == 200
+        for line in lines:
+            line.close()
+        time.sleep(0.3)
+        assert service.send("POST", where, pull, tokens["ann"]).status_code == 200
+        for token in (service.admin, service.gateway, *tokens.values(), *service.tokens(path, "cy").values()):
+            lines += begin(token, 4)
+        lines += begin(service.reader, 20)
+        assert answered(lines[30:]).count(b"") >= 20
+        assert service.send("GET", path).status_code == 200
+        for line in lines:
+            line.close()
+
+
+@pytest.mark.slow
+def test_without_a_token_no_body_is_waited_for(service: Service) -> None:
+    for path in ("/v1/campaigns", "/healthz", "/", "/v1/openapi.json"):
+        with socket.create_connection(("127.0.0.1", service.port)) as line:
+            line.settimeout(5)
+            line.sendall(f"POST {path} HTTP/1.1\r\nhost: x\r\ncontent-length: 50\r\n\r\n{{".encode())
+            assert line.recv(1000)[9:12] in (b"401", b"405")
 
 
 def test_new_connections_are_taken_while_the_turns_of_the_loop_are_long(service: Service) -> None:
@@ -129,7 +212,7 @@ def test_who_waits_may_ask_again(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.slow
 def test_slow_and_half_open_connections_are_closed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("freepull.server.server.HEADER_SECONDS", 0.5)
+    monkeypatch.setattr("freepull.server.connections.HEADER_SECONDS", 0.5)
     monkeypatch.setattr("freepull.server.server.IDLE_SECONDS", 1)
     with Service(f"sqlite:///{tmp_path}/trial.db", seconds=0.5) as service:
         beginnings = [b"", b"GET / HT", b"GET / HTTP/1.1\r\nhost: x\r\n"]

@@ -53,3 +53,10 @@ def test_another_process_takes_over_when_the_owner_is_killed(postgres: str) -> N
     assert found.told > 20
     assert (found.lost, found.twice, found.unpaid, found.failed) == (0, 0, 0, 0)
     assert found.gap < 20
+
+
+def test_another_process_takes_over_when_the_owner_hangs_and_it_may_wake_up(postgres: str) -> None:
+    found = kill_the_owner(postgres, seconds=16.0, hang=True)
+    assert found.told > 20
+    assert (found.lost, found.twice, found.unpaid, found.failed) == (0, 0, 0, 0)
+    assert found.gap <= 10, "8 s on a machine that has nothing else to do"

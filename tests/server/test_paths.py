@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import freepull as fp
-from support.running import Service
+from support.running import Service, is_problem
 
 pytestmark = pytest.mark.slow
 
@@ -62,3 +62,25 @@ def test_slashes_of_names_keep_campaigns_of_tokens_apart(service: Service) -> No
     only = service.send("POST", "/tokens", {"scope": "admin", "campaign": "a"}).json()["token"]
     assert service.send("GET", "/campaigns/a", token=only).status_code == 200
     assert service.send("GET", "/campaigns/a%2Fb", token=only).status_code == 403
+
+
+@pytest.mark.parametrize("path", ["%00v1%00campaigns", "v1/campaigns%00", "v1/campaigns/a%00b", "%00", "healthz%00"])
+def test_a_zero_byte_is_no_slash(service: Service, path: str) -> None:
+    service.create(name="a/b", start=False)
+    found = service.http.get(f"{service.at}/{path}", headers={"authorization": f"Bearer {service.admin}"})
+    assert (found.status_code, is_problem(found)) == (400, True)
+
+
+def test_allow_names_the_methods_of_every_path(service: Service) -> None:
+    service.create()
+    paths = service.http.get("/v1/openapi.json").json()["paths"]
+    table = {path: {method.upper() for method in methods} for path, methods in paths.items()}
+    table |= {path: {"GET"} for path in ("/", "/dashboard.css", "/icon.svg", "/plotly.js", "/v1/openapi.json")}
+    values = {"campaign": "onboarding", "agent": "ann", "arm": "A", "id": "x", "file": "ledger.csv", "kind": "404"}
+    headers = {"authorization": f"Bearer {service.admin}"}
+    for path, methods in table.items():
+        for method in {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE"} - methods:
+            found = service.http.request(method, path.format(**values), headers=headers)
+            assert found.status_code == (204 if method == "OPTIONS" else 405), (method, path)
+            allowed = {it.strip() for it in found.headers["allow"].split(",")}
+            assert allowed == methods | {"OPTIONS"}, (method, path)

@@ -245,7 +245,7 @@ def test_health_readiness_and_metrics_need_no_token(service: Service) -> None:
     assert "onboarding" not in text
     metrics = Metrics()
     metrics.request("r", "GET", 200, 0.02)
-    text = metrics.text(1, 0)
+    text = metrics.text(viewers=1)
     assert [f'_bucket{{le="{bound}"}} {count}\n' in text for bound, count in ((0.01, 0), (0.025, 1), ("+Inf", 1))] == [
         *(True, True, True)
     ]
@@ -278,7 +278,7 @@ def test_a_key_is_its_token_s_own(service: Service) -> None:
 def test_a_key_whose_request_is_going_on_is_told_to_wait(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
     begun, go_on = threading.Event(), threading.Event()
 
-    def slow(tokens: Tokens, campaign: str, agent: int) -> None:
+    def slow(tokens: Tokens, campaign: str, agent: int, by: str) -> None:
         begun.set()
         go_on.wait(20)
 
@@ -366,3 +366,11 @@ def test_hot_routes_are_answered_as_the_framework_would(service: Service, monkey
     assert (
         'route="/v1/campaigns/{campaign}/me/offer",method="POST",status="200"} 2' in service.http.get("/metrics").text
     )
+
+
+@pytest.mark.parametrize("name", ["*", "a*b", "[a]", "day?1", "{a,b}", "%2E%2E", "~"])
+def test_a_file_may_have_any_name(service: Service, name: str) -> None:
+    path = service.create()
+    content, headers = b"agent,arm,reward\nann,A,1\n", {"content-type": "text/csv"}
+    found = service.send("POST", f"{path}/imports", params={"name": name}, content=content, headers=headers)
+    assert (found.status_code, found.json()) == (200, {"observations": 1})

@@ -6,12 +6,14 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 import freepull as fp
 from freepull import errors
 from freepull.client import talks
-from freepull.client.transport import Attempt, Call
+from freepull.client.reach import Addresses
+from freepull.client.transport import SOON, Answer, Attempt, Call
 from freepull.commands import AddAgents, Command, ReadStatus, Start, Stop
 from freepull.messages import Observation, Told
 from freepull.money import Money
@@ -154,46 +156,94 @@ def test_an_address_where_nobody_is_gets_a_sentence() -> None:
 
 
 @pytest.mark.parametrize(
-    ("home", "owner", "followed"),
+    ("home", "owners", "named", "followed"),
     [
-        ("http://a", "http://b", True),
-        ("http://a", "https://b", True),
-        ("https://a", "https://b", True),
-        ("https://a", "http://b", False),
-        ("http://a", "file:///b", False),
+        ("http://a", ["http://b"], "http://b", "http://b"),
+        ("http://a", ["http://b/at"], "http://B:80/other", "http://b/at"),
+        ("http://a", ["https://b"], "https://b", "https://b"),
+        ("https://a", ["https://b"], "http://b", None),
+        ("http://a", [], "http://b", None),
+        ("http://a", ["http://b"], "http://b.evil", None),
+        ("http://a", ["http://b"], "http://b@evil", None),
+        ("http://a", ["http://b"], "http://b:81", None),
+        ("http://a", ["http://b"], "file:///b", None),
+        ("http://a", ["http://b"], "http://[", None),
+        ("http://a", ["http://b"], "http://b\\n", None),
+        ("http://a", ["http://b"], 7, None),
     ],
 )
-def test_a_token_that_came_with_tls_is_never_sent_without(home: str, owner: str, followed: bool) -> None:
-    attempt = Attempt(sent(ReadStatus(), "c"), home, "secret", retries=3, owners={})
-    assert attempt.answered(421, f'{{"owner": "{owner}"}}'.encode(), None) is not None
-    assert attempt.url == (owner if followed else home)
+def test_a_token_is_sent_only_to_addresses_that_were_given(
+    home: str, owners: list[str], named: Any, followed: str | None
+) -> None:
+    attempt = Attempt(sent(ReadStatus(), "c"), Addresses(home, owners), "secret", retries=3)
+    answer = Answer(421, msgspec.json.encode({"owner": named}))
+    if followed is None:
+        with pytest.raises(errors.ServiceError, match="only to addresses that were given; ask there, or give it"):
+            attempt.answered(answer)
+        assert attempt.url == home
+    else:
+        assert attempt.answered(answer) is not None
+        assert attempt.url == followed
+
+
+def test_addresses_are_checked() -> None:
+    with pytest.raises(errors.InvalidInput, match="owners must begin with https"):
+        fp.Client("https://a", "t", owners=["http://b"])
+    for wrong in ("b", "http://", "http://[", "http://a@b", 7):
+        with pytest.raises(errors.InvalidInput, match="each of owners must begin with http"):
+            fp.AgentClient("http://a", "c", "t", owners=[wrong])  # type: ignore[list-item]
+    with pytest.raises(errors.InvalidInput, match="owners must be a list"):
+        fp.Client("http://a", "t", owners="http://b")
+    with pytest.raises(errors.InvalidInput, match="seconds must be"):
+        fp.Client("http://a", "t", seconds=0)
 
 
 def test_a_request_that_is_still_going_on_is_waited_for() -> None:
-    attempt = Attempt(sent(Start(), "c"), "http://a", "secret", retries=1, owners={})
-    assert attempt.answered(409, b"{}", "1") is not None
+    where = Addresses("http://a")
+    attempt = Attempt(sent(Start(), "c"), where, "secret", retries=1)
+    assert attempt.answered(Answer(409, b"{}", after="1")) is not None
     with pytest.raises(errors.ServiceError):
-        attempt.answered(409, b"{}", "1")
+        attempt.answered(Answer(409, b"{}", after="1"))
     with pytest.raises(errors.ServiceError):
-        Attempt(sent(Start(), "c"), "http://a", "secret", retries=1, owners={}).answered(409, b"{}", None)
+        Attempt(sent(Start(), "c"), where, "secret", retries=1).answered(Answer(409, b"{}"))
+
+
+@pytest.mark.parametrize("after", ["86400", "9" * 400, "-1", "soon", "", "1e9", "Wed, 21 Oct 2099 07:28:00 GMT", "٣"])
+def test_nobody_makes_a_client_sleep_for_long(after: str) -> None:
+    attempt = Attempt(sent(Start(), "c"), Addresses("http://a"), "secret", retries=9)
+    for _ in range(9):
+        wait = attempt.answered(Answer(503, b"{}", after=after))
+        assert wait is not None
+        assert 0 < wait <= 10
 
 
 def test_a_client_remembers_who_has_a_campaign_until_that_one_is_silent() -> None:
-    owners: dict[str, str] = {}
-    moved = b'{"owner": "http://b"}'
-    first = Attempt(sent(ReadStatus(), "x"), "http://a", "t", 3, owners)
-    assert first.answered(421, moved, None) == 0.0
-    second = Attempt(sent(Stop(), "x"), "http://a", "t", 3, owners)
+    where = Addresses("http://a", ["http://b"])
+    moved = Answer(421, b'{"owner": "http://b"}')
+    first = Attempt(sent(ReadStatus(), "x"), where, "t", 3)
+    assert first.answered(moved) == 0.0
+    second = Attempt(sent(Stop(), "x"), where, "t", 3)
     assert second.arguments() == ("POST", "http://b/v1/campaigns/x/stop")
-    assert Attempt(sent(ReadStatus(), "y"), "http://a", "t", 3, owners).url == "http://a"
-    second.failed(OSError("gone"))
-    assert Attempt(sent(ReadStatus(), "x"), "http://a", "t", 3, owners).url == "http://a"
+    assert Attempt(sent(ReadStatus(), "y"), where, "t", 3).url == "http://a"
+    assert second.failed(OSError("gone")) == 0.0, "the other one is asked at once"
+    assert Attempt(sent(ReadStatus(), "x"), where, "t", 3).url == "http://a"
+    assert second.answered(moved) == SOON, "who is hung is not asked again, but whoever may take over"
+    assert second.url == "http://a"
+
+
+def test_without_other_addresses_the_same_one_is_asked_again_later() -> None:
+    attempt = Attempt(sent(ReadStatus(), "x"), Addresses("http://a"), "t", 2)
+    assert attempt.failed(OSError("gone")) > 0.0
+    assert attempt.url == "http://a"
+    attempt.failed(OSError("gone"))
+    with pytest.raises(errors.ServiceError, match="cannot be reached"):
+        attempt.failed(OSError("gone"))
 
 
 def test_an_admin_s_change_is_sent_again_with_the_same_key_and_counts_once(service: Service) -> None:
     with fp.Client(service.at, service.admin) as client:
         campaign = make(client)
-        attempt = Attempt(sent(AddAgents(2)), service.at, service.admin, retries=1)
+        attempt = Attempt(sent(AddAgents(2)), Addresses(service.at), service.admin, retries=1)
         found = [client.connection.http.request(*attempt.arguments(), **attempt.options).json() for _ in range(2)]
         assert found == [{"numbers": [2, 3]}] * 2
         assert campaign.add_agents(1) == [4]

@@ -29,6 +29,15 @@ def test_tokens_are_made_listed_and_revoked_in_a_store(tmp_path: Path) -> None:
     assert made["token"].split("_", 2)[2] not in listed
     assert token_command("revoke", made["id"], "--store", store).exit_code == 0
     assert json.loads(token_command("list", "--store", store, "--json").stdout)["revoked"] is not None
+    token_command("new", "--store", store, "--scope", "operator", "--by", "ann")
+    told = [json.loads(line) for line in token_command("audit", "--store", store, "--json").stdout.splitlines()]
+    assert [(it["who"], it["action"], it["scope"], it["id"] == made["id"]) for it in told] == [
+        ("", "made", "admin", True),
+        ("", "revoked", "admin", True),
+        ("ann", "made", "operator", False),
+    ]
+    refused = token_command("new", "--server", "http://127.0.0.1:9", "--by", "ann")
+    assert (refused.exit_code, "--by must be left out" in refused.stderr) == (2, True)
     bad = token_command("revoke", "none", "--store", store)
     assert (bad.exit_code, bad.stderr.count("\n")) == (2, 1)
     assert token_command("new").exit_code == 2

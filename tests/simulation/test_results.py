@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tarfile
 from pathlib import Path
 from typing import Any
 
@@ -244,8 +245,10 @@ def test_unfinished_runs_are_known_until_a_part_has_them() -> None:
     assert not fp.Result.concat([begun, simulate(runs=[3, 2])]).interrupted
 
 
-def test_sums_are_found_again_in_files_of_version_0_1() -> None:
-    shards = sorted((Path(__file__).parents[1] / "golden" / "0.1" / "study" / "shards").glob("*.parquet"))
+def test_sums_are_found_again_in_files_of_version_0_1(tmp_path: Path) -> None:
+    with tarfile.open(Path(__file__).parents[1] / "golden" / "releases" / "0.1.tar.gz") as file:
+        file.extractall(tmp_path, filter="data")
+    shards = sorted((tmp_path / "study" / "shards").glob("*.parquet"))
     assert shards
     for path in shards:
         result, head = fp.Result.load(path), json.loads(pl.read_parquet_metadata(path)["freepull"])

@@ -42,6 +42,7 @@ ADMIN_ROUTES: list[tuple[str, str, Any]] = [
     ("POST", "{c}/arms/A/withdraw", None),
     ("POST", "{c}/tokens", {"agents": ["bob"]}),
     ("GET", "/tokens", None),
+    ("GET", "/tokens/audit", None),
     ("POST", "/tokens", {"scope": "admin"}),
     ("DELETE", "/tokens/abc", None),
     ("POST", "{c}/observations:batch", {"observations": [{"agent": "bob", "arm": "A", "reward": 0.5}]}),

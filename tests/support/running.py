@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
 import threading
 from collections.abc import Callable
 from contextlib import suppress
+from pathlib import Path
 from types import TracebackType
 from typing import Any
 
@@ -33,7 +35,8 @@ class Service:
     def __init__(self, url: Where, **limits: Any) -> None:
         self.url, self.limits = url, Limits(**{"agent_rate": 1e6} | limits)
         tokens = Tokens(url)
-        self.admin, self.reader, self.gateway = (tokens.new(scope)[0] for scope in ("admin", "read", "gateway"))
+        scopes = ("admin", "read", "gateway")
+        self.admin, self.reader, self.gateway = (tokens.new(scope, by="the test")[0] for scope in scopes)
         tokens.close()
         self.port = 0
         self.log: Callable[..., None] = lambda *_, **__: None
@@ -54,7 +57,7 @@ class Service:
         self.thread = threading.Thread(target=serve)
         self.thread.start()
         self.http = httpx.Client(base_url=self.at, trust_env=False, timeout=120)
-        for _ in range(600):
+        for _ in range(6000):  # what is not kept compiled yet takes a minute or two
             with suppress(httpx.TransportError):
                 if self.http.get("/readyz").status_code == 200:
                     return self
@@ -118,3 +121,14 @@ def is_problem(found: Any) -> bool:
 def token_command(*words: str, **environment: str) -> Result:
     """Run `freepull token …` here, which is faster than a process of its own."""
     return CliRunner().invoke(token_app, words, env=environment, catch_exceptions=False)
+
+
+def certificate(folder: Path) -> tuple[Path, Path]:
+    """Make a certificate, and its key; it has expired where openssl can make such ones."""
+    made = folder / "certificate.pem", folder / "key.pem"
+    words = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=localhost"]
+    words += ["-addext", "subjectAltName=IP:127.0.0.1", "-out", str(made[0]), "-keyout", str(made[1])]
+    expired = ["-not_before", "20200101000000Z", "-not_after", "20200102000000Z"]
+    if subprocess.run(words + expired, capture_output=True, check=False).returncode:
+        subprocess.run([*words, "-days", "1"], capture_output=True, check=True)
+    return made

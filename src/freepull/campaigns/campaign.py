@@ -207,11 +207,13 @@ class Campaign(CampaignVerbs):
         read = READS.get(type(command))
         if read is None:
             return self.core.handle(command).result()
+        self.core.writer.check()
         found: Reply = read(self.core, command)
         return found
 
     def backup(self, path: str | Path) -> None:
         """Copy the SQLite file to a new one, as it is when that is done; the campaign goes on meanwhile."""
+        self.core.writer.check()
         self.core.store.backup(path)
 
     def close(self) -> None:

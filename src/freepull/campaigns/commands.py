@@ -9,8 +9,7 @@ from __future__ import annotations
 import heapq
 from typing import Any
 
-from freepull.campaigns.journal.events import Event, Kind, Records
-from freepull.campaigns.journal.segments import Log
+from freepull.campaigns.journal.events import Event, Kind, Log, Records
 from freepull.campaigns.people import Standing
 from freepull.campaigns.settings import PARKED_AFTER
 from freepull.campaigns.state import State
@@ -184,7 +183,7 @@ class Decider:
         if state.settings.mode == "rounds" and state.acted[agent]:
             return None
         arm = state.trial.wanted(agent)
-        if arm is None:
+        if arm is None or state.offers.over:
             return None
         self.write(Kind.OFFERED, at, agent=agent, arm=arm, offer=state.offers.made + 1)
         standing = state.offers.open[agent]

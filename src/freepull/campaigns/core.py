@@ -5,19 +5,31 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain
 from typing import Any, TypeVar
 
 from freepull import commands, validation
 from freepull.campaigns.commands import Decider
 from freepull.campaigns.directory import Batch, Register
-from freepull.campaigns.journal.events import Kind, put
-from freepull.campaigns.journal.recovery import Here, check_ledger, claim, forget, owner, recover, segments
-from freepull.campaigns.journal.segments import Log
+from freepull.campaigns.journal.events import Kind, Log, put
+from freepull.campaigns.journal.recovery import (
+    Here,
+    check_log,
+    check_tables,
+    claim,
+    forget,
+    names_of,
+    owner,
+    readable,
+    recover,
+    segments,
+)
 from freepull.campaigns.journal.snapshots import Snapshotter, newest
 from freepull.campaigns.journal.writer import MOST_QUEUED, Job, Writer
 from freepull.campaigns.people import Standing
@@ -28,12 +40,14 @@ from freepull.campaigns.stores import Lease, Store, Where, connect
 from freepull.campaigns.telling import Known, first_of, tell
 from freepull.campaigns.trials import checked_weights, rehearse
 from freepull.commands import LONGEST_NAME, Command
-from freepull.errors import FreepullError, InvalidInput
+from freepull.errors import Corrupt, FreepullError, InvalidInput, StoreError
 from freepull.messages import CampaignOffer, CampaignVerdict, Status, Told
 from freepull.money import Money
 
 Reply = TypeVar("Reply")
 Given = TypeVar("Given")
+LARGE = 2_000_000
+"""Events before a snapshot up to which the log is checked before a campaign opens, and not beside it."""
 HANDLERS: dict[type[Command[Any]], Callable[[Any, Any], Future[Any]]] = {}
 """What the writer does for every command that is its own."""
 
@@ -68,7 +82,7 @@ class Core:
         self.settings = state.settings
         self.register = Register(self.name, self.settings.arms, self.settings.price.currency)
         self.register.enrolled = state.people.enrolled
-        for agent, name in store.read(self.name, "names"):
+        for agent, name in names_of(store, self.name, state.people.enrolled):
             self.register.add(agent, name)
         state.rows = {}
         self._lease, self._closed = lease, False
@@ -116,9 +130,16 @@ class Core:
         with Here(store, name) as here:
             lease = claim(store, name, wait)
             try:
-                state, log = recover(store, name, snapshot=newest(store, name) if snapshots else None)
-                check_ledger(store, name, state)
-                return here.keep(cls(store, lease, state, log, clock or system_clock, limits))
+                with readable(name):
+                    event = newest(store, name) if snapshots else None
+                    state, log = recover(store, name, snapshot=event)
+                    check_tables(store, name, state)
+                    if event is not None and event <= LARGE:
+                        check_log(store, name, event)
+                    opened = here.keep(cls(store, lease, state, log, clock or system_clock, limits))
+                if event is not None and event > LARGE:
+                    opened.check_beside(event)
+                return opened
             except BaseException:
                 with suppress(FreepullError):
                     store.release(lease)
@@ -132,8 +153,26 @@ class Core:
         self._closed = True
         self._snapshots.close()
         forget(self.store.url, self.name)
-        self.store.release(self._lease)
+        with suppress(StoreError):  # what was answered is stored, and a lease ends with its file or by itself
+            self.store.release(self._lease)
         self.store.close()
+
+    def check_beside(self, events: int) -> threading.Thread:
+        """See that the log before a snapshot is whole, while the campaign goes on; it ends if that is not so."""
+
+        def going() -> bool:
+            return not self._closed and self.writer.ended is None
+
+        def run() -> None:
+            with suppress(FreepullError):  # what else is wrong with the store, the writer will find
+                try:
+                    check_log(self.store, self.name, events, going)
+                except Corrupt as error:
+                    self.do(partial(_fail, error))
+
+        thread = threading.Thread(target=run, name=f"freepull check {self.name}", daemon=True)
+        thread.start()
+        return thread
 
     def _wake(self) -> None:
         with suppress(FreepullError):  # it is closed, or awake
@@ -188,6 +227,10 @@ class Core:
         """Tell pulls of real agents, or of simulated ones."""
         batch = self.register.batch(observations)
         batch.simulated = simulated
+        return self.tell_batch(batch, strict, by)
+
+    def tell_batch(self, batch: Batch, strict: bool, by: str = "") -> Future[list[Any]]:
+        """Tell pulls that are in columns already."""
         if strict and batch.errors:
             raise first_of(batch.errors)
         author = who(by)
@@ -208,9 +251,9 @@ class Core:
         """Tell one pull."""
         return self.writer.submit(Job(None, pull=self.register.pull(it.agent, it.arm, it.reward, it.event)))
 
-    def known(self, batch: Batch) -> Known:
-        """Return the event ids of a batch that were used before."""
-        return self.store.find_events(self._lease, batch.known())
+    def known(self, ids: Iterable[bytes]) -> Known:
+        """Return those of some event ids that were used before."""
+        return self.store.find_events(self._lease, ids)
 
     def rehearse(self, what: dict[str, Any]) -> Future[int]:
         """Let simulated agents play from now on; return how often they have before."""
@@ -314,6 +357,10 @@ class Core:
     def verdict(self, it: commands.ReadVerdict) -> Future[CampaignVerdict]:
         """Say which arm, and what that rests on."""
         return self.do(lambda decider, at: verdict_of(decider.state, self.register))
+
+
+def _fail(error: Corrupt, decider: Decider, at: int) -> None:
+    raise error
 
 
 def who(by: Any, name: str = "by") -> str:

@@ -59,6 +59,17 @@ class Batch:
         ids, numbers = [pull.id for pull in pulls], [pull.number for pull in pulls]
         return cls(agents, arms, values, ids if any(ids) else [], numbers if any(numbers) else [], errors or {})
 
+    @classmethod
+    def joined(cls, parts: list[Batch]) -> Batch:
+        """Put batches one behind the other."""
+        agents, arms, values = (
+            np.concatenate([getattr(part, name) for part in parts] or [np.zeros(0, np.int64)])
+            for name in ("agents", "arms", "values")
+        )
+        ids = [key for part in parts for key in part.ids or [None] * len(part)]
+        numbers = [number for part in parts for number in part.numbers or [None] * len(part)]
+        return cls(agents, arms, values, ids if any(ids) else [], numbers if any(numbers) else [])
+
     def __len__(self) -> int:
         return len(self.agents)
 
@@ -148,8 +159,8 @@ class Register:
         arm = self.arm(arm)
         if not (type(reward) is float and 0.0 <= reward <= 1.0):
             reward = validation.reward(reward)
-        identity = (None, None) if event is None else _identity(number, event)
-        return Pull(number, arm, units(reward), *identity)
+        key = (None, None) if event is None else identity(number, event)
+        return Pull(number, arm, units(reward), *key)
 
     def _usual(self, observations: list[Any]) -> Batch | None:
         """Turn observations into a batch column by column, if there is nothing unusual about any of them."""
@@ -157,7 +168,7 @@ class Register:
             names, arm_names, rewards, events = zip(*observations, strict=True)
             agents = [self.numbers[name] for name in names]
             arms = [self._arm_numbers[name] for name in arm_names]
-            known = [(None, None) if it is None else _identity(m, it) for m, it in zip(agents, events, strict=True)]
+            known = [(None, None) if it is None else identity(m, it) for m, it in zip(agents, events, strict=True)]
         except (KeyError, TypeError, ValueError, FreepullError):
             return None
         values = np.array(rewards) if all(type(reward) is float for reward in rewards) else np.full(1, np.nan)
@@ -173,7 +184,7 @@ class Register:
         )
 
 
-def _identity(agent: int, event: Any) -> tuple[bytes | None, int | None]:
+def identity(agent: int, event: Any) -> tuple[bytes | None, int | None]:
     """Return what an event id is remembered by, or the agent's own number of it."""
     if isinstance(event, str) and 0 < len(event) <= LONGEST_ID:
         text = event.encode(errors="surrogatepass")

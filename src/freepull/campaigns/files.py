@@ -1,8 +1,10 @@
-"""Campaigns as files: exports, imports and copies."""
+"""Campaigns as files: exports, imports, copies, and backups that are restored."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import dataclass
 from hashlib import blake2b
 from itertools import zip_longest
 from pathlib import Path
@@ -14,12 +16,13 @@ import polars as pl
 from freepull import validation
 from freepull.campaigns import status as tables
 from freepull.campaigns.core import Core
-from freepull.campaigns.directory import Register
+from freepull.campaigns.directory import Batch, Register, identity
 from freepull.campaigns.journal.events import ENDINGS, OBSERVED, OUTCOME, TABLES, Kind
-from freepull.campaigns.journal.recovery import owned, owner, segments
+from freepull.campaigns.journal.recovery import Report, owned, owner, segments, verify
 from freepull.campaigns.stores import Store, connect
-from freepull.commands import ReadStatus, TellMany
-from freepull.errors import CampaignExists, Corrupt, FreepullError, InvalidInput
+from freepull.campaigns.telling import first_of
+from freepull.commands import ReadStatus
+from freepull.errors import CampaignExists, Corrupt, FreepullError, InvalidInput, StoreError
 from freepull.messages import Observation
 from freepull.principal.record import UNITS
 
@@ -28,6 +31,12 @@ FORMS = (".parquet", ".csv")
 TIME = pl.Datetime("us", "UTC")
 FORMULAS = ("=", "+", "-", "@", "\t", "\r")
 """How a cell begins that a spreadsheet takes for a formula."""
+MOST_ROWS, PIECE = 500_000, 20_000
+"""Rows of a file that is imported, all of which are told at once; and how many of them are looked at together."""
+LONGEST_CELL = 1000
+"""Characters; names and ids are shorter."""
+PACKED = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"\x78\x01", b"\x78\x9c", b"\x78\xda")
+"""How files begin that Polars would unpack: gzip, Zstandard, zlib."""
 
 
 def export(store: Store, register: Register, path: str | Path, what: str) -> int:
@@ -103,40 +112,71 @@ def harmless(text: str) -> str:
     return "'" + text if text[:1] in FORMULAS else text
 
 
-def read(path: str | Path) -> tuple[list[Observation], list[str]]:
+def read(path: str | Path) -> pl.DataFrame:
     """Read observations: columns agent, arm, reward, and event if pulls have ids of their own.
 
     Cells of a CSV are texts, whatever else its columns hold: 007 is not 7, and an event is an id, never a number.
-    Without that column also return, for every row, what the file is known by up to it.
+    A small file may unpack to a large one, so rows are counted and columns looked at before anything is read.
     """
     source = Path(path)
     if source.suffix not in FORMS or not source.is_file():
         raise InvalidInput(f"path must be a .parquet or .csv file that exists, got {str(path)!r}.")
+    with source.open("rb") as file:
+        if source.suffix == ".csv" and file.read(4).startswith(PACKED):
+            raise InvalidInput(f"{source.name} is compressed; unpack it, and import what is in it.")
     try:
-        frame = pl.read_parquet(source) if source.suffix == ".parquet" else pl.read_csv(source, infer_schema=False)
+        lazy = (
+            pl.scan_parquet(source, glob=False)
+            if source.suffix == ".parquet"
+            else pl.scan_csv(source, infer_schema=False, glob=False)
+        )
+        schema, height = lazy.collect_schema(), int(lazy.select(pl.len()).collect().item())
+        wanted = _columns(source, schema, height)
+        frame = lazy.select(wanted).collect()
+    except FreepullError:
+        raise
     except Exception as error:
         why = str(error).strip().partition("\n")[0].rstrip(".")[:200]
         raise InvalidInput(f"{source.name} cannot be read as {source.suffix}: {why}.") from None
-    missing = [name for name in ("agent", "arm", "reward") if name not in frame.columns]
+    if "rehearsal" in wanted and frame["rehearsal"].cast(pl.String).str.to_lowercase().eq("true").any():
+        raise InvalidInput(f"path must have real pulls, but {source.name} is of a rehearsal; tell none of it.")
+    for column in frame.select(pl.col(pl.String)):
+        longest = column.str.len_bytes().arg_max()
+        if longest is not None and len(column[longest]) > LONGEST_CELL:
+            raise InvalidInput(
+                f"row {longest + 1} of {source.name} is wrong: its {column.name} must have at most {LONGEST_CELL:,} "
+                f"characters, got {len(column[longest]):,}."
+            )
+    return frame
+
+
+def _columns(source: Path, schema: pl.Schema, height: int) -> list[str]:
+    """Return the columns that are needed; refuse a file that has not got them, or has too many rows."""
+    missing = [name for name in ("agent", "arm", "reward") if name not in schema]
     if missing:
         raise InvalidInput(f"path must have the columns agent, arm and reward, but {source.name} has no {missing[0]}.")
-    if "rehearsal" in frame.columns and frame["rehearsal"].cast(pl.String).str.to_lowercase().eq("true").any():
-        raise InvalidInput(f"path must have real pulls, but {source.name} is of a rehearsal; tell none of it.")
-    if source.suffix == ".csv":
+    if height > MOST_ROWS:
+        raise InvalidInput(
+            f"path must have at most {MOST_ROWS:,} rows, because all of them are told at once, but {source.name} has "
+            f"{height:,}; import it in parts."
+        )
+    wanted = [name for name in ("agent", "arm", "reward", "event", "rehearsal") if name in schema]
+    for name in wanted:
+        if schema[name].is_nested() or schema[name] in (pl.Binary, pl.Object):
+            raise InvalidInput(f"the column {name} of {source.name} must hold texts or numbers, got {schema[name]}.")
+    return wanted
+
+
+def _rows(frame: pl.DataFrame, is_csv: bool) -> Iterator[Observation]:
+    """Return the observations of some rows."""
+    rewards = frame["reward"].to_list()
+    if is_csv:
         numbers = frame["reward"].str.strip_chars().cast(pl.Float64, strict=False).to_list()
-        rewards = [text if number is None else number for text, number in zip(frame["reward"], numbers, strict=True)]
-    else:
-        rewards = frame["reward"].to_list()
+        rewards = [text if number is None else number for text, number in zip(rewards, numbers, strict=True)]
     own = "event" in frame.columns
-    rows, marks, so_far = list[Observation](), list[str](), blake2b(digest_size=12)
     cells = frame.select("agent", "arm", *["event"] * own).iter_rows()
     for (agent, arm, *event), reward in zip(cells, rewards, strict=True):
-        who, what = (_name(cell, source.suffix == ".csv") for cell in (agent, arm))
-        rows.append(Observation(who, what, reward, event[0] if own else None))
-        if not own:
-            so_far.update(repr((who, what, reward)).encode())
-            marks.append(so_far.hexdigest())
-    return rows, marks
+        yield Observation(_name(agent, is_csv), _name(arm, is_csv), reward, event[0] if own else None)
 
 
 def _name(cell: Any, escaped: bool) -> Any:
@@ -151,27 +191,87 @@ def tell_file(core: Core, path: str | Path, by: str) -> int:
 
     Rows without ids of their own get one from the whole file, so that the same file counts once, whatever its name.
     """
-    rows, marks = read(path)
-    if marks:
-        earlier = [rows[0]._replace(event=_id(mark, 0)) for mark in marks[:-1]]
-        if core.known(core.register.batch(earlier)):
+    file, frame = Path(path).name, read(path)
+    own, so_far, parts = "event" in frame.columns, blake2b(digest_size=12), list[Batch]()
+    earlier: list[bytes] = []
+    """What the rows that were read are known by, if a file that was imported before had these alone."""
+    for begin in range(0, frame.height, PIECE):
+        rows = list(_rows(frame.slice(begin, PIECE), Path(path).suffix == ".csv"))
+        part = core.register.batch(rows)
+        if part.errors:
+            raise _in_row(first_of(part.errors), file, begin)
+        parts.append(part)
+        if own:
+            continue
+        for row in rows:
+            so_far.update(repr((row.agent, row.arm, row.reward)).encode())
+            earlier.append(_id(int(parts[0].agents[0]), so_far.hexdigest(), 0))
+        ahead = earlier if begin + PIECE < frame.height else earlier[:-1]
+        if core.known(ahead):
             raise InvalidInput(
-                f"{Path(path).name} begins with all rows of a file that was imported before; import the new ones, "
-                "or give every row an id of its own in a column event."
+                f"{file} begins with all rows of a file that was imported before; import the new ones, or give every "
+                "row an id of its own in a column event."
             )
-        rows = [row._replace(event=_id(marks[-1], i)) for i, row in enumerate(rows)]
+        earlier.clear()
+    del frame
+    batch = Batch.joined(parts)
+    if not own:
+        batch.ids = [_id(agent, so_far.hexdigest(), i) for i, agent in enumerate(batch.agents.tolist())]
     before = core.status(ReadStatus()).result().events
     try:
-        told = core.tell_many(TellMany(rows, by)).result()
+        told = core.tell_batch(batch, True, by).result()
     except FreepullError as error:
-        if error.place is not None:
-            error.args = (f"row {error.place + 1} of {Path(path).name} is wrong: {error}",)
-        raise
+        raise _in_row(error, file) from None
     return sum(reply.event is not None and reply.event >= before for reply in told)
 
 
-def _id(file: str, row: int) -> str:
-    return f"import:{file}:{row}"
+def _in_row(error: FreepullError, file: str, begin: int = 0) -> FreepullError:
+    """Say in which row of a file an error is, where it has a place."""
+    if error.place is not None:
+        error.args = (f"row {begin + error.place + 1} of {file} is wrong: {error}",)
+    return error
+
+
+def _id(agent: int, file: str, row: int) -> bytes:
+    """Return what a row of a file without event ids is remembered by."""
+    key, _ = identity(agent, f"import:{file}:{row}")
+    assert key is not None
+    return key
+
+
+@dataclass(frozen=True)
+class Restored:
+    """What a backup has brought back."""
+
+    campaigns: list[Report]
+    """Its campaigns, as they were verified before anything was replaced."""
+    kept: str | None
+    """Where the file is that was there before; None: there was none."""
+
+
+def restore(url: str, path: str | Path) -> Restored:
+    """Put a backup in the place of a SQLite file that nobody has open, once everything in it is verified.
+
+    Killed at any moment, it leaves the old file or the new one. The backup itself stays as it is.
+    """
+    if not isinstance(url, str) or not url.startswith("sqlite:///") or len(url) == len("sqlite:///"):
+        raise InvalidInput(
+            f"url must be a SQLite file's, such as sqlite:///trial.db, got {validation.shown(url)}; for PostgreSQL "
+            "take pg_restore, into a database without the schema freepull, or freepull campaign copy from a file."
+        )
+    from freepull.campaigns.stores.replacing import Replacing
+
+    with Replacing(Path(url.removeprefix("sqlite:///")), Path(path)) as backup:
+        staged = f"sqlite:///{backup.staged}"
+        try:
+            with closing(connect(staged)) as store:
+                reports = [verify(staged, name) for name in store.campaigns()]
+        except StoreError as error:
+            said = str(error).replace(staged, str(path))
+            error.args = (f"{path} cannot be restored, and nothing was replaced, because {said}",)
+            raise
+        kept = backup.replace()
+    return Restored(reports, None if kept is None else str(kept))
 
 
 def copy(source: str | Store, target: str | Store, name: str, wait: float = 0.0) -> dict[str, int]:

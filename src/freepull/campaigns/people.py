@@ -12,6 +12,11 @@ from freepull.campaigns.journal.events import NUMBERED, RECORD, Records, Row, Ro
 from freepull.errors import Corrupt
 from freepull.money import Money
 
+MOST_OFFERS = (1 << 32) - 1
+"""Offers of one campaign, which the log numbers with 32 bits."""
+MOST_SPENT = (1 << 63) - 1
+"""Minor units that are spent and reserved in all: databases add them up with 63 bits."""
+
 
 class People:
     """Agents by number; almost nothing is kept of one who simply acts."""
@@ -126,6 +131,11 @@ class Offers:
     def reserved(self) -> int:
         """What the open offers may still cost, in minor units."""
         return len(self.open) * self.price.minor
+
+    @property
+    def over(self) -> bool:
+        """Whether another offer could not be written down; with prices that are allowed now, there is always room."""
+        return self.made >= MOST_OFFERS or self.spent + self.reserved + self.price.minor > MOST_SPENT
 
     def issue(self, standing: Standing, rows: Rows | None) -> None:
         """Open an offer."""

@@ -5,6 +5,8 @@ In rounds the path is that of `freepull.simulate` with the same seed and run, bi
 
 from __future__ import annotations
 
+import tempfile
+import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -14,7 +16,8 @@ from freepull.errors import InvalidInput
 from freepull.game import Game
 from freepull.messages import CampaignOffer, Observation
 from freepull.panels import Panel
-from freepull.principal import Offer
+from freepull.principal import Offer, Principal, rules
+from freepull.principal.schedules import Steps
 from freepull.randomness import CHOICE, key, word
 from freepull.simulation.experiment import check
 from freepull.simulation.readable import Seat
@@ -108,3 +111,38 @@ def _drawn(agents: int, source: int) -> Iterator[list[list[int]]]:
                 groups.append([])
             groups[-1].append(agent)
         yield groups
+
+
+def warm_up(rule: rules.Rule) -> None:
+    """Play a small campaign in a file of its own, so that all that campaigns under a rule call is compiled and loaded.
+
+    Later that may fail: a process that has no descriptor left cannot read what is kept compiled.
+    """
+    weighted = isinstance(rule, rules.Certified | rules.Pairwise)
+    withdrawn = isinstance(rule, rules.Comparisons | rules.Pairwise)
+    with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        url, principal = f"sqlite:///{folder}/trial.db", Principal(rule, observe=Steps(0), offers="each")
+        with Campaign.create(
+            url,
+            name="trial",
+            arms=3,
+            agents=2,
+            price="1 EUR",
+            principal=principal,
+            horizon=9,
+            weights=[1.0, 2.0] if weighted else None,
+            withdrawal=withdrawn,
+        ) as campaign:
+            campaign.start()
+            for t in range(5):
+                for agent in range(2):
+                    offer = campaign.ask(agent)
+                    campaign.tell(agent, t % 3 if offer is None else offer.arm, t % 3 / 2)
+            if withdrawn:
+                campaign.withdraw(2)
+            campaign.tell_many([(0, 0, 0.5), (1, 1, 0.5)])
+            campaign.snapshot()
+            campaign.verdict()
+        with Campaign.open(url, "trial") as campaign:
+            campaign.status()

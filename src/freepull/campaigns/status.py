@@ -16,6 +16,7 @@ from freepull.campaigns.settings import shown
 from freepull.campaigns.state import State
 from freepull.campaigns.stores import Store
 from freepull.campaigns.trials import grounds_of
+from freepull.errors import Corrupt
 from freepull.messages import (
     Arm,
     AuditEntry,
@@ -86,6 +87,7 @@ def status_of(state: State, register: Register) -> Status:
         differences=differences(state, register),
         checks=checks(state),
         remedy=remedy(state) if missing else "",
+        acted=0 if trial is None else int(np.count_nonzero(trial.told)),
     )
 
 
@@ -194,15 +196,29 @@ def _means(trial: Trial) -> list[float | None]:
     return [record.global_mean(k) * agents / count if count else None for k, count in enumerate(there)]
 
 
+def _rows(store: Store, campaign: str, table: str, after: int, numbered: bool = True) -> Iterator[Row]:
+    """Read a table after a given row, to where it ends now; no row may be missing in between."""
+    last, next_one = store.before_last(campaign, table, 0), max(after, 0) + 1
+    for row in store.read(campaign, table, (after,)):
+        if numbered and row[0] != next_one:
+            break
+        yield row
+        next_one = row[0] + 1
+    else:
+        if not last or last[0] < next_one:
+            return
+    raise Corrupt(f"row {next_one} or a later one of {table} of campaign {campaign!r} is missing; restore a backup.")
+
+
 def ledger(store: Store, register: Register, after: int = 0) -> Iterator[LedgerEntry]:
     """Return what was paid, after a given entry."""
-    for entry, offer, agent, arm, amount, currency, at in store.read(register.campaign, "ledger", (after,)):
+    for entry, offer, agent, arm, amount, currency, at in _rows(store, register.campaign, "ledger", after):
         yield LedgerEntry(entry, offer, register.shown(agent), register.arms[arm], Money(amount, currency), shown(at))
 
 
 def offers(store: Store, register: Register, after: int = 0) -> Iterator[OfferRow]:
     """Return all offers, after a given offer."""
-    for row in store.read(register.campaign, "offers", (after,)):
+    for row in _rows(store, register.campaign, "offers", after):
         yield offer_row(register, row)
 
 
@@ -224,14 +240,14 @@ def offer_row(register: Register, row: Row) -> OfferRow:
 
 def bans(store: Store, register: Register, after: int = -1) -> Iterator[BanRow]:
     """Return all bans, after a given one."""
-    for _, agent, offer, step, until, at, lifted in store.read(register.campaign, "bans", (after,)):
+    for _, agent, offer, step, until, at, lifted in _rows(store, register.campaign, "bans", after):
         end = None if lifted is None else shown(lifted)
         yield BanRow(register.shown(agent), offer, step, _until(until), shown(at), end)
 
 
 def audit(store: Store, register: Register, after: int = -1) -> Iterator[AuditEntry]:
     """Return who did what, after a given event."""
-    for event, at, author, action, detail in store.read(register.campaign, "audit", (after,)):
+    for event, at, author, action, detail in _rows(store, register.campaign, "audit", after, numbered=False):
         yield AuditEntry(event, shown(at), author, action, _named(register, msgspec.json.decode(detail)))
 
 

@@ -12,8 +12,8 @@ import numpy as np
 
 from freepull.campaigns.commands import GOING, Decider
 from freepull.campaigns.directory import Batch
-from freepull.campaigns.journal.events import ENDINGS, NUMBERED, OBSERVED, OUTCOME, PAID, Rows, pulls, put
-from freepull.errors import AgentHasLeft, EventConflict, EventGap, FreepullError, OutOfTurn, WrongMoment
+from freepull.campaigns.journal.events import ENDINGS, NUMBERED, OBSERVED, OUTCOME, PAID, Kind, Rows, pulls, put
+from freepull.errors import AgentHasLeft, Corrupt, EventConflict, EventGap, FreepullError, OutOfTurn, WrongMoment
 from freepull.messages import Told
 
 RECORD = struct.Struct("<BBHIIIq")
@@ -87,6 +87,7 @@ class _Look:
     def _seen_id(self, i: int, key: bytes) -> bool:
         if key in self.known:
             event, record = self.known[key]
+            self._check_record(i, event, record)
             self._compare(i, record, "this event id")
             self.repeated[i] = reply(self.decider, event, record)
         elif key in self.places:
@@ -94,6 +95,14 @@ class _Look:
         else:
             return False
         return True
+
+    def _check_record(self, i: int, event: int, record: bytes) -> None:
+        """Refuse what is no pull of this agent, whose id it has."""
+        right = isinstance(record, bytes) and len(record) == RECORD.size and 0 <= event < self.decider.state.events
+        if not right or (record[0], RECORD.unpack(record)[3]) != (Kind.TOLD, int(self.batch.agents[i])):
+            raise Corrupt(
+                f"the event id of event {event} of campaign {self.decider.name} is damaged; restore a backup."
+            )
 
     def _seen_number(self, i: int, number: int) -> bool:
         agent, people = int(self.batch.agents[i]), self.decider.state.people

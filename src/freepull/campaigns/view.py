@@ -156,6 +156,16 @@ class CampaignView:
         self.history.add(status)
         return status
 
+    async def standing(self) -> tuple[Status, list[str]]:
+        """Say how it stands, and why those for whom it waits are not there: left, parked, banned or silent."""
+
+        def look(decider: Decider) -> tuple[Status, list[str]]:
+            status, gone = status_of(decider.state, self._register), ("left", "parked", "banned")
+            rows = (self._row(decider, self._register.agent(name)).state for name in status.awaited)
+            return status, [it if it in gone else "silent" for it in rows]
+
+        return await self._look(look)
+
     async def verdict(self) -> CampaignVerdict:
         """Say which arm, and what that rests on."""
         return await awaited(self._core.handle(ReadVerdict()))

@@ -14,6 +14,7 @@ from freepull.cli.screen import AsJson, By, Name, Url, answer, created, opened, 
 from freepull.commands import COMMANDS, Command, Shell
 from freepull.errors import InvalidInput
 from freepull.principal import Principal
+from freepull.principal.schedules import Schedule, Share, Steps
 
 app = typer.Typer(
     help="Live campaigns: a trial made durable, with a log, a ledger and a verdict.",
@@ -80,9 +81,18 @@ def new(
     ) as campaign:
         status = campaign.status()
         limit = "no budget is set" if status.budget is None else f"it may spend {status.budget}"
-        answer(
-            status, as_json, f"{name} is made, with {status.agents:,} agents; {limit}; start it when they have enrolled"
-        )
+        made = f"{name} is made, with {status.agents:,} agents; {limit}; {_watching(principal.observe, horizon, mode)}"
+        answer(status, as_json, f"{made}; start it when they have enrolled")
+
+
+def _watching(observe: Schedule, horizon: int | None, mode: str) -> str:
+    """Say how long nobody is paid."""
+    if isinstance(observe, Steps) and observe.n == 0:
+        return "it does not watch first, but offers bonuses from the start" + ("" if horizon else " (no --horizon)")
+    long = "a step is as many pulls as there are agents" if mode == "free" else "a step is a round"
+    if isinstance(observe, Share) and horizon is not None:
+        return f"the first {observe.rho:.3g} of its {horizon:,} steps are only watched, and {long}"
+    return f"it watches first, by {observe!r}, and {long}"
 
 
 def read_agents(given: str) -> list[str] | int:

@@ -218,6 +218,30 @@ def backup(
 
 
 @app.command(
+    help="Put a backup in the place of a SQLite file that nobody has open, once all of it is verified; the old file is "
+    "kept.\n\nExample: freepull campaign restore sqlite:///trial.db backup.db"
+)
+@sentence_errors
+def restore(
+    url: Annotated[str, typer.Argument(help="sqlite:///file.db; the file may be damaged, or not there.")],
+    path: Annotated[Path, typer.Argument(help="The backup, which stays as it is.")],
+    as_json: AsJson = False,
+) -> None:
+    """See the help."""
+    from freepull.campaigns.files import restore as restored
+
+    if served(url):
+        raise InvalidInput(
+            f"url must be a store's, not a service's, got {url!r}; stop the service, restore its file with freepull "
+            "campaign restore sqlite:///…, and start it again."
+        )
+    found = restored(url, path)
+    events = sum(it.events for it in found.campaigns)
+    kept = "there was no file before" if found.kept is None else f"what was there before is kept as {found.kept}"
+    answer(found, as_json, f"{path} is restored: {len(found.campaigns):,} campaigns, {events:,} events; {kept}")
+
+
+@app.command(
     help="Rehearse: let simulated agents play a campaign made for that. It starts if it has not, is closed to real "
     "agents, and its verdict is never certified."
     "\n\nExample: freepull campaign play sqlite:///trial.db rehearsal --game toy --steps 500"

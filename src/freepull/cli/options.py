@@ -43,6 +43,11 @@ Robust = Annotated[
     of_principal("certified: verdicts must stand even if payment, drift and the like move every mean by this much."),
 ]
 Epsilon = Annotated[float | None, of_principal("comparisons, pairwise: stop once the leader is within ε of the best.")]
+Cap = Annotated[int | None, of_principal("comparisons: the most comparisons that one agent may have.")]
+Late = Annotated[
+    bool | None,
+    of_principal("comparisons: outcomes may come after the agent has asked again; every ask counts then.", "--late"),
+]
 Pulls = Annotated[
     int | None,
     of_principal("population: look once, after this many pulls of every stream; by default after each."),
@@ -167,6 +172,8 @@ PRINCIPALS = {
     "gap": (Gap, None),
     "robust": (Robust, None),
     "epsilon": (Epsilon, None),
+    "cap": (Cap, None),
+    "late": (Late, None),
     "pulls": (Pulls, None),
     "bound": (Bound, None),
     "scale": (Scale, None),

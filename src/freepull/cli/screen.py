@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from freepull.simulation import Result
 
 
+PREFIX = "FREEPULL_"
+MOST = 1 << 16
+"""Bytes of a file with a secret."""
 console = Console(highlight=False, emoji=False)
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")]
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -195,9 +198,12 @@ def served(url: str) -> bool:
 
 def token() -> str:
     """Return the token that commands send."""
-    found = os.environ.get("FREEPULL_TOKEN", "")
-    if not found:
-        raise InvalidInput("FREEPULL_TOKEN must hold an admin's token to ask a service; freepull token new makes one.")
+    found = from_environment("TOKEN")
+    if found is None:
+        raise InvalidInput(
+            "FREEPULL_TOKEN must hold a token of the service that may do this, or FREEPULL_TOKEN_FILE name a file that "
+            "does; freepull token new makes one."
+        )
     return found
 
 
@@ -256,7 +262,7 @@ def show_status(status: Status) -> None:
     phase = (f", {status.phase}" if status.phase else "") + (", a rehearsal" if status.rehearsal else "")
     console.print(f"[bold]{escape(status.name)}[/bold]: {status.status}{phase}{escape(_because(status.why))}")
     step = f"step {status.step:,}" + (f" of {status.horizon:,}" if status.horizon else "")
-    console.print(f"{step}, {status.observations:,} observations of {status.agents:,} agents, {status.mode} mode")
+    console.print(f"{step}, {status.observations:,} observations of {_acted(status)} agents, {status.mode} mode")
     budget = f" of {status.budget}" if status.budget is not None else ""
     console.print(f"spent {status.spent}{budget}, reserved {status.reserved}")
     console.print(
@@ -291,6 +297,11 @@ def show_verdict(verdict: CampaignVerdict) -> None:
     console.print(escape(str(verdict.rests_on)))
 
 
+def _acted(status: Status) -> str:
+    """Say how many agents there are, and of how many something was heard, if not of all."""
+    return f"{status.agents:,}" if status.acted == status.agents else f"{status.acted:,} of {status.agents:,}"
+
+
 def show_differences(differences: list[Difference]) -> None:
     """Print how much better arms are, where that is known."""
     for it in differences:
@@ -305,3 +316,35 @@ def show_checks(checks: list[Check]) -> None:
 
 def _because(why: str) -> str:
     return f" ({why})" if why else ""
+
+
+def secret(name: str, path: Path) -> str:
+    """Return what a file holds, without the end of its line; messages name the file and never its content."""
+    try:
+        with path.open("rb") as file:
+            held = file.read(MOST + 1)
+    except OSError as error:
+        raise InvalidInput(f"{name} must name a file that can be read, got {str(path)!r} ({error.strerror}).") from None
+    try:
+        text = held.decode().rstrip("\r\n")
+    except UnicodeDecodeError:
+        text = ""
+    if not text or len(held) > MOST or len(text.splitlines()) != 1:
+        raise InvalidInput(f"{name} must name a file that holds one line of text, and {str(path)!r} does not.")
+    return text
+
+
+def from_environment(name: str) -> str | None:
+    """Return a secret of the environment: FREEPULL_NAME, or what the file FREEPULL_NAME_FILE holds; not both."""
+    given, file = os.environ.get(PREFIX + name, ""), os.environ.get(f"{PREFIX}{name}_FILE", "")
+    if given and file:
+        raise InvalidInput(f"{PREFIX}{name} and {PREFIX}{name}_FILE must not both be set; leave one of them out.")
+    return secret(f"{PREFIX}{name}_FILE", Path(file)) if file else given or None
+
+
+def use_password(path: Path, name: str = f"{PREFIX}PASSWORD_FILE") -> None:
+    """Let PostgreSQL's library have the password of a file, for every connection whose URL has none.
+
+    It goes by the environment of this process from here on, which neither `ps` nor /proc shows.
+    """
+    os.environ["PGPASSWORD"] = secret(name, path)

@@ -1,8 +1,14 @@
-"""`freepull simulate`: the mechanism on a game, from the command line."""
+"""`freepull simulate`: the mechanism on a game, from the command line; and `freepull warm`, what is compiled for it and
+for all other commands ahead."""
 
 from __future__ import annotations
 
 import json
+import os
+import tempfile
+import time
+import warnings
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
 
@@ -11,9 +17,13 @@ import typer
 from freepull.cli import options
 from freepull.cli.options import build, build_game, of_output, of_runs
 from freepull.cli.screen import check_target, console, sentence_errors, show_result
-from freepull.errors import InvalidInput
-from freepull.panels import Panel
-from freepull.principal import Principal
+from freepull.errors import FreepullError, InvalidInput
+from freepull.instances import toy
+from freepull.numerics import mix
+from freepull.panels import Panel, ideal, street
+from freepull.principal import Principal, rules
+from freepull.principal.rules import Rule
+from freepull.principal.schedules import Steps
 from freepull.registry import choices
 from freepull.simulation import Result, simulate
 from freepull.simulation.experiment import UNTIL
@@ -105,3 +115,82 @@ def as_dict(result: Result) -> dict[str, object]:
         for row in result.summary().iter_rows(named=True)
     }
     return {"summary": rows, "paid": result.paid.tolist(), "provenance": result.provenance}
+
+
+WARM = """Compile what simulations, plans and the service need, ahead of the first use.
+
+Machine code is kept in NUMBA_CACHE_DIR, or beside the sources; a second run finds it there.
+
+Example: NUMBA_CACHE_DIR=/opt/freepull/kernels freepull warm"""
+
+
+@sentence_errors
+def warm(as_json: options.AsJson = False) -> None:
+    """See WARM."""
+    from numba.core import event
+
+    done = []
+    for name, work in (("simulate", _warm_simulate), ("plan", _warm_plan), ("serve", _warm_serve)):
+        begun = time.perf_counter()
+        with warnings.catch_warnings(), event.install_recorder("numba:compile") as seen:
+            warnings.simplefilter("ignore")
+            work()
+        compiled = sum(it.is_start for _, it in seen.buffer)
+        done.append({"what": name, "compiled": compiled, "seconds": round(time.perf_counter() - begun, 2)})
+        if not as_json:
+            console.print(f"{name}: {compiled} functions compiled, {done[-1]['seconds']:.1f} s")
+    folder = Path(mix._cache.cache_path)  # type: ignore[attr-defined]
+    folder = folder.parent if os.environ.get("NUMBA_CACHE_DIR") else folder
+    if sum(it["compiled"] for it in done) and not os.access(folder, os.W_OK):
+        raise InvalidInput(
+            f"nothing of this could be kept, because {folder} cannot be written to; let NUMBA_CACHE_DIR name a folder "
+            "that can."
+        )
+    if as_json:
+        print(json.dumps({"steps": done, "folder": str(folder)}))
+    else:
+        console.print(f"kept in {folder}" if os.environ.get("NUMBA_CACHE_DIR") else "kept beside the sources")
+
+
+def _warm_rules() -> list[Rule]:
+    """Return every rule that is compiled, in each of its forms."""
+    return [
+        rules.Paper(0.1, "finite_time"), rules.Paper(0.1, "simplified", pay="uniform"), rules.Certified(0.1),
+        rules.Pairwise(0.1), rules.Population(0.1), rules.Population(0.1, pulls=3), rules.Comparisons(0.1),
+        rules.Passive(),
+    ]  # fmt: skip
+
+
+def _warm_simulate() -> None:
+    for rule in _warm_rules():
+        principal = Principal(rule, observe=Steps(2), offers="each")
+        simulate(toy(), principal=principal, horizon=40, runs=2, progress=False, workers=1)
+        with suppress(FreepullError):  # not every rule takes people who come and go
+            simulate(street(agents=4, arms=2), principal=principal, horizon=20, runs=2, progress=False, workers=1)
+
+
+def _warm_plan() -> None:
+    from freepull.planning import plan
+
+    for panel in (street(agents=6, arms=2), ideal(agents=4, arms=2)):
+        plan(panel, horizon=20, runs=40, curves=False, seconds=1.0, workers=1, progress=False)
+
+
+def _warm_serve() -> None:
+    from freepull.campaigns import Campaign
+
+    with tempfile.TemporaryDirectory() as folder:
+        for rule in [None, *_warm_rules()]:
+            principal = None if rule is None else Principal(rule, observe=Steps(0), offers="each")
+            url, name = f"sqlite:///{folder}/warm.db", "default" if rule is None else repr(rule)
+            with Campaign.create(
+                url, name=name, arms=3, agents=4, price="1 EUR", principal=principal, horizon=50
+            ) as campaign:
+                campaign.start()
+                for pull in range(16):
+                    offer = campaign.ask(pull % 4)
+                    arm = (pull // 4) % 3 if offer is None else offer.arm
+                    campaign.tell(pull % 4, arm, (pull % 3) / 2)
+                campaign.tell_many([(m, k, (m + k) % 3 / 2) for m in range(4) for k in range(3)] * 6)
+                campaign.snapshot()
+            Campaign.open(url, name, snapshots=False).close()

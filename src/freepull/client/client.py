@@ -1,33 +1,41 @@
-"""`fp.Client` and `fp.AsyncClient`: a running service and its campaigns, for admins and gateways."""
+"""`fp.Client` and `fp.AsyncClient`, a running service and its campaigns, for admins and gateways; and `fp.AgentClient`.
+
+An agent of a campaign asks, acts and tells.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+import copy
+import secrets
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from contextlib import closing
+from itertools import islice
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from freepull.client import talks
+from freepull.client.reach import odd, unreachable
 from freepull.client.transport import (
+    MOST_FILE,
     RETRIES,
     SECONDS,
     AsyncConnected,
     AsyncConnection,
+    Attempt,
     Call,
     Connected,
     Connection,
     Talk,
     Talking,
-    error_of,
+    answer_of,
     httpx,
     place,
     send,
-    told,
-    unreachable,
 )
 from freepull.commands import AsyncCampaignVerbs, CampaignVerbs, Command
 from freepull.errors import InvalidInput
-from freepull.messages import AgentRow, CampaignRow, MadeToken, TokenRow
+from freepull.messages import AgentRow, CampaignOffer, CampaignRow, MadeToken, Me, TokenEntry, TokenRow, Told
 
 Reply = TypeVar("Reply")
 
@@ -97,6 +105,11 @@ class _Service:
         return send(Call("GET", place("tokens"), list[TokenRow]))
 
     @Talking
+    def token_audit(self, after: int = 0) -> Talk[list[TokenEntry]]:
+        """Return who has made and revoked which tokens, after a given entry."""
+        return talks.token_audit(after)
+
+    @Talking
     def revoke_token(self, id: str) -> Talk[None]:
         """End a token."""
         return send(Call("DELETE", place("tokens", id), None))
@@ -114,11 +127,16 @@ class Client(_Service, Connected):
     retries
         How often a request is sent again.
     seconds
-        How long to wait for each reply.
+        How long to wait for each reply, before the same is sent again, to another process if there is one. What takes
+        long by its nature may take 30 times as long: making a campaign, enrolling, snapshots, imports; files 300 times.
+    owners
+        The addresses of all processes, where several share a database; the token is sent to ``url`` and these only.
     """
 
-    def __init__(self, url: str, token: str, *, retries: int = RETRIES, seconds: float = SECONDS) -> None:
-        super().__init__(url, token, retries, seconds)
+    def __init__(
+        self, url: str, token: str, *, retries: int = RETRIES, seconds: float = SECONDS, owners: Iterable[str] = ()
+    ) -> None:
+        super().__init__(url, token, retries, seconds, owners)
 
     def campaign(self, name: str) -> RemoteCampaign:
         """Return a campaign of the service; nothing is sent yet."""
@@ -131,21 +149,27 @@ class Client(_Service, Connected):
 
     def backup(self, path: str | Path) -> None:
         """Write a copy of the service's SQLite file, taken while its campaigns go on, to a new file."""
-        target, url = Path(path), self.connection.url
+        target, connection = Path(path), self.connection
         if target.exists():
             raise InvalidInput(f"path must be a file that does not exist yet, got {str(path)!r}.")
-        headers = {"authorization": f"Bearer {self.connection.token}"}
         part = target.with_name(f"{target.name}.part")
-        stream = self.connection.http.stream("GET", url + place("exports", "backup.db"), headers=headers)
+        call = Call[bytes]("GET", place("exports", "backup.db"), bytes)
+        attempt = Attempt(call, connection.addresses, connection.token)
+        pieces = connection.pieces(attempt, connection.seconds * call.patience, MOST_FILE)
         try:
-            with part.open("wb") as file, stream as found:
-                if found.status_code >= 400:
-                    raise error_of(told(found.read()) | {"status": found.status_code})
-                for piece in found.iter_bytes():
+            with closing(pieces), part.open("wb") as file:
+                found = next(pieces)
+                if found.status_code != 200:
+                    attempt.answered(answer_of(found, list(islice(pieces, 10))))
+                call.read(answer_of(found, []))
+                for piece in pieces:
                     file.write(piece)
+            with part.open("rb") as file:
+                if file.read(16) != b"SQLite format 3\0":
+                    raise odd("it is no SQLite file")
             part.rename(target)
         except httpx().TransportError as error:
-            raise unreachable(url, error) from None
+            raise unreachable(connection.url, error) from None
         finally:
             part.unlink(missing_ok=True)
 
@@ -154,9 +178,16 @@ class AsyncClient(_Service, AsyncConnected):
     """A `Client` whose methods are awaited; several may share one ``http=httpx.AsyncClient()``."""
 
     def __init__(
-        self, url: str, token: str, *, retries: int = RETRIES, seconds: float = SECONDS, http: Any = None
+        self,
+        url: str,
+        token: str,
+        *,
+        retries: int = RETRIES,
+        seconds: float = SECONDS,
+        owners: Iterable[str] = (),
+        http: Any = None,
     ) -> None:
-        super().__init__(url, token, retries, seconds, http)
+        super().__init__(url, token, retries, seconds, owners, http)
 
     def campaign(self, name: str) -> AsyncRemoteCampaign:
         """Return a campaign of the service; nothing is sent yet."""
@@ -169,5 +200,152 @@ class AsyncClient(_Service, AsyncConnected):
 
     async def backup(self, path: str | Path) -> None:
         """See `Client.backup`."""
-        with Client(self.connection.url, self.connection.token) as client:
+        it = self.connection
+        with Client(it.url, it.token, seconds=it.seconds) as client:
             await asyncio.to_thread(client.backup, path)
+
+
+class Strategy(Protocol):
+    """How an agent picks: one of `freepull.agents`, or your own."""
+
+    def pick(self, t: int) -> int:
+        """Return the arm for the agent's ``t``-th pull, counted from 1."""
+
+    def learn(self, arm: int, reward: float) -> None:
+        """Take note of a reward."""
+
+
+class _Mind:
+    """What an agent chooses with: it takes an offer, or picks by its strategy, and learns from either."""
+
+    def __init__(self, strategy: Strategy | None) -> None:
+        self._given = strategy
+        self._strategy: Strategy | None = None
+        self._arms: list[str] = []
+        self._t = 0
+
+    @property
+    def ready(self) -> bool:
+        """Whether it knows the arms."""
+        return bool(self._arms)
+
+    def begin(self, arms: list[str]) -> None:
+        """Take note of the arms."""
+        if self._given is None:
+            raise InvalidInput("strategy must be given to act, for example freepull.agents.AlphaUCB().")
+        self._arms, self._strategy = arms, copy.deepcopy(self._given)
+        start = getattr(self._strategy, "start", None)
+        if start is not None:
+            start(len(self._arms), secrets.randbits(64))
+
+    def choose(self, offer: CampaignOffer | None) -> str:
+        """Return the arm to pull: the offer's, or the strategy's own."""
+        self._t += 1
+        assert self._strategy is not None
+        return offer.arm if offer is not None else self._arms[self._strategy.pick(self._t)]
+
+    def learn(self, arm: str, reward: float) -> None:
+        """Take note of a reward."""
+        assert self._strategy is not None
+        self._strategy.learn(self._arms.index(arm), reward)
+
+
+class _Agent:
+    """What an agent can say."""
+
+    campaign: str
+    _mind: _Mind
+
+    @Talking
+    def me(self) -> Talk[Me]:
+        """Return what the agent may know: status, arms, its own pulls, its open offer."""
+        return self._me()
+
+    @Talking
+    def ask(self) -> Talk[CampaignOffer | None]:
+        """Return the offer, if there is one."""
+        return talks.my_offer(self.campaign)
+
+    @Talking
+    def tell(self, arm: str, reward: float, event: str | int | None = None) -> Talk[Told]:
+        """Tell a pull; without an event it gets an id of its own."""
+        return talks.my_pull(self.campaign, arm, reward, event)
+
+    def _me(self) -> Talk[Me]:
+        return send(Call("GET", talks.within(self.campaign, "me"), Me))
+
+    def _choose(self) -> Talk[str]:
+        """Ask, and return the arm to pull."""
+        if not self._mind.ready:
+            self._mind.begin((yield from self._me()).arms)
+        return self._mind.choose((yield from talks.my_offer(self.campaign)))
+
+    def _learn(self, arm: str, reward: float) -> Talk[Told]:
+        """Learn from a pull, and tell it."""
+        self._mind.learn(arm, reward)
+        return talks.my_pull(self.campaign, arm, reward, None)
+
+
+class AgentClient(_Agent, Connected):
+    """One agent. Telling is repeated with the same event id until it is answered, so it counts once.
+
+    Parameters
+    ----------
+    url, campaign
+        The service, and the campaign's name.
+    token
+        The agent's own token.
+    strategy
+        How the agent picks if there is no offer, for `act`: one of `freepull.agents`, or your own.
+    retries
+        How often a request is sent again.
+    seconds
+        How long to wait for each reply, before the same is sent again, to another process if there is one.
+    owners
+        The addresses of all processes, where several share a database; the token is sent to ``url`` and these only.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        campaign: str,
+        token: str,
+        *,
+        strategy: Strategy | None = None,
+        retries: int = RETRIES,
+        seconds: float = SECONDS,
+        owners: Iterable[str] = (),
+    ) -> None:
+        super().__init__(url, token, retries, seconds, owners)
+        self.campaign, self._mind = campaign, _Mind(strategy)
+
+    def act(self, pull: Callable[[str], float]) -> Told:
+        """Ask, take the offer or pick by the strategy, pull, and tell."""
+        arm = self.connection.talk(self._choose())
+        return self.connection.talk(self._learn(arm, pull(arm)))
+
+
+class AsyncAgentClient(_Agent, AsyncConnected):
+    """An `AgentClient` whose methods are awaited; many may share one ``http=httpx.AsyncClient()``."""
+
+    def __init__(
+        self,
+        url: str,
+        campaign: str,
+        token: str,
+        *,
+        strategy: Strategy | None = None,
+        retries: int = RETRIES,
+        seconds: float = SECONDS,
+        owners: Iterable[str] = (),
+        http: Any = None,
+    ) -> None:
+        super().__init__(url, token, retries, seconds, owners, http)
+        self.campaign, self._mind = campaign, _Mind(strategy)
+
+    async def act(self, pull: Callable[[str], float] | Callable[[str], Awaitable[float]]) -> Told:
+        """See `AgentClient.act`; the pull may be awaited."""
+        arm = await self.connection.talk(self._choose())
+        found = pull(arm)
+        reward = await found if isinstance(found, Awaitable) else found
+        return await self.connection.talk(self._learn(arm, reward))

@@ -13,14 +13,17 @@ from typing import Any, TypeVar
 import msgspec
 
 from freepull import commands, registry, validation
-from freepull.client.transport import Call, Talk, error_of, place, send
+from freepull.client.reach import error_of, odd
+from freepull.client.transport import Call, Talk, place, send
 from freepull.commands import Command
 from freepull.errors import FreepullError, InvalidInput, UnknownAgent, UnknownArm
-from freepull.messages import AgentRow, AgentTokens, Arm, CampaignOffer, Imported, Observation, Status, Told
+from freepull.messages import AgentRow, AgentTokens, Arm, CampaignOffer, Imported, Observation, Status, TokenEntry, Told
 
 Reply = TypeVar("Reply")
 AT_ONCE = 1000
 """This many pulls are told in one request."""
+LONG = ("agents", "snapshot", "imports")
+"""Paths of requests that take long by their nature."""
 MEDIA = {".csv": "text/csv", ".parquet": "application/vnd.apache.parquet"}
 
 
@@ -56,27 +59,52 @@ def create(settings: dict[str, Any]) -> Call[Status]:
     principal = settings.get("principal")
     if principal is not None and not isinstance(principal, dict):
         settings = settings | {"principal": registry.encode(principal, own=False)}
-    return Call("POST", place("campaigns"), Status, settings, keyed=True)
+    return Call("POST", place("campaigns"), Status, settings, keyed=True, long=True)
+
+
+class _Offered(msgspec.Struct):
+    offer: CampaignOffer | None
+
+
+class _Told(msgspec.Struct):
+    event: int | None
+    outcome: str | None
+    offer: int | None
+    paid: Any
+    error: dict[str, Any] | None = None
+
+    def told(self) -> Told:
+        """Return it as a campaign does."""
+        try:
+            return msgspec.convert([self.event, self.outcome, self.offer, self.paid], Told)
+        except msgspec.ValidationError as error:
+            raise odd(str(error)) from None
+
+
+class _Results(msgspec.Struct):
+    results: list[_Told]
 
 
 def agent_tokens(campaign: str, agents: Iterable[Any], lasts: str) -> Talk[dict[str, str]]:
     """Make agents' tokens; return them by name."""
     body = {"agents": [named(agent) for agent in agents], "lasts": lasts}
     made = yield from send(Call[AgentTokens]("POST", within(campaign, "tokens"), AgentTokens, body))
-    return {it.agent: it.token for it in made.tokens}
+    found = {it.agent: it.token for it in made.tokens}
+    if len(found) != len({*body["agents"]}) or not all(it.isascii() and it.isprintable() for it in found.values()):
+        raise odd("it does not have the tokens that were asked for")
+    return found
 
 
 def my_offer(campaign: str, token: str = "") -> Talk[CampaignOffer | None]:
     """Return the offer for the agent whose token is sent."""
-    reply = dict[str, CampaignOffer | None]
-    found = yield from send(Call[reply]("POST", within(campaign, "me", "offer"), reply, token=token))
-    return found["offer"]
+    found = yield from send(Call[_Offered]("POST", within(campaign, "me", "offer"), _Offered, token=token))
+    return found.offer
 
 
 def my_pull(campaign: str, arm: str, reward: float, event: str | int | None) -> Talk[Told]:
     """Tell a pull of the agent whose token is sent."""
     body = {"arm": arm, "reward": validation.reward(reward), "event": event_id(event)}
-    return _told((yield from send(Call[Any]("POST", within(campaign, "me", "observations"), dict[str, Any], body))))
+    return (yield from send(Call[_Told]("POST", within(campaign, "me", "observations"), _Told, body))).told()
 
 
 def pages(path: str, kind: Any, after: int, key: str) -> Talk[list[Any]]:
@@ -85,13 +113,20 @@ def pages(path: str, kind: Any, after: int, key: str) -> Talk[list[Any]]:
     last = after
     while found := (yield from send(Call[list[Any]]("GET", path, kind, query=(("after", last),)))):
         rows += found
-        last = getattr(found[-1], key) if key else after + len(rows)
+        before, last = last, getattr(found[-1], key) if key else after + len(rows)
+        if last <= before:
+            raise odd("a page of the table does not go on behind the one before")
     return rows
 
 
 def agents(campaign: str, after: int) -> Talk[list[AgentRow]]:
     """Return agents as they stand."""
     return pages(within(campaign, "agents"), list[AgentRow], after, "number")
+
+
+def token_audit(after: int) -> Talk[list[TokenEntry]]:
+    """Return who has made and revoked which tokens."""
+    return pages(place("tokens", "audit"), list[TokenEntry], after, "entry")
 
 
 def talk(campaign: str, command: Command[Reply]) -> Talk[Reply]:
@@ -113,7 +148,8 @@ def _as_declared(campaign: str, it: Command[Any]) -> Talk[Any]:
     if hasattr(it, "after"):
         return (yield from pages(path, route.reply, it.after, route.key))
     values = {field.name: _plain(getattr(it, field.name)) for field in it.body()}
-    call = Call[Any](route.method, path, route.reply, values or None, keyed=route.method == "POST")
+    keyed, long = route.method == "POST", route.path in LONG
+    call = Call[Any](route.method, path, route.reply, values or None, keyed=keyed, long=long)
     found = yield from send(call)
     return getattr(found, route.field) if route.field else found if route.method == "GET" else None
 
@@ -171,18 +207,16 @@ def _tell_some(campaign: str, observations: Iterator[Any]) -> Talk[list[Told | F
             wrong[i] = error
         else:
             body.append(pull)
-    results = []
+    results = list[_Told]()
     if body:
-        call = Call[Any]("POST", within(campaign, "observations:batch"), dict[str, Any], {"observations": body})
-        results = (yield from send(call))["results"]
-    told: list[Told | FreepullError] = [error_of(it["error"]) if it["error"] else _told(it) for it in results]
+        call = Call[_Results]("POST", within(campaign, "observations:batch"), _Results, {"observations": body})
+        results = (yield from send(call)).results
+    if len(results) != len(body):
+        raise odd(f"it has {len(results)} results for {len(body)} pulls")
+    told: list[Told | FreepullError] = [it.told() if it.error is None else error_of(it.error) for it in results]
     for i in sorted(wrong):
         told.insert(i, wrong[i])
     return told
-
-
-def _told(reply: dict[str, Any]) -> Told:
-    return msgspec.convert([reply["event"], reply["outcome"], reply["offer"], reply["paid"]], Told)
 
 
 def _erase(campaign: str, it: commands.EraseNames) -> Talk[None]:
@@ -204,7 +238,9 @@ def _import(campaign: str, it: commands.Import) -> Talk[int]:
     path = Path(it.path)
     kind, name = MEDIA.get(path.suffix, "application/octet-stream"), re.sub(r"[/\\\x00-\x1f]", "-", path.stem)[:60]
     query = (("name", name),)
-    call = Call[Imported]("POST", within(campaign, "imports"), Imported, path.read_bytes(), kind, query, keyed=True)
+    call = Call[Imported](
+        "POST", within(campaign, "imports"), Imported, path.read_bytes(), kind, query, True, long=True
+    )
     return (yield from send(call)).observations
 
 

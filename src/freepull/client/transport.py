@@ -7,7 +7,7 @@ import inspect
 import random
 import time
 import uuid
-from collections.abc import Callable, Coroutine, Generator
+from collections.abc import Callable, Coroutine, Generator, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar, get_args, get_type_hints
@@ -15,16 +15,29 @@ from urllib.parse import quote
 
 import msgspec
 
-from freepull import errors
+from freepull import validation
+from freepull.client.reach import Addresses, Deadline, bad_certificate, error_of, odd, told, unreachable
 from freepull.commands import Awaiting, Blocking, Twin
-from freepull.errors import FreepullError, InvalidInput, MissingExtra, ServiceError
+from freepull.errors import InvalidInput, MissingExtra, ServiceError
 
 Arguments = ParamSpec("Arguments")
 Reply = TypeVar("Reply")
 AGAIN = (408, 421, 429, 502, 503, 504)
 """After these the same request is sent again."""
-SECONDS = 30.0
-RETRIES = 8
+SECONDS = 3.0
+"""For a reply; whoever takes longer is taken for hung, and another process is asked."""
+LONG = 30.0
+"""What takes long by its nature may take so many times as long; and a file ten times that."""
+RETRIES = 12
+"""With what lies between them, a minute for a service that hangs."""
+LONGEST_WAIT = 10.0
+"""Seconds between two attempts at most, whatever Retry-After says."""
+TAKEOVER_SECONDS = 20.0
+"""How long other processes are asked until one of them has the campaign of a process that is hung."""
+SOON = 0.25
+MOST_REPLY, MOST_FILE = 64 << 20, 8 << 30
+"""Bytes of a reply."""
+FILES = ("text/csv", "application/vnd.apache.parquet", "application/octet-stream")
 
 
 def httpx() -> Any:
@@ -34,6 +47,17 @@ def httpx() -> Any:
     except ImportError as error:  # pragma: no cover - a test runs this in a process of its own
         raise MissingExtra("clients need httpx; install freepull with pip install 'freepull[client]'.") from error
     return library
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What came back."""
+
+    status: int
+    content: bytes
+    kind: str = "application/json"
+    after: str | None = None
+    """When to try again."""
 
 
 @dataclass(frozen=True)
@@ -51,13 +75,28 @@ class Call(Generic[Reply]):
     """Whether it takes an Idempotency-Key, which makes it safe to repeat."""
     token: str = ""
     """Sent instead of the client's own."""
+    long: bool = False
+    """Whether it takes long by its nature."""
 
-    def read(self, content: bytes) -> Reply:
-        """Read the reply."""
+    @property
+    def patience(self) -> float:
+        """How many times as long as others it may take."""
+        return 10 * LONG if self.reply is bytes else LONG if self.long else 1.0
+
+    def read(self, found: Answer) -> Reply:
+        """Read the reply, or raise if it is none that this service would give."""
+        kind = found.kind.partition(";")[0].strip().lower()
         if self.reply is bytes:
-            return content  # type: ignore[return-value]
-        found: Reply = msgspec.json.decode(content or b"null", type=self.reply)
-        return found
+            if kind not in FILES:
+                raise odd(f"its type is {kind!r} instead of a file's", found.status)
+            return found.content  # type: ignore[return-value]
+        if found.content and kind != "application/json":
+            raise odd(f"its type is {kind!r} instead of 'application/json'", found.status)
+        try:
+            reply: Reply = msgspec.json.decode(found.content or b"null", type=self.reply)
+        except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
+            raise odd(str(error), found.status) from None
+        return reply
 
 
 Talk = Generator[Call[Any], Any, Reply]
@@ -78,14 +117,11 @@ def place(*parts: str) -> str:
 class Attempt:
     """One request, sent until it is answered or patience is over."""
 
-    def __init__(
-        self, call: Call[Any], url: str, token: str, retries: int = 0, owners: dict[str, str] | None = None
-    ) -> None:
-        owners = {} if owners is None else owners
-        self.call, self._home, self._left, self._tries = call, url, retries, 0
-        self._campaign, self._owners = "/".join(call.path.split("/")[:4]), owners
-        self.url = owners.get(self._campaign, url)
-        headers = {"authorization": f"Bearer {call.token or token}"}
+    def __init__(self, call: Call[Any], addresses: Addresses, token: str, retries: int = 0) -> None:
+        self.call, self._addresses, self._left, self._tries = call, addresses, retries, 0
+        self._campaign, self._until = "/".join(call.path.split("/")[:4]), 0.0
+        self.url = addresses.of(self._campaign)
+        headers = {"authorization": f"Bearer {call.token or token}", "accept-encoding": "identity"}
         if call.keyed:
             headers["idempotency-key"] = uuid.uuid4().hex
         content = None
@@ -99,39 +135,55 @@ class Attempt:
         return self.call.method, self.url + self.call.path
 
     def failed(self, error: Exception) -> float:
-        """Take note that no answer came; return after how many seconds to try again, or raise."""
-        self._go(None)
-        if self._left <= 0:
-            raise unreachable(self._home, error) from None
-        return self._wait(None)
-
-    def answered(self, status: int, content: bytes, after: str | None) -> float | None:
-        """Take note of an answer; return None if it is good, or after how many seconds to try again, or raise."""
-        if status < 400:
-            return None
-        said = told(content)
-        waits = status in AGAIN or (status == 409 and after is not None)  # what was sent before is still going on
-        if not waits or self._left <= 0:
-            raise error_of(said | {"status": status})
-        owner = said.get("owner") if status == 421 else None
-        moved = isinstance(owner, str) and owner != self.url and self._may_follow(owner)
-        self._go(str(owner) if moved else None)
-        if moved and self._tries < 2:
+        """Take note that no answer came; return after how many seconds to try again, perhaps elsewhere, or raise."""
+        failed = self.url
+        self._addresses.failed(self._campaign, failed)
+        self.url = self._addresses.of(self._campaign)
+        if self._left <= 0 or bad_certificate(error):
+            raise unreachable(failed, error) from None
+        if self.url != failed and not self._addresses.hung(self.url):
             self._spend()
             return 0.0
+        return self._wait(None)
+
+    def answered(self, found: Answer) -> float | None:
+        """Take note of an answer; return None if it is good, or after how many seconds to try again, or raise."""
+        self._addresses.answered(self.url)
+        status, after = found.status, found.after
+        if 200 <= status < 300:
+            return None
+        if status < 400:
+            raise odd("it sends this client elsewhere, which is not followed", status)
+        said = told(found.content)
+        waits = status in AGAIN or (status == 409 and after is not None)  # what was sent before is still going on
+        if status == 421 and said.get("owner"):
+            return self._moved(said)
+        if not waits or self._left <= 0:
+            raise error_of(said | {"status": status})
         return self._wait(after)
 
-    def _go(self, owner: str | None) -> None:
-        """Send to a campaign's owner from now on, or home again."""
+    def _moved(self, said: dict[str, Any]) -> float:
+        """Ask the owner, if it is one of the given addresses; while it is hung, ask until somebody else takes over."""
+        owner, now = self._addresses.known(said["owner"]), time.monotonic()
         if owner is None:
-            self._owners.pop(self._campaign, None)
-        else:
-            self._owners[self._campaign] = owner
-        self.url = owner or self._home
-
-    def _may_follow(self, owner: str) -> bool:
-        """Say whether a token may be sent there: never without TLS if it was given with TLS."""
-        return owner.startswith("https://") or (owner.startswith("http://") and self._home.startswith("http://"))
+            raise ServiceError(
+                f"another process has the campaign, {validation.shown(said['owner'])}, and a token is sent only to "
+                "addresses that were given; ask there, or give it as one of owners.",
+                421,
+            )
+        if not self._addresses.hung(owner) and owner != self.url:
+            self._addresses.follow(self._campaign, owner)
+            self.url = owner
+            if self._left <= 0:
+                raise error_of(said | {"status": 421})
+            self._spend()
+            return 0.0 if self._tries < 3 else SOON
+        self._until = self._until or now + TAKEOVER_SECONDS
+        if now < self._until and self._left > 0:
+            return SOON
+        if self._left <= 0:
+            raise error_of(said | {"status": 421})
+        return self._wait(None)
 
     def _spend(self) -> None:
         self._left, self._tries = self._left - 1, self._tries + 1
@@ -139,41 +191,14 @@ class Attempt:
     def _wait(self, after: str | None) -> float:
         self._spend()
         asked: float = float(after) if after and after.isascii() and after.isdigit() else 0.0
-        return max(asked, 0.1 * 2.0 ** min(self._tries, 5)) * random.uniform(0.5, 1.0)
+        return min(LONGEST_WAIT, max(asked, 0.1 * 2.0 ** min(self._tries, 5))) * random.uniform(0.5, 1.0)
 
 
-def told(content: bytes) -> dict[str, Any]:
-    """Return the problem that an answer describes."""
-    try:
-        return msgspec.json.decode(content, type=dict[str, Any])
-    except msgspec.MsgspecError:
-        return {}
-
-
-def unreachable(url: str, error: Exception) -> ServiceError:
-    """Return the error for a service that does not answer."""
-    what = " ".join(str(error).split()) or type(error).__name__
-    return ServiceError(f"the service at {url} cannot be reached ({what}); check the address, or try again later.")
-
-
-def error_of(said: dict[str, Any]) -> FreepullError:
-    """Return a problem as the exception that the campaign itself would raise, where there is one."""
-    status, detail = int(said.get("status", 0)), str(said.get("detail", "the service gave no reason."))
-    kind = getattr(errors, str(said.get("type", "")).rpartition("/")[2], None)
-    if kind is errors.EventGap:
-        return errors.EventGap(detail, int(said.get("expected") or 0))
-    if inspect.isclass(kind) and issubclass(kind, FreepullError) and kind is not ServiceError:
-        return kind(detail)
-    return ServiceError(detail, status, str(said.get("remedy", "")))
-
-
-def checked(url: Any, token: Any) -> tuple[str, str]:
-    """Check where to send, and with what."""
-    if not isinstance(url, str) or not url.startswith(("http://", "https://")):
-        raise InvalidInput(f"url must begin with http:// or https://, got {url!r}.")
+def checked(token: Any) -> str:
+    """Check what is sent to be let in."""
     if not isinstance(token, str) or not token or not token.isascii() or not token.isprintable():
         raise InvalidInput("token must be the text that freepull token new has shown.")
-    return url.rstrip("/"), token
+    return token
 
 
 class _Sender:
@@ -181,27 +206,33 @@ class _Sender:
 
     http: Any
 
-    def __init__(self, url: str, token: str, retries: int) -> None:
-        self.url, self.token = checked(url, token)
-        self._retries, self._owners = retries, dict[str, str]()
+    def __init__(self, url: str, token: str, retries: int, seconds: float, owners: Iterable[str]) -> None:
+        self.addresses, self.token = Addresses(url, owners), checked(token)
+        self.url = self.addresses.all[0]
+        self._retries, self.seconds = retries, validation.real("seconds", seconds, 0.0, 1e6, open_low=True)
 
-    async def _request(self, *address: str, **options: Any) -> Any:
+    async def _request(self, attempt: Attempt, seconds: float, most: int) -> Answer:
         raise NotImplementedError
 
     async def _sleep(self, seconds: float) -> None:
         raise NotImplementedError
 
     async def _send(self, call: Call[Reply]) -> Reply:
-        attempt = Attempt(call, self.url, self.token, self._retries, self._owners)
+        checked(call.token or self.token)
+        attempt = Attempt(call, self.addresses, self.token, self._retries)
+        seconds, most = self.seconds * call.patience, MOST_FILE if call.reply is bytes else MOST_REPLY
+        library = httpx()
         while True:
             try:
-                found = await self._request(*attempt.arguments(), **attempt.options)
-            except httpx().TransportError as error:
+                found = await self._request(attempt, seconds, most)
+            except (library.TransportError, TimeoutError) as error:
                 wait: float | None = attempt.failed(error)
+            except (library.HTTPError, library.InvalidURL, library.StreamError) as error:
+                raise odd(str(error)) from None
             else:
-                wait = attempt.answered(found.status_code, found.content, found.headers.get("retry-after"))
+                wait = attempt.answered(found)
                 if wait is None:
-                    return call.read(found.content)
+                    return call.read(found)
             await self._sleep(wait or 0.0)
 
     async def _talk(self, talk: Talk[Reply]) -> Reply:
@@ -215,12 +246,30 @@ class _Sender:
             found = await self._send(call)
 
 
+def options_of(attempt: Attempt, seconds: float) -> dict[str, Any]:
+    """Return how a request is sent."""
+    return attempt.options | {"timeout": seconds, "follow_redirects": False}
+
+
+def enough(found: Any, size: int, most: int) -> None:
+    """Raise if a reply is too large, or was packed although nobody asked for that."""
+    if size > most or found.headers.get("content-encoding", "identity") != "identity":
+        raise odd(f"it has more than {most:,} bytes, or is compressed", found.status_code)
+
+
+def answer_of(found: Any, pieces: list[bytes]) -> Answer:
+    """Return what came back."""
+    headers = found.headers
+    return Answer(found.status_code, b"".join(pieces), headers.get("content-type", ""), headers.get("retry-after"))
+
+
 class Connection(_Sender):
     """Sends requests, and waits for their replies."""
 
-    def __init__(self, url: str, token: str, retries: int = RETRIES, seconds: float = SECONDS) -> None:
-        super().__init__(url, token, retries)
-        self.http = httpx().Client(timeout=seconds, trust_env=False)
+    def __init__(self, url: str, token: str, retries: int, seconds: float, owners: Iterable[str]) -> None:
+        super().__init__(url, token, retries, seconds, owners)
+        self._deadline = Deadline()
+        self.http = httpx().Client(transport=self._deadline.transport(), trust_env=False)
 
     def send(self, call: Call[Reply]) -> Reply:
         """Send a request until it is answered."""
@@ -230,8 +279,22 @@ class Connection(_Sender):
         """Send what is asked for, one after another, and return what comes of it."""
         return _run(self._talk(talk))
 
-    async def _request(self, *address: str, **options: Any) -> Any:
-        return self.http.request(*address, **options)
+    def pieces(self, attempt: Attempt, seconds: float, most: int) -> Generator[Any, None, None]:
+        """Yield an answer, and then its content piece by piece."""
+        size = 0
+        with (
+            self._deadline.within(seconds),
+            self.http.stream(*attempt.arguments(), **options_of(attempt, seconds)) as found,
+        ):
+            yield found
+            for piece in found.iter_raw():
+                size += len(piece)
+                enough(found, size, most)
+                yield piece
+
+    async def _request(self, attempt: Attempt, seconds: float, most: int) -> Answer:
+        found, *pieces = self.pieces(attempt, seconds, most)
+        return answer_of(found, pieces)
 
     async def _sleep(self, seconds: float) -> None:
         time.sleep(seconds)
@@ -250,12 +313,10 @@ def _run(waiting: Coroutine[Any, Any, Reply]) -> Reply:
 class AsyncConnection(_Sender):
     """Sends requests, and awaits their replies."""
 
-    def __init__(
-        self, url: str, token: str, retries: int = RETRIES, seconds: float = SECONDS, http: Any = None
-    ) -> None:
-        super().__init__(url, token, retries)
+    def __init__(self, url: str, token: str, retries: int, seconds: float, owners: Iterable[str], http: Any) -> None:
+        super().__init__(url, token, retries, seconds, owners)
         self.own = http is None
-        self.http = httpx().AsyncClient(timeout=seconds, trust_env=False) if http is None else http
+        self.http = httpx().AsyncClient(trust_env=False) if http is None else http
 
     async def send(self, call: Call[Reply]) -> Reply:
         """Send a request until it is answered."""
@@ -265,8 +326,15 @@ class AsyncConnection(_Sender):
         """Send what is asked for, one after another, and return what comes of it."""
         return await self._talk(talk)
 
-    async def _request(self, *address: str, **options: Any) -> Any:
-        return await self.http.request(*address, **options)
+    async def _request(self, attempt: Attempt, seconds: float, most: int) -> Answer:
+        pieces, size = list[bytes](), 0
+        options = options_of(attempt, seconds)
+        async with asyncio.timeout(seconds), self.http.stream(*attempt.arguments(), **options) as found:
+            async for piece in found.aiter_raw():
+                pieces.append(piece)
+                size += len(piece)
+                enough(found, size, most)
+        return answer_of(found, pieces)
 
     async def _sleep(self, seconds: float) -> None:
         await asyncio.sleep(seconds)
@@ -289,8 +357,8 @@ class Talking(Twin[Arguments, Reply]):
 class Connected(Blocking):
     """Whoever has connections, and closes them; a context manager."""
 
-    def __init__(self, url: str, token: str, retries: int = RETRIES, seconds: float = SECONDS) -> None:
-        self.connection = Connection(url, token, retries, seconds)
+    def __init__(self, url: str, token: str, retries: int, seconds: float, owners: Iterable[str]) -> None:
+        self.connection = Connection(url, token, retries, seconds, owners)
 
     def close(self) -> None:
         """Close the connections."""
@@ -307,9 +375,9 @@ class AsyncConnected(Awaiting):
     """The same for asyncio; connections of somebody else's can be shared."""
 
     def __init__(
-        self, url: str, token: str, retries: int = RETRIES, seconds: float = SECONDS, http: Any = None
+        self, url: str, token: str, retries: int, seconds: float, owners: Iterable[str], http: Any = None
     ) -> None:
-        self.connection = AsyncConnection(url, token, retries, seconds, http)
+        self.connection = AsyncConnection(url, token, retries, seconds, owners, http)
 
     async def close(self) -> None:
         """Close the connections, if they are nobody else's."""

@@ -23,6 +23,8 @@ from freepull.rewards import Bernoulli, Law, TruncatedNormal
 
 FACTORS = ("rate", "median", "sigma")
 """Parameters of people that an error multiplies…"""
+DRAWN = 50
+"""Panels, and people of each, that are drawn to say how often one acts."""
 ODDS = ("p", "probability", "share", "silent")
 """…and those whose odds it multiplies."""
 
@@ -70,13 +72,24 @@ class People:
         }
         return replace(self, **{**parts, "error": 0.0})
 
+    def acts(self, horizon: int) -> float:
+        """Return about how often one of them acts, people who leave in anger taken to stay."""
+        rng, total = np.random.default_rng(0), 0.0
+        for _ in range(DRAWN):
+            people = self.drawn(rng, horizon)
+            for key in rng.integers(1 << 62, size=DRAWN).tolist():
+                comes, goes = (it[key % len(it)] for it in (people.activity, people.leaving))
+                total += comes.chance(key, 1) * min(goes.until(key, horizon), horizon)
+        return total / DRAWN**2
+
     def words(self) -> str:
         """Say in words what is believed of them; nothing where they are as the paper has them."""
         if self.habits is not None:
             return self.habits.words()
         if self.ideal:
             return ""
-        there = "" if self.always_there else f"come by {_named(self.activity)}, leave by {_named(self.leaving)} and "
+        comes = f"come by {_named(self.activity)}, leave by {_named(self.leaving)}, choose by {_named(self.strategies)}"
+        there = "" if self.always_there else f"{comes} and "
         sure = "" if self.sure else f", these numbers off by about {100 * self.error:g} % too"
         return f"people {there}answer by {_named(self.answers)}{sure}"
 

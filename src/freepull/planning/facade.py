@@ -102,15 +102,14 @@ class Plan:
         if "agents" not in self.curves:
             return []
         points = self.curves["agents"].points
-        source, most = f"simulation, {len(points)} panels", max(point.x for point in points)
+        most, one = max(point.x for point in points), len(points) == 1
+        source = f"simulation, {len(points)} panel{'' if one else 's'}"
+        missing = "not looked for, there was no time" if one else f"not found up to {most:,.0f}"
         named = (
             (f"agents, {100 * CHANCE:g} % chance", self.agents_needed),
             (f"agents, free in {100 * CHANCE:g} %", self.agents_free),
         )
-        return [
-            Row(what, f"about {words.rounded(agents):,}" if agents else f"not found up to {most:,.0f}", source)
-            for what, agents in named
-        ]
+        return [Row(what, f"about {words.rounded(agents):,}" if agents else missing, source) for what, agents in named]
 
     def _instead(self) -> list[Row]:
         """What the next longer observing phase, the next smaller δ and the next larger ε would make of it."""
@@ -322,7 +321,11 @@ def plan(
     panel = game if isinstance(game, Panel) else None
     guesses = {"gap": gap, "means": means, "level": level, "spread": spread, "error": error, "rewards": rewards}
     beliefs, size, count = beliefs_from(game if panel is None else panel.game, log, arms, agents, guesses)
-    horizon = validation.whole("horizon", panel.horizon if panel is not None and horizon is None else horizon, 1)
+    if panel is not None and horizon is None:
+        horizon = panel.horizon
+    if horizon is None:
+        raise InvalidInput("horizon must be given: for how many steps the trial may go on.")
+    horizon = validation.whole("horizon", horizon, 1)
     asked = {"strategies": strategy, "answers": answers, "activity": activity, "leaving": leaving}
     people = people_from(panel, beliefs, asked, horizon, day)
     if principal is None:

@@ -114,6 +114,8 @@ def sentences(case: Case, at_once: First, found: Simulated, price: Money | None)
         told.append(ASSUMED)
     if not at_once.known:
         told.append(SIMULATED)
+    if not case.people.always_there:
+        told.append(_campaign(case))
     if isinstance(case.beliefs, Logged):
         if case.people.habits is None and case.people.always_there:
             told.append(NO_TIMES)
@@ -126,10 +128,21 @@ def sentences(case: Case, at_once: First, found: Simulated, price: Money | None)
 def _headline(case: Case, found: Forecast, price: Money | None) -> str:
     middle = found.decided(0.5) if found.chance[0] >= HOPELESS else None
     when = "" if middle is None else f", half of these by step {middle:,.0f}"
+    epsilon = formulas.tolerance(case.principal.rule)
+    what = f" (an arm that is best, or at most {epsilon:g} behind it)" if epsilon > 0 else ""
     return (
         f"Expect to pay {spend(found.mean, price, _bonuses(found.mean))}; 9 of 10 such trials pay "
-        f"{between(*found.range(0.9), price)}. {percent(found.chance[0])} end with a certified answer "
+        f"{between(*found.range(0.9), price)}. {percent(found.chance[0])} end with a certified answer{what} "
         f"within {case.horizon:,} steps{when}."
+    )
+
+
+def _campaign(case: Case) -> str:
+    """Say how long a campaign of such people is in its own steps."""
+    pulls = case.people.acts(case.horizon)
+    return (
+        f"These people act about {pulls:.2g} times each in {case.horizon:,} steps. A campaign in free mode counts as a "
+        f"step as many pulls as there are agents, so give it --horizon {max(case.arms, round(pulls))}."
     )
 
 

@@ -151,9 +151,11 @@ class Checking:
         answered = n["REPORTS"] - n["UNASKED"]
         prompt = f"{n['IN_STEP'] / answered:.1%} of them" if answered else "none"
         again = f"{n['REPEATED']:,} were told again, " if n["REPEATED"] else ""
+        late = " (outcomes that come after the agent has asked again are such; for them there is late=True)"
+        unasked = f"{n['UNASKED']:,} came without an ask since the agent's last report{late if n['UNASKED'] else ''}"
         why = (
             f"{n['REPORTS']:,} pulls were reported, {prompt} in the step of their ask and the slowest after "
-            f"{n['SLOWEST']:,} steps; {n['UNASKED']:,} came without an ask, {again}and {waiting:,} are awaited; "
+            f"{n['SLOWEST']:,} steps; {unasked}, {again}and {waiting:,} are awaited; "
             "this is shown, not tested"
         )
         missing = waiting / n["ASKS"] if n["ASKS"] else 0.0
@@ -175,6 +177,9 @@ class Checking:
         e_value, level = float(self.books.peaks[at]), self.checks.level
         alarmed, missing = e_value >= 1.0 / level, 1.0 - complete / opened if opened else 0.0
         said = f"not certified, because it was found that {WRONG[name]}" if alarmed else "no alarm"
+        if opened == 0 and not alarmed:
+            why = f"nothing could be checked yet: there were no {what}"
+            return Check(name, TESTS[name], e_value, level, alarmed, opened, missing, why)
         why = (
             f"{said}: the evidence for a {name} effect has reached {e_value:.3g}, an alarm is raised at "
             f"{1.0 / level:g}, over {opened:,} {what} of which {missing:.1%} are missing"

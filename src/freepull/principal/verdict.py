@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -24,7 +25,8 @@ def listed(agents: Sequence[int], name: Callable[[int], str] = "agent {}".format
 
 def tipping_point(survives: float) -> str:
     """Say how wrong the assumptions may be."""
-    by = f"by more than ± {survives:g}" if survives > 0 else "at all"
+    digits = 10 ** (1 - math.floor(math.log10(survives))) if survives > 0 else 1
+    by = f"by more than ± {math.floor(survives * digits) / digits:g}" if survives > 0 else "at all"
     return f"stands as long as payment, drift and the like move no mean {by}"
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import traceback
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -19,7 +18,7 @@ from litestar.params import FromPath
 from freepull.campaigns.stores import Where
 from freepull.errors import FreepullError
 from freepull.server import openapi, problems
-from freepull.server.auth import Limits, RateLimit
+from freepull.server.auth import Limits, RateLimit, check
 from freepull.server.dashboard import PAGES
 from freepull.server.hosting import Hosting
 from freepull.server.idempotency import Idempotency
@@ -30,14 +29,17 @@ from freepull.server.middleware import (
     Metrics,
     Overload,
     Parse,
+    Places,
     Problems,
     RequestLog,
     TimeLimits,
     chain,
 )
 from freepull.server.problems import Refused, described
-from freepull.server.routes import agents, campaigns, files, reading, tokens
+from freepull.server.readings import Readings
+from freepull.server.routes import agents, campaigns, files, reading
 from freepull.server.routes.agents import HotRoutes
+from freepull.server.routes.common import READER
 from freepull.version import __version__
 
 Asked = Request[Any, Any, Any]
@@ -45,7 +47,10 @@ HEALTH: dict[str, Any] = {"http_method": ["GET", "HEAD"], "tags": ["health"], "r
 ABOUT = """Live campaigns of incentivized exploration, see docs/service.md.
 
 Errors are application/problem+json, as the schema Problem has it; on a path or with a method that is not here, 404 or
-405. Amounts are whole minor units of a currency; times are RFC 3339."""
+405. Whatever the path, what is no HTTP or can be read in two ways gets 400, an address of more than 16 kB 414, and more
+than 100 headers or 64 kB of them 431; then the connection ends. 422 is also for what no schema can say: names with
+characters that are not printable, whole numbers written as 1.0, arms and agents that are not there, more or fewer
+weights than agents. Amounts are whole minor units of a currency; times are RFC 3339."""
 
 
 class Application:
@@ -65,6 +70,7 @@ class Application:
                 TimeLimits(limits),
                 Auth(self.hosting.tokens),
                 Bodies(limits),
+                Places(limits.waiting, metrics),
                 Idempotency(lambda: self.hosting.tokens.store),
                 HotRoutes(agents.HOT, self.hosting, metrics, rate_limit),
             ],
@@ -79,6 +85,7 @@ class Application:
 def _routes(hosting: Hosting, metrics: Metrics, rate_limit: RateLimit, log: Log) -> Litestar:
     """Return the routes, and what they answer when something is wrong."""
     written: dict[str, Any] = {}
+    readings = Readings()
 
     @asynccontextmanager
     async def open_campaigns(_: Litestar) -> AsyncIterator[None]:
@@ -96,11 +103,22 @@ def _routes(hosting: Hosting, metrics: Metrics, rate_limit: RateLimit, log: Log)
         await hosting.ready()
         return "ready\n"
 
-    @get("/metrics", media_type=MediaType.TEXT, tags=["health"], responses=described(500, 503))
-    async def counters() -> str:
-        """Return counters for Prometheus."""
-        here = hosting.here().values()
-        return metrics.text(len(here), sum(found.streams.count for found in here))
+    @get("/metrics", media_type=MediaType.TEXT, tags=["health"], responses=described(401, 403, 500, 503))
+    async def counters(request: Asked) -> str:
+        """Return counters for Prometheus; with a token that may look, also how campaigns stand."""
+        here = hosting.here()
+        counted = metrics.text(
+            campaigns_owned=len(here),
+            campaigns_broken=hosting.broken,
+            viewers=sum(found.streams.count for found in here.values()),
+            store_errors_total=hosting.store_errors,
+        )
+        header = request.headers.get("authorization")
+        if header is None:
+            return counted
+        visitor = hosting.tokens.visitor(header)
+        check(visitor, "", READER, True, rate_limit)
+        return counted + await readings.text(here, visitor.campaign)
 
     @get("/problems/{kind:str}", media_type=MediaType.TEXT, tags=["health"], responses=described(404, 500, 503))
     async def explanation(kind: FromPath[str]) -> str:
@@ -119,8 +137,7 @@ def _routes(hosting: Hosting, metrics: Metrics, rate_limit: RateLimit, log: Log)
 
     def unexpected(request: Asked, error: Exception) -> Response[bytes]:
         """Say nothing of the inside, but log it."""
-        where = [f"{it.filename.rpartition('/')[2]}:{it.lineno}" for it in traceback.extract_tb(error.__traceback__)]
-        log("error", error=f"{type(error).__name__}: {error}"[:500], where=where[-8:])
+        log("error", **problems.traced(error))
         return _problem(problems.make(500, "something went wrong inside.", "Tell whoever runs the service."), error)
 
     def known(request: Asked, error: FreepullError) -> Response[bytes]:
@@ -130,8 +147,14 @@ def _routes(hosting: Hosting, metrics: Metrics, rate_limit: RateLimit, log: Log)
             log("error", error=str(error))
         return _problem(found, error)
 
-    handlers = [module.HANDLERS for module in (campaigns, agents, reading, files, tokens)]
-    return Litestar(
+    async def allow(message: Any, scope: Any) -> None:
+        """Name all methods of a path; the framework's own answer names those of its first handler alone."""
+        if scope.get("method") == "OPTIONS" and message["type"] == "http.response.start" and message["status"] == 204:
+            others = [it for it in message["headers"] if it[0].lower() != b"allow"]
+            message["headers"] = [*others, (b"allow", methods[scope["path_template"]])]
+
+    handlers = [module.HANDLERS for module in (campaigns, agents, reading, files)]
+    app = Litestar(
         route_handlers=[
             Router("/v1", route_handlers=[it for group in handlers for it in group]),
             *(healthz, readyz, counters, explanation, document, *PAGES),
@@ -150,9 +173,12 @@ def _routes(hosting: Hosting, metrics: Metrics, rate_limit: RateLimit, log: Log)
                 security_schemes={"bearer": SecurityScheme(type="http", scheme="bearer", description="A token.")}
             ),
         ),
+        before_send=[allow],
         logging_config=None,
         request_max_body_size=None,
     )
+    methods = {it.path_format: ", ".join(sorted(it.methods)).encode() for it in app.routes}
+    return app
 
 
 def _http(request: Asked, error: HTTPException) -> Response[bytes]:

@@ -22,10 +22,28 @@ from freepull import validation
 from freepull.campaigns.core import who
 from freepull.campaigns.settings import lasting, shown, system_clock
 from freepull.campaigns.stores import ServedStore, Where, connect
-from freepull.campaigns.stores.serving import StoredToken
+from freepull.campaigns.stores.serving import StoredToken, TokenNote
 from freepull.errors import InvalidInput, StoreError, UnknownName
-from freepull.messages import SCOPES, TokenRow
+from freepull.messages import SCOPES, TokenEntry, TokenRow
 from freepull.server.problems import Refused
+
+_BEGAN = system_clock(), time.monotonic_ns() // 1000
+
+
+def steady_clock() -> int:
+    """Return when it is by how long this process has run, which does not jump when the machine's clock is set."""
+    return _BEGAN[0] + time.monotonic_ns() // 1000 - _BEGAN[1]
+
+
+def latest() -> int:
+    """Return the later of both clocks: one that is set back must not revive a token."""
+    return max(system_clock(), steady_clock())
+
+
+def earliest() -> int:
+    """Return the earlier of both clocks: one that is set forward must not make anything forgotten."""
+    return min(system_clock(), steady_clock())
+
 
 MOST = 100_000
 """This many agents are remembered; whoever was not here for longest is forgotten first."""
@@ -40,8 +58,12 @@ class Limits:
     """Bytes of a body."""
     upload: int = 32 << 20
     """Bytes of an import, or of a list of agents, which only admins send."""
+    pull: int = 64 << 10
+    """Bytes of a body that an agent sends."""
     seconds: float = 10.0
     """For a body to arrive."""
+    bodies: int = 1024
+    """Bodies that are under way at a time; half of them from one address, a sixteenth with one token."""
     answer: float = 60.0
     """For an answer, streams and exports excepted."""
     waiting: int = 256
@@ -74,9 +96,12 @@ class RateLimit:
             )
 
 
+CHANGING = ("admin", "operator")
+"""Who changes campaigns, beside telling pulls."""
 LONGEST_TOKEN = 2000
 READ = 50_000
 """This many checked signatures are remembered."""
+MINUTE = 60 * 10**6
 NO_TOKEN = "Send a token as 'Authorization: Bearer …'; an admin makes them with freepull token new."
 
 
@@ -115,6 +140,8 @@ class Tokens:
         self._versions: dict[tuple[str, int], int] = {}
         self._read: dict[str, tuple[_Claim, Visitor]] = {}
         """Agents' tokens whose signature was checked, and whose they are; when they end is looked at every time."""
+        self._noted: dict[tuple[str, str, int], int] = {}
+        """When it was last noted that somebody has made an agent's token for a minute."""
         self._key = self._store.secret("agents", secrets.token_bytes(32))
         self.refresh()
 
@@ -143,38 +170,62 @@ class Tokens:
             self._tokens = {it.id: (it.hash, _row(it)) for it in stored}
             self._versions = versions
 
-    def new(self, scope: str, campaign: str = "", label: str = "", lasts: str | None = None) -> tuple[str, TokenRow]:
+    def new(
+        self, scope: str, campaign: str = "", label: str = "", lasts: str | None = None, by: str = ""
+    ) -> tuple[str, TokenRow]:
         """Make a token; it is returned here and nowhere else."""
         length = check_new(scope, label, lasts)
         if campaign and not self._store.holders(campaign):
             raise self._store.unknown(campaign)
         id, secret, now = secrets.token_hex(6), secrets.token_urlsafe(32), system_clock()
-        expires = None if length is None else now + length
-        self._store.add_token(StoredToken(id, _digest(secret), scope, campaign, label, now, expires))
+        expires = None if length is None else latest() + length
+        note = TokenNote(now, who(by), "made", id, scope, campaign, label)
+        self._store.add_token(StoredToken(id, _digest(secret), scope, campaign, label, now, expires), note)
         self.refresh()
         return f"fp_{id}_{secret}", self._tokens[id][1]
 
-    def revoke(self, id: str) -> None:
+    def revoke(self, id: str, by: str = "") -> None:
         """End a token for good; ending it twice does no harm."""
         if id not in self._tokens:
             raise UnknownName(f"id must be that of a token, see freepull token list, got {validation.shown(id)}.")
-        self._store.revoke_token(id, system_clock())
+        _, row = self._tokens[id]
+        note = TokenNote(system_clock(), who(by), "revoked", id, row.scope, row.campaign, row.label)
+        self._store.revoke_token(id, note)
         self.refresh()
+
+    def audit(self, after: int = 0, limit: int = 1 << 31) -> list[TokenEntry]:
+        """Return who has made and revoked which tokens, the oldest first."""
+        return [TokenEntry(entry, shown(at), *rest) for entry, (at, *rest) in self._store.token_notes(after, limit)]
 
     def rows(self) -> list[TokenRow]:
         """Return all tokens, the oldest first."""
         return sorted((row for _, row in self._tokens.values()), key=lambda row: (row.made, row.id))
 
-    def sign(self, campaign: str, agent: int, lasts: str) -> str:
-        """Make an agent's token: signed, so that nothing needs to be stored."""
+    def sign(self, campaign: str, agents: list[int], lasts: str, by: str = "") -> list[str]:
+        """Make agents' tokens: signed, so that nothing of them needs to be stored; that they were made is noted.
+
+        Those for a minute, with which an SDK asks for others, are noted once an hour for each agent and maker.
+        """
+        now, brief, by = system_clock(), lasting("lasts", lasts) <= MINUTE, who(by)
+        told = [m for m in agents if not brief or now - self._noted.get((by, campaign, m), 0) > 60 * MINUTE]
+        if told:
+            self._store.add_note(TokenNote(now, by, "made", "", "agent", campaign, "", ranges(told)))
+        if brief:
+            if len(self._noted) >= READ:
+                self._noted.clear()
+            self._noted.update(((by, campaign, m), now) for m in told)
+        return [self._sign(campaign, agent, lasts) for agent in agents]
+
+    def _sign(self, campaign: str, agent: int, lasts: str) -> str:
         version = self._versions.get((campaign, agent), 0)
-        expires = (system_clock() + lasting("lasts", lasts)) // 10**6
+        expires = (latest() + lasting("lasts", lasts)) // 10**6
         claim = msgspec.json.encode(_Claim(campaign, agent, version, expires))
         return f"fpa_{_text(claim)}.{_text(self._mac(claim))}"
 
-    def revoke_agent(self, campaign: str, agent: int) -> None:
+    def revoke_agent(self, campaign: str, agent: int, by: str = "") -> None:
         """End all tokens that an agent has, by raising its version."""
-        self._store.raise_version(campaign, agent)
+        note = TokenNote(system_clock(), who(by), "revoked", "", "agent", campaign, "", str(agent))
+        self._store.raise_version(campaign, agent, note)
         self.refresh()
 
     def visitor(self, header: str | None) -> Visitor:
@@ -200,7 +251,7 @@ class Tokens:
         digest, row = self._tokens.get(id, (b"", None))
         if prefix != "fp" or not hmac.compare_digest(digest, _digest(secret)) or row is None or row.revoked is not None:
             return None
-        if row.expires is not None and row.expires.timestamp() <= time.time():
+        if row.expires is not None and row.expires.timestamp() * 10**6 <= latest():
             return None
         return Visitor(row.id, row.scope, row.campaign)
 
@@ -215,7 +266,7 @@ class Tokens:
             visitor = Visitor(f"{claim.campaign}#{claim.agent}", "agent", claim.campaign, claim.agent)
             known = self._read[token] = claim, visitor
         it, visitor = known
-        if it.expires <= time.time() or it.version != self._versions.get((it.campaign, it.agent), 0):
+        if it.expires * 10**6 <= latest() or it.version != self._versions.get((it.campaign, it.agent), 0):
             return None
         return visitor
 
@@ -241,8 +292,9 @@ class Tokens:
 def check(visitor: Visitor, campaign: str, scopes: tuple[str, ...], lists: bool, rate_limit: RateLimit) -> None:
     """Refuse whoever may not do this here: a route takes some scopes, and a token may be for one campaign only."""
     if visitor.scope not in scopes:
-        own = scopes == ("agent",)
-        remedy = "Use the agent's own token." if own else f"Use a token of scope {' or '.join(reversed(scopes))}."
+        own, (most, *less) = scopes == ("agent",), scopes
+        named = " or ".join(filter(None, (", ".join(reversed(less)), most)))
+        remedy = "Use the agent's own token." if own else f"Use a token of scope {named}."
         who = "an agent's token" if visitor.agent is not None else f"a token of scope {visitor.scope}"
         raise Refused(403, f"{who} cannot do this.", remedy)
     if visitor.agent is not None:
@@ -258,6 +310,21 @@ def check_new(scope: str, label: str, lasts: str | None) -> int | None:
     validation.one_of("scope", scope, SCOPES)
     who(label, "label")
     return None if lasts is None else lasting("lasts", lasts)
+
+
+def ranges(numbers: list[int]) -> str:
+    """Return numbers in short.
+
+    >>> ranges([0, 1, 2, 7, 4, 5])
+    '0-2, 4-5, 7'
+    """
+    found: list[list[int]] = []
+    for number in sorted(set(numbers)):
+        if found and number == found[-1][1] + 1:
+            found[-1][1] = number
+        else:
+            found.append([number, number])
+    return ", ".join(str(first) if first == last else f"{first}-{last}" for first, last in found)
 
 
 def _row(it: StoredToken) -> TokenRow:

@@ -9,12 +9,17 @@ from typing import Any
 
 from freepull.campaigns import AsyncCampaign
 from freepull.campaigns.journal.recovery import check_free
+from freepull.campaigns.rehearsal import warm_up
 from freepull.campaigns.stores import Where
 from freepull.errors import CampaignBusy, CampaignExists, Corrupt, Fenced, FreepullError, NewerVersion, StoreError
+from freepull.principal.rules import Certified, Comparisons, Pairwise, Paper, Passive, Population
 from freepull.server.auth import Tokens
 from freepull.server.problems import Refused
 from freepull.server.streams import Streams
 
+RULES: tuple[type[Any], ...] = (Comparisons, Certified, Pairwise, Population, Paper, Passive)
+_WARM: set[type[Any]] = set()
+"""Rules whose functions this process has loaded."""
 LOOKING = 1.0
 """Seconds between two looks for campaigns without an owner, and for tokens that were revoked elsewhere."""
 
@@ -40,24 +45,41 @@ class Hosting:
         self._opening = asyncio.Lock()
         self._broken: dict[str, FreepullError] = {}
         """Campaigns that cannot be read: looking at them again would not help."""
-        self._task: asyncio.Task[None] | None = None
+        self.store_errors = 0
+        """How often a look at the store has failed."""
+        self._tasks: list[asyncio.Task[None]] = []
+        self._loaded = asyncio.Event()
 
     async def __aenter__(self) -> Hosting:
         await self._look()
-        self._task = asyncio.create_task(self._watch())
+        self._tasks = [asyncio.create_task(work) for work in (self._watch(), self._load())]
         return self
 
     async def __aexit__(self, *_: Any) -> None:
         self.closing.set()
-        if self._task is not None:
-            self._task.cancel()
+        for task in self._tasks:
+            task.cancel()
             with suppress(asyncio.CancelledError):
-                await self._task
+                await task
         for name in list(self._open):
             with suppress(FreepullError):
                 await self._open.pop(name).campaign.close()
         with suppress(FreepullError):
             await asyncio.to_thread(self.tokens.close)
+
+    async def _load(self) -> None:
+        """Load what the rules of the campaigns here call, and the usual one; that makes it ready. Then the others."""
+        used = {type(it.campaign.settings.principal.rule): None for it in self.here().values()} | {Comparisons: None}
+        for kind in used | dict.fromkeys(RULES):
+            if kind not in used:
+                self._loaded.set()
+            if kind in RULES and kind not in _WARM:
+                try:
+                    await asyncio.to_thread(warm_up, kind(0.05) if kind is not Passive else kind())
+                    _WARM.add(kind)
+                except Exception as error:  # then it is loaded, or compiled, when it is needed
+                    self.log("not loaded", rule=kind.__name__, error=f"{type(error).__name__}: {error}"[:500])
+        self._loaded.set()
 
     async def _watch(self) -> None:
         while True:
@@ -66,6 +88,7 @@ class Hosting:
                 await asyncio.to_thread(self.tokens.refresh)
                 await self._look()
             except Exception as error:  # whatever it is, looking must go on
+                self.store_errors += 1
                 self.log("store", error=f"{type(error).__name__}: {error}"[:500])
 
     async def _look(self) -> None:
@@ -90,8 +113,8 @@ class Hosting:
                 return found
             if self.closing.is_set():
                 raise Refused(503, "this process is ending.", "Try again; another one takes over.")
-            await asyncio.to_thread(check_free, self.tokens.store, name)
             try:
+                await asyncio.to_thread(check_free, self.tokens.store, name)
                 opened = await AsyncCampaign.open(self.where, name)
             except (Corrupt, NewerVersion) as error:
                 self._broken[name] = error
@@ -115,6 +138,9 @@ class Hosting:
         """Forget a campaign whose writer has ended: taken over, cut off, or on a disk that failed."""
         self.log("ended", campaign=name, error=str(error))
         del self._open[name]
+        if isinstance(error, Corrupt):  # of this campaign; the others go on
+            self._broken[name] = error
+            raise error
         if not isinstance(error, (Fenced, CampaignBusy)) and not self.tokens.store.reopens:
             self.failed.set()
             raise error
@@ -122,6 +148,11 @@ class Hosting:
     def here(self) -> dict[str, Open]:
         """Return the campaigns that are open here."""
         return {name: found for name, found in self._open.items() if found.view.ended is None}
+
+    @property
+    def broken(self) -> int:
+        """How many campaigns cannot be read."""
+        return len(self._broken)
 
     async def names(self) -> list[tuple[str, str]]:
         """Return every campaign, and the address of its owner if it has one."""
@@ -132,4 +163,6 @@ class Hosting:
         """Raise if this process cannot serve."""
         if self.failed.is_set() or self.closing.is_set():
             raise Refused(503, "this process is ending.", "Try again; another one takes over.")
+        if not self._loaded.is_set():
+            raise Refused(503, "this process is still getting ready.", "Try again after the time in Retry-After.")
         await asyncio.to_thread(self.tokens.store.holders, "")

@@ -13,9 +13,9 @@ from typing import Any
 
 import msgspec
 
-from freepull.campaigns.settings import system_clock
 from freepull.campaigns.stores.serving import ReplyStore, StoredReply
 from freepull.server import problems
+from freepull.server.auth import CHANGING, earliest, latest
 from freepull.server.middleware import Middleware, again, messages
 from freepull.server.problems import Refused
 
@@ -34,8 +34,8 @@ class Idempotency(Middleware):
         """Handle one request."""
         state = scope["state"]
         key, visitor = state["headers"].get(b"idempotency-key"), state["visitor"]
-        admin = visitor is not None and visitor.scope == "admin"
-        if key is None or not admin or scope["method"] != "POST" or scope["path"].endswith("/tokens"):
+        changes = visitor is not None and visitor.scope in CHANGING
+        if key is None or not changes or scope["method"] != "POST" or scope["path"].endswith("/tokens"):
             await self.next(scope, receive, send)
             return
         if not 0 < len(key) <= LONGEST_KEY:
@@ -59,7 +59,7 @@ class Idempotency(Middleware):
         body = scope["state"]["body"]
         request = scope["path"].encode("utf-8", "surrogatepass") + b"\0" + scope["query_string"] + b"\0" + body
         content, store = hashlib.sha256(request).digest(), self._store()
-        known = await asyncio.to_thread(store.find_reply, id, system_clock() - KEPT)
+        known = await asyncio.to_thread(store.find_reply, id, earliest() - KEPT)
         if known is not None:
             if known.request != content:
                 raise Refused(
@@ -78,8 +78,8 @@ class Idempotency(Middleware):
         await self.next(scope, again(body, None), catch)
         reply = StoredReply(content, status, b"".join(parts))
         if status < 300:
-            now, kept = system_clock(), reply._replace(body=_nameless(reply.body))
-            await asyncio.to_thread(self._store().keep_reply, id, kept, now, now - KEPT)
+            kept = reply._replace(body=_nameless(reply.body))
+            await asyncio.to_thread(self._store().keep_reply, id, kept, latest(), earliest() - KEPT)
         return reply, False
 
 

@@ -20,7 +20,7 @@ from urllib.parse import unquote
 
 from freepull.errors import FreepullError
 from freepull.server import problems
-from freepull.server.auth import Limits, Tokens
+from freepull.server.auth import CHANGING, Limits, Tokens
 from freepull.server.problems import Refused
 
 App = Callable[[Any, Any, Any], Awaitable[None]]
@@ -34,6 +34,8 @@ OPEN = "/v1/openapi.json"
 LARGE = ("/imports", "/agents", "/campaigns")
 """How paths end where admins may send much."""
 CLOSE = {"connection": "close"}
+SHARES = (16, 2, 1)
+"""Which part of all bodies that are under way may be one token's, one address's, and the service's."""
 SLASHES = re.compile("/{2,}")
 ENCODED = re.compile("%2f", re.IGNORECASE)
 WITHIN = "\0"
@@ -88,7 +90,7 @@ class Parse(Middleware):
 
 
 class Overload(Middleware):
-    """Refuses at once what comes while too much is waiting; streams do not count, because they wait for nothing.
+    """Refuses at once what comes while too much is waiting.
 
     There may be much of that: its answer is made once, and it is logged once a second at most.
     """
@@ -103,25 +105,37 @@ class Overload(Middleware):
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """Handle one request."""
-        metrics = self._metrics
-        if metrics.waiting >= self._most and scope["path"] not in ALWAYS:
-            await self._refuse(scope["method"], send)
-            return
-        waits = not scope["state"]["streams"]
-        metrics.waiting += waits
-        try:
+        if self._metrics.waiting < self._most or scope["path"] in ALWAYS:
             await self.next(scope, receive, send)
-        finally:
-            metrics.waiting -= waits
-
-    async def _refuse(self, method: str, send: Any) -> None:
+            return
         await send(self._start)
         await send(self._body)
-        self._metrics.request("none", method, self._start["status"], 0.0)
+        self._metrics.request("none", scope["method"], self._start["status"], 0.0)
         now = time.monotonic()
         if now >= self._told + 1.0:
             self._told = now
             self._log("overloaded", waiting=self._metrics.waiting)
+
+
+class Places(Middleware):
+    """Gives a place to a request that is here whole; streams need none, because they wait for nothing."""
+
+    def __init__(self, most: int, metrics: Metrics) -> None:
+        self._most, self._metrics = most, metrics
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        """Handle one request."""
+        metrics = self._metrics
+        if scope["state"]["streams"] or scope["path"] in ALWAYS:
+            await self.next(scope, receive, send)
+            return
+        if metrics.waiting >= self._most:
+            raise Refused(503, "too many requests are waiting.", "Try again after the time in Retry-After.")
+        metrics.waiting += 1
+        try:
+            await self.next(scope, receive, send)
+        finally:
+            metrics.waiting -= 1
 
 
 class RequestLog(Middleware):
@@ -179,12 +193,14 @@ class Problems(Middleware):
         """Handle one request."""
         found: FreepullError
         try:
+            if b"%00" in scope["raw_path"]:
+                raise Refused(400, "an address must not have a zero byte.", "Leave %00 out.")
             await self.next(scope, receive, send)
             return
         except FreepullError as error:
             found = error
         except Exception as error:
-            self._log("error", error=f"{type(error).__name__}: {error}"[:500])
+            self._log("error", **problems.traced(error))
             found = Refused(500, "something went wrong inside.", "Tell whoever runs the service.")
         if "status" not in scope["state"]:
             for message in whole(found):
@@ -227,22 +243,50 @@ class Auth(Middleware):
 
 
 class Bodies(Middleware):
-    """Reads a body whole, if it is not too large; from then on it is the answer that takes time."""
+    """Reads a body whole, if it is not too large; from then on it is the answer that takes time.
+
+    One token, one address and all of them together may have so many bodies under way, so that nobody who sends slowly,
+    or never ends, keeps others out.
+    """
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
+        self._most = [max(1, limits.bodies // share) for share in SHARES]
+        self._coming: dict[str, int] = {}
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """Handle one request."""
-        if scope["method"] not in WITH_BODY:
-            await self.next(scope, receive, send)
-            return
         state, limits = scope["state"], self._limits
         visitor = state["visitor"]
-        large = visitor is not None and visitor.scope == "admin" and scope["path"].endswith(LARGE)
-        body = state["body"] = await self._read(state["headers"], receive, limits.upload if large else limits.body)
+        if scope["method"] not in WITH_BODY or visitor is None:  # without a token nothing is done with a body
+            await self.next(scope, receive, send)
+            return
+        most = limits.pull if visitor.scope == "agent" else limits.body
+        if visitor.scope in CHANGING and scope["path"].endswith(LARGE):
+            most = limits.upload
+        senders = (f"token {visitor.id}", f"address {(scope['client'] or ('',))[0]}", "service")
+        coming = self._begin(senders)
+        try:
+            body = state["body"] = await self._read(state["headers"], receive, most)
+        finally:
+            for sender in senders:
+                coming[sender] -= 1
+                if not coming[sender]:
+                    del coming[sender]
         state["clock"].reschedule(asyncio.get_running_loop().time() + limits.answer)
         await self.next(scope, again(body, receive), send)
+
+    def _begin(self, senders: tuple[str, str, str]) -> dict[str, int]:
+        """Count a body that begins, or refuse it."""
+        coming = self._coming
+        for sender, most in zip(senders, self._most, strict=True):
+            if coming.get(sender, 0) >= most:
+                words = f"one {sender.partition(' ')[0]} may have {most} bodies under way at a time."
+                status = 503 if sender == "service" else 429
+                raise Refused(status, words, "End those that were begun, and try again.", CLOSE)
+        for sender in senders:
+            coming[sender] = coming.get(sender, 0) + 1
+        return coming
 
     async def _read(self, headers: dict[bytes, bytes], receive: Any, most: int) -> bytes:
         if headers.get(b"content-encoding", b"identity").lower() != b"identity":
@@ -314,6 +358,24 @@ def again(body: bytes, receive: Any) -> Any:
     return received
 
 
+COUNTED = {
+    "requests_total": "Requests, by route, method and status.",
+    "request_seconds": "How long answers took, streams excepted.",
+    "observations_total": "Pulls that were told.",
+    "requests_waiting": "Requests at this moment.",
+    "started_timestamp_seconds": "When this process began.",
+    "campaigns_owned": "Campaigns that are open here.",
+    "campaigns_broken": "Campaigns that cannot be read.",
+    "viewers": "Streams at this moment.",
+    "store_errors_total": "Looks at the store that failed.",
+}
+"""What this process counts, for Prometheus."""
+
+
+def _head(name: str, kind: str) -> list[str]:
+    return [f"# HELP freepull_{name} {COUNTED[name]}", f"# TYPE freepull_{name} {kind}"]
+
+
 class Metrics:
     """What this process has done since it began, for Prometheus: numbers only, no names, so anybody may read them."""
 
@@ -324,6 +386,7 @@ class Metrics:
         self._buckets = [0] * (len(BUCKETS) + 1)
         self._seconds = 0.0
         self._observations = 0
+        self._began = int(time.time())
 
     def request(self, route: str, method: str, status: int, seconds: float) -> None:
         """Count a request."""
@@ -335,23 +398,24 @@ class Metrics:
         """Count pulls that were told."""
         self._observations += count
 
-    def text(self, campaigns: int, viewers: int) -> str:
-        """Return everything as Prometheus reads it, with how many campaigns are open here and how many watch them."""
-        lines = ["# TYPE freepull_requests_total counter"]
+    def text(self, **more: int) -> str:
+        """Return everything as Prometheus reads it, with further numbers; those whose name says so are totals."""
+        lines = _head("requests_total", "counter")
         for (route, method, status), count in sorted(self._requests.items()):
             labels = f'route="{route}",method="{method}",status="{status}"'
             lines.append(f"freepull_requests_total{{{labels}}} {count}")
         total = sum(self._requests.values())
-        lines.append("# TYPE freepull_request_seconds histogram")
+        lines += _head("request_seconds", "histogram")
         upto = accumulate(self._buckets)
         lines += [f'freepull_request_seconds_bucket{{le="{it}"}} {next(upto)}' for it in BUCKETS]
         lines.append(f'freepull_request_seconds_bucket{{le="+Inf"}} {total}')
         lines += [f"freepull_request_seconds_sum {self._seconds:.6f}", f"freepull_request_seconds_count {total}"]
-        for name, kind, value in (
-            ("observations_total", "counter", self._observations),
-            ("requests_waiting", "gauge", self.waiting),
-            ("campaigns_owned", "gauge", campaigns),
-            ("viewers", "gauge", viewers),
-        ):
-            lines += [f"# TYPE freepull_{name} {kind}", f"freepull_{name} {value}"]
+        own = {
+            "observations_total": self._observations,
+            "requests_waiting": self.waiting,
+            "started_timestamp_seconds": self._began,
+        }
+        for name, value in (own | more).items():
+            kind = "counter" if name.endswith("_total") else "gauge"
+            lines += [*_head(name, kind), f"freepull_{name} {value}"]
         return "\n".join(lines) + "\n"

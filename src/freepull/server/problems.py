@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import traceback
 from typing import Any
 
 import msgspec
@@ -51,10 +52,12 @@ TITLES = {
     408: "Too slow",
     409: "Not now",
     413: "Too large",
+    414: "Too long an address",
     415: "Not this kind of body",
     421: "Another process has it",
     422: "Not allowed",
     429: "Too many requests",
+    431: "Too large a head",
     500: "Our fault",
     503: "Not available now",
 }
@@ -129,6 +132,12 @@ def headers(found: Problem, error: Exception) -> dict[str, str]:
     if found.status == 401:
         more["www-authenticate"] = "Bearer"
     return more
+
+
+def traced(error: BaseException) -> dict[str, Any]:
+    """Return what the log says of an error that nobody expected: its name, its words, and where it was raised."""
+    where = [f"{it.filename.rpartition('/')[2]}:{it.lineno}" for it in traceback.extract_tb(error.__traceback__)]
+    return {"error": f"{type(error).__name__}: {error}"[:500], "where": where[-8:]}
 
 
 def encode(found: Problem) -> bytes:

@@ -16,7 +16,7 @@ from msgspec import Meta
 
 from freepull import commands, registry
 from freepull.campaigns.settings import LATE_JOINERS
-from freepull.commands import LONGEST_NAME, MOST_AGENTS, Command
+from freepull.commands import AMOUNT, LONGEST_NAME, MOST_AGENTS, PRINTABLE, Command
 from freepull.errors import FreepullError
 from freepull.messages import CampaignOffer, Mode, Outcome, Scope, Told, one_of
 from freepull.money import Money
@@ -142,13 +142,20 @@ def read_principal(plain: dict[str, Any] | None, horizon: int | None = None) -> 
 
 
 MOST_OBSERVATIONS = 1000
-Name = Annotated[str, Meta(min_length=1, max_length=LONGEST_NAME)]
+DURATION = r"^(?=.*[1-9])[0-9]{1,9}(\.[0-9]{1,6})? *(second|minute|hour|day|week)s?$"
+PRICE = "^(?=.*[1-9])" + AMOUNT.removeprefix("^")
+Name = Annotated[str, Meta(min_length=1, max_length=LONGEST_NAME, extra_json_schema={"pattern": PRINTABLE})]
 Reward = Annotated[float, Meta(extra_json_schema={"minimum": 0, "maximum": 1})]
 Id = Annotated[str, Meta(extra_json_schema={"minLength": 1, "maxLength": 200})]
 Number = Annotated[int, Meta(extra_json_schema={"minimum": 1, "exclusiveMaximum": 1 << 62})]
 """These limits are the campaign's, which says in its own words what is wrong; here they are described only."""
 Count = Annotated[int, Meta(ge=1, le=MOST_AGENTS)]
-Lasting = Annotated[str, Meta(examples=["30 days", "90 seconds"])]
+Lasting = Annotated[str, Meta(examples=["30 days", "90 seconds"], extra_json_schema={"pattern": DURATION})]
+ArmName = Annotated[str, Meta(extra_json_schema={"minLength": 1, "maxLength": LONGEST_NAME, "pattern": PRINTABLE})]
+Weights = Annotated[
+    list[Annotated[float, Meta(extra_json_schema={"minimum": 0})]], Meta(extra_json_schema={"minItems": 1})
+]
+AgentNumber = Annotated[int, Meta(extra_json_schema={"minimum": 0, "exclusiveMaximum": 1 << 32})]
 ArmNames = Annotated[list[Name], Meta(extra_json_schema={"minItems": 2, "maxItems": 1 << 16, "uniqueItems": True})]
 AgentNames = Annotated[list[Name], Meta(extra_json_schema={"uniqueItems": True})]
 
@@ -164,7 +171,7 @@ class NewCampaign(Body, kw_only=True):
     """By which it is known; printable."""
     arms: ArmNames | Annotated[int, Meta(ge=2, le=1 << 16)]
     """What can be pulled: names, or how many."""
-    price: Annotated[str, Meta(examples=["0.50 EUR"])]
+    price: Annotated[str, Meta(examples=["0.50 EUR"], extra_json_schema={"pattern": PRICE})]
     """What one bonus costs."""
     agents: AgentNames | Count = []
     """Who takes part: names, or how many; more can be enrolled until the start."""
@@ -177,11 +184,13 @@ class NewCampaign(Body, kw_only=True):
     """
     horizon: Annotated[int, Meta(ge=1, lt=1 << 53)] | None = None
     """The last step; a step is a pull of everybody on average. Some parts can do without it."""
-    ends: Annotated[str, Meta(examples=["2030-01-31T12:00:00+00:00"])] | None = None
+    ends: (
+        Annotated[str, Meta(examples=["2030-01-31T12:00:00+00:00"], extra_json_schema={"format": "date-time"})] | None
+    ) = None
     """When it stops by itself."""
     mode: Mode = "free"
     """free: everybody at their own pace; rounds: everybody once a round."""
-    weights: list[float] | None = None
+    weights: Weights | None = None
     """How much each agent counts; null: all the same."""
     leavers: Annotated[str, one_of(*LEAVERS)] = "wait"
     """What becomes of agents who leave; worst_case with the rule Pairwise only."""
@@ -204,7 +213,7 @@ class NewCampaign(Body, kw_only=True):
 class NewAgentTokens(Body, kw_only=True):
     """Agents who need a token."""
 
-    agents: Annotated[list[Name | int], Meta(min_length=1, max_length=10_000)]
+    agents: Annotated[list[Name | AgentNumber], Meta(min_length=1, max_length=10_000)]
     """Their names, or their numbers."""
     lasts: Lasting = "30 days"
     """For how long."""
@@ -214,10 +223,10 @@ class NewToken(Body, kw_only=True):
     """A token to be made."""
 
     scope: Scope
-    """admin: everything; read: looks only; gateway: tells pulls for agents."""
-    campaign: str = ""
+    """admin: everything; operator: all but money and tokens; read: looks only; gateway: tells pulls for agents."""
+    campaign: Annotated[str, Meta(extra_json_schema={"maxLength": LONGEST_NAME, "pattern": PRINTABLE})] = ""
     """The only campaign it is for; empty: all."""
-    label: Annotated[str, Meta(max_length=200)] = ""
+    label: Annotated[str, Meta(max_length=200, extra_json_schema={"pattern": PRINTABLE})] = ""
     """What it is for."""
     lasts: Lasting | None = None
     """For how long; null: until it is revoked."""
@@ -226,7 +235,7 @@ class NewToken(Body, kw_only=True):
 class Pull(Body, kw_only=True):
     """One pull by the agent who sends it."""
 
-    arm: str
+    arm: ArmName
     """What was pulled."""
     reward: Reward
     """What came of it, from 0 to 1."""
@@ -239,6 +248,8 @@ class AgentPull(Pull, kw_only=True):
 
     agent: str
     """Who pulled."""
+    arm: str
+    """What was pulled."""
     reward: float
     """What came of it, from 0 to 1."""
     event: str | int | None = None

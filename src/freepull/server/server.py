@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import logging
+import os
 import signal
 import socket
 import sys
+import threading
 from collections.abc import Callable
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -18,61 +21,23 @@ from freepull.campaigns.journal import recovery
 from freepull.campaigns.stores import Where
 from freepull.errors import InvalidInput, MissingExtra
 from freepull.server.auth import Limits
+from freepull.server.problems import traced
 
 try:
     import uvicorn
-    from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
     from freepull.server.app import Application
     from freepull.server.auth import Tokens
+    from freepull.server.connections import IDLE_SECONDS, Acceptor, Connection, Gate, raise_limit
 except ImportError as error:  # pragma: no cover - a test runs this in a process of its own
     if isinstance(error, MissingExtra):
         raise
     raise MissingExtra("the service needs Litestar; install freepull with pip install 'freepull[live]'.") from error
 
-HEADER_SECONDS = 10.0
-IDLE_SECONDS = 10
 SWITCH = 0.0005
 """Seconds after which the writers' threads get their turn; with Python's 5 ms every reply would wait for several."""
 ENDING_SECONDS = 10
-ACCEPTING = 16
-"""Copies of the listening socket. Each yields one connection per turn of the loop, and turns are long under load."""
 EVERYWHERE = ("0.0.0.0", "::", "")
-
-
-class Connection(HttpToolsProtocol):
-    """A connection whose headers must arrive in time, the first ones and all later ones."""
-
-    _slow: asyncio.TimerHandle | None = None
-
-    def connection_made(self, transport: Any) -> None:
-        """Begin to wait for a request."""
-        super().connection_made(transport)
-        self._wait()
-
-    def data_received(self, data: bytes) -> None:
-        """Wait for the rest of a request that has begun."""
-        if self._slow is None and (self.cycle is None or self.cycle.response_complete):
-            self._wait()
-        super().data_received(data)
-
-    def on_headers_complete(self) -> None:
-        """Stop waiting."""
-        self._stop_waiting()
-        super().on_headers_complete()
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        """Forget the connection."""
-        self._stop_waiting()
-        super().connection_lost(exc)
-
-    def _wait(self) -> None:
-        self._slow = self.loop.call_later(HEADER_SECONDS, self.transport.abort)
-
-    def _stop_waiting(self) -> None:
-        if self._slow is not None:
-            self._slow.cancel()
-            self._slow = None
 
 
 class Server(uvicorn.Server):
@@ -88,12 +53,12 @@ class Server(uvicorn.Server):
         **more: Any,
     ) -> None:
         self.log = log or write_log
+        self.gate = Gate(self.log)
         self.application = Application(where, limits, self.log)
         config = uvicorn.Config(
             self.application,
             host=host,
             port=port,
-            http=Connection,
             ws="none",
             lifespan="on",
             log_config=None,
@@ -103,14 +68,21 @@ class Server(uvicorn.Server):
             backlog=2048,
             timeout_keep_alive=IDLE_SECONDS,
             timeout_graceful_shutdown=ENDING_SECONDS,
-            h11_max_incomplete_event_size=16 << 10,
             **more,
         )
         super().__init__(config)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Listen."""
-        await super().startup([it.dup() for it in sockets or [] for _ in range(ACCEPTING)])
+        """Begin, and listen."""
+        await super().startup([])
+
+        def make(address: str) -> Connection:
+            return Connection(self.config, self.server_state, self.lifespan.state, gate=self.gate, address=address)
+
+        listening: Any = [Acceptor(it, make, self.gate, self.config.ssl) for it in sockets or []]
+        self.servers = listening
+        if self.started:
+            notify("READY=1")
 
     async def main_loop(self) -> None:
         """Serve until a signal comes, or the store has failed."""
@@ -127,8 +99,17 @@ class Server(uvicorn.Server):
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Let the streams end, then everything else."""
+        notify("STOPPING=1")
         self.application.hosting.closing.set()
         await super().shutdown(sockets)
+
+
+def notify(state: str) -> None:
+    """Tell systemd how this process stands, where it wants to be told."""
+    place = os.environ.get("NOTIFY_SOCKET", "")
+    if place:
+        with suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as line:
+            line.sendto(state.encode(), "\0" + place[1:] if place.startswith("@") else place)
 
 
 def write_log(what: str, **more: Any) -> None:
@@ -136,6 +117,34 @@ def write_log(what: str, **more: Any) -> None:
     line = {"at": datetime.now(UTC).isoformat(timespec="milliseconds"), "what": what} | more
     with suppress(ValueError, OSError):
         sys.stderr.write(msgspec.json.encode(line).decode() + "\n")
+
+
+class JsonLines(logging.Handler):
+    """Writes what libraries log as lines of our log."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write one line, whatever is in it."""
+        more: dict[str, Any] = {}
+        if record.exc_info and record.exc_info[1] is not None:
+            more = traced(record.exc_info[1])
+        write_log("log", source=record.name, level=record.levelname.lower(), text=_line(record), **more)
+
+
+def _line(record: logging.LogRecord) -> str:
+    try:
+        return " ".join(record.getMessage().split())[:1000]
+    except (TypeError, ValueError):
+        return str(record.msg)[:1000]
+
+
+def log_everything() -> None:
+    """Write in one form whatever this process has to say: what libraries log, warnings, and errors nobody caught."""
+    root = logging.getLogger()
+    root.handlers, root.level = [JsonLines()], logging.WARNING
+    logging.captureWarnings(True)
+    sys.excepthook = lambda _, error, __: write_log("error", **traced(error))
+    threading.excepthook = lambda it: write_log("error", **traced(it.exc_value or RuntimeError("unknown")))
+    sys.unraisablehook = lambda it: write_log("error", **traced(it.exc_value or RuntimeError("unknown")))
 
 
 def listen(host: str, port: int) -> socket.socket:
@@ -180,7 +189,7 @@ def welcome(tokens: Tokens, first_token: bool) -> None:
             write_log("no first token", remedy="the store has tokens already; make another with freepull token new")
         return
     if first_token:
-        token, _ = tokens.new("admin", label="first token")
+        token, _ = tokens.new("admin", label="first token", by="freepull serve --first-token")
         print(f"The first token, of scope admin; it is not shown again: {token}", flush=True)
     else:
         write_log(
@@ -207,7 +216,9 @@ def run(
     here = address_of(host, port, tls=more.get("ssl_certfile") is not None)
     recovery.known_as((address or here).rstrip("/"))
     server = Server(where, host, port, limits, **more)
+    log_everything()
     sys.setswitchinterval(SWITCH)
+    raise_limit()
     write_log("serving", address=here)
     welcome(server.application.hosting.tokens, first_token)
     for number in (signal.SIGINT, signal.SIGTERM):  # uvicorn raises them again once it has ended well

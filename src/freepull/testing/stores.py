@@ -15,7 +15,7 @@ from uuid import uuid4
 
 from freepull.campaigns.journal.events import KEYS, TABLES, Row
 from freepull.campaigns.stores import Store
-from freepull.campaigns.stores.serving import LeaseStore, ReplyStore, StoredReply, StoredToken, TokenStore
+from freepull.campaigns.stores.serving import LeaseStore, ReplyStore, StoredReply, StoredToken, TokenNote, TokenStore
 from freepull.errors import CampaignBusy, CampaignExists, Fenced, StoreError, UnknownCampaign
 
 Make = Callable[[], Store]
@@ -273,25 +273,34 @@ def holders_are_told(make: Make) -> None:
 
 
 def tokens_are_kept_and_end_once(make: Make) -> None:
-    """Tokens come back as they were, with the first time at which they were revoked; a secret is made once."""
+    """Tokens come back as they were, with the first time at which they were revoked, and notes of all that; a secret
+    is made once."""
     one, other = _name(), _name()
     kept = StoredToken(one, b"\x00\xff" * 16, "read", "a campaign", "Ünï", 10, 20)
-    lasting = StoredToken(other, b"h" * 32, "admin", "", "", 11)
+    lasting = StoredToken(other, b"h" * 32, "operator", "", "", 11)
+    made, also = (TokenNote(it.made, "ann", "made", it.id, it.scope, it.campaign, it.label) for it in (kept, lasting))
+    ended = made._replace(at=15, action="revoked")
+    agents = TokenNote(12, "", "made", "", "agent", one, "", "0-4, 7")
     with closing(make()) as store:
         if not isinstance(store, TokenStore):
             return
-        store.add_token(kept)
-        store.add_token(lasting)
+        store.add_token(kept, made)
+        store.add_token(lasting, also)
+        store.add_note(agents)
         assert store.secret(one, b"first \x00") == b"first \x00"
-        store.revoke_token(one, 15)
-        store.revoke_token(one, 16)
+        store.revoke_token(one, ended)
+        store.revoke_token(one, ended._replace(at=16))
         assert (one, 3) not in store.versions()
         for _ in range(2):
-            store.raise_version(one, 3)
+            store.raise_version(one, 3, agents)
     with closing(make()) as store:
         assert isinstance(store, TokenStore)
         found = {it.id: it for it in store.tokens()}
         assert (found[one], found[other]) == (kept._replace(revoked=15), lasting)
+        notes = store.token_notes(0, 1 << 30)
+        mine = [it for it in notes if it[1] in (made, also, agents, ended, ended._replace(at=16))]
+        assert [it for _, it in mine] == [made, also, agents, ended, agents, agents]
+        assert store.token_notes(mine[1][0], 2) == mine[2:4]
         assert store.secret(one, b"second") == b"first \x00"
         assert {agent: version for (campaign, agent), version in store.versions().items() if campaign == one} == {3: 2}
 

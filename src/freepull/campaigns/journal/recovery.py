@@ -4,18 +4,34 @@ from __future__ import annotations
 
 import os
 import socket
+import struct
 import threading
 import time
 import uuid
-from collections.abc import Iterator
+import zlib
+from collections import deque
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TypeVar
 
+import msgspec
 import numpy as np
 
-from freepull.campaigns.journal.events import DERIVED, KEYS, RECORD, Kind, Row, Rows
-from freepull.campaigns.journal.segments import ORIGIN, Log, Segment, unpack
+from freepull.campaigns.journal.events import (
+    CHECKSUM,
+    DERIVED,
+    KEYS,
+    ORIGIN,
+    OUTSIDE,
+    RECORD,
+    Kind,
+    Log,
+    Row,
+    Rows,
+    Segment,
+    unpack,
+)
 from freepull.campaigns.journal.snapshots import pieces, read
 from freepull.campaigns.settings import Settings
 from freepull.campaigns.state import State
@@ -24,10 +40,25 @@ from freepull.errors import CampaignBusy, Corrupt, FreepullError
 from freepull.money import Money
 
 Opened = TypeVar("Opened")
+UNREADABLE = (EOFError, MemoryError, struct.error, msgspec.MsgspecError)
+PAUSE = 0.005
+"""Seconds that may be spent on a store before it is left to others."""
+ID, KEPT = np.dtype("V16"), struct.Struct("<qq16s24s")
 _TOKEN = uuid.uuid4().hex[:8]
 _ADDRESS = socket.gethostname()
 _HERE: set[tuple[str, str]] = set()
 _GUARD = threading.Lock()
+
+
+def _forked() -> None:
+    """Nothing is open in a process that was just forked off."""
+    global _GUARD
+    _GUARD = threading.Lock()
+    _HERE.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forked)
 
 
 def known_as(address: str) -> None:
@@ -109,10 +140,11 @@ def claim(store: Store, name: str, wait: float) -> Lease:
 
 
 def segments(store: Store, name: str, number: int = 0, first: int = 0, before: int = ORIGIN) -> Iterator[Segment]:
-    """Read the log from a segment on; every segment is checked, and that none is missing."""
+    """Read the log from a segment on; every segment is checked, and that none is missing up to where it ends now."""
+    noted = store.head(name)
     for has_number, has_first, count, data in store.read(name, "segments", (number - 1,)):
         if has_number != number:
-            raise Corrupt(f"segment {number} of the log of campaign {name!r} is missing; restore it from a backup.")
+            raise _missing(name, number)
         segment = unpack(data, number, first, before)
         if (has_first, count) != (first, len(segment.records)):
             raise Corrupt(
@@ -120,13 +152,35 @@ def segments(store: Store, name: str, number: int = 0, first: int = 0, before: i
             )
         yield segment
         number, first, before = number + 1, first + count, segment.checksum
+    if noted is not None and number <= noted[0]:
+        raise _missing(name, number)
+
+
+def _missing(name: str, number: int) -> Corrupt:
+    return Corrupt(f"segment {number} of the log of campaign {name!r} is missing; restore it from a backup.")
+
+
+@contextmanager
+def readable(name: str) -> Iterator[None]:
+    """See to it that what no checksum has found is `Corrupt` as well, if it cannot be read."""
+    try:
+        yield
+    except FreepullError:
+        raise
+    except (ArithmeticError, AssertionError, AttributeError, LookupError, TypeError, ValueError, *UNREADABLE) as error:
+        raise Corrupt(
+            f"what is stored of campaign {name!r} cannot be read ({type(error).__name__}: {error}); restore a backup."
+        ) from error
 
 
 def settings_of(store: Store, name: str) -> Settings:
     """Read a campaign's settings from its first event."""
     for segment in segments(store, name):
         if segment.records["kind"][0] == Kind.CREATED:
-            return Settings.decode({k: v for k, v in segment.more[0].items() if k != "by"})
+            settings = Settings.decode({k: v for k, v in segment.more[0].items() if k != "by"})
+            if settings.name != name:
+                raise Corrupt(f"what is stored as campaign {name!r} is the log of {settings.name!r}; restore a backup.")
+            return settings
         break
     raise Corrupt(f"the log of campaign {name!r} does not begin with its creation; restore it from a backup.")
 
@@ -135,16 +189,61 @@ def recover(store: Store, name: str, *, rows: Rows | None = None, snapshot: int 
     """Rebuild a campaign from its whole log, or from a snapshot and the rest of the log."""
     settings = settings_of(store, name)
     kept = None if snapshot is None else read(store, name, snapshot, settings)
+    if kept is not None and snapshot is not None:
+        _check_joint(store, name, snapshot, kept[1])
     state, log = kept or (State(settings, rows), Log())
     state.history = lambda: (segment.records for segment in segments(store, name))
     for segment in segments(store, name, log.number, log.first, log.checksum):
         state.apply_many(segment.records, segment.more)
         log = Log(segment.number + 1, segment.first + len(segment.records), segment.checksum)
+    ends, noted = (log.number - 1, log.checksum), store.head(name)
+    if noted is not None and noted != ends:
+        raise Corrupt(
+            f"the log of campaign {name!r} ends with segment {ends[0]}, but what was noted of its end is of segment "
+            f"{noted[0]} or of another one; restore a backup."
+        )
     return state, log
 
 
-def check_ledger(store: Store, name: str, state: State) -> None:
-    """Refuse a ledger that does not have what the log says."""
+def _check_joint(store: Store, name: str, event: int, log: Log) -> None:
+    """See that a snapshot goes on from a segment of this very log."""
+    found = next(iter(store.read(name, "segments", (log.number - 2,))), (None,))
+    if found[0] != log.number - 1 or found[1] + found[2] != log.first or found[3][-4:] != CHECKSUM.pack(log.checksum):
+        raise Corrupt(
+            f"the snapshot of campaign {name!r} after event {event} does not belong to its log; open the campaign "
+            "without snapshots to replay its log instead."
+        )
+
+
+def check_log(store: Store, name: str, events: int, going: Callable[[], bool] | None = None) -> None:
+    """See that the log is whole up to an event; leave the store to others in between if that goes on beside them."""
+    begun = time.perf_counter()
+    for segment in segments(store, name):
+        if segment.first >= events or (going is not None and not going()):
+            return
+        spent = time.perf_counter() - begun
+        if going is not None and spent > PAUSE:
+            time.sleep(spent)
+        begun = time.perf_counter()
+
+
+def names_of(store: Store, name: str, enrolled: int) -> Iterator[tuple[int, str]]:
+    """Return the names of agents."""
+    for agent, called in store.read(name, "names"):
+        if not 0 <= agent < enrolled or not isinstance(called, str):
+            raise Corrupt(f"row {agent} of names of campaign {name!r} is of nobody who enrolled; restore a backup.")
+        yield agent, called
+
+
+def check_tables(store: Store, name: str, state: State) -> None:
+    """Refuse a ledger that does not have what the log says, and offers and bans that do not end where it does."""
+    for table, last in (("offers", state.offers.made), ("bans", state.people.bans)):
+        found = store.before_last(name, table, 0)
+        if found != ((last,) if last else ()):
+            has = found[0] if found else "none"
+            raise Corrupt(
+                f"the last row of {table} of campaign {name!r} is {has}, but its log made {last}; restore a backup."
+            )
     entries, amount = store.totals(name)
     if (entries, amount) != (state.offers.endings["paid"], state.offers.spent):
         raise Corrupt(
@@ -171,13 +270,16 @@ class Report:
 
 def verify(url: str | Store, name: str, wait: float = 0.0) -> Report:
     """Replay a campaign's log and compare it with its tables; raise `Corrupt` and say what is wrong, if anything is."""
-    with owned(url, name, wait) as (store, _):
+    with owned(url, name, wait) as (store, _), readable(name):
         rows: Rows = {}
         state, log = recover(store, name, rows=rows)
-        check_ledger(store, name, state)
+        check_tables(store, name, state)
         for table in DERIVED:
             _compare(store, name, table, list(rows.get(table, ())))
+        ids = _check_ids(store, name, state)
         kept = _check_snapshots(store, name, state, log)
+        deque(names_of(store, name, state.people.enrolled), 0)
+        store.check()
         return Report(
             name=name,
             segments=log.number,
@@ -186,7 +288,7 @@ def verify(url: str | Store, name: str, wait: float = 0.0) -> Report:
             offers=state.offers.made,
             entries=state.offers.endings["paid"],
             spent=Money(state.offers.spent, state.offers.price.currency),
-            event_ids=_check_ids(store, name, state.events),
+            event_ids=ids,
             snapshots=kept,
         )
 
@@ -224,24 +326,32 @@ def pieces_of(state: State, log: Log) -> bytes:
     return b"".join(pieces(state, log))
 
 
-def _check_ids(store: Store, name: str, total: int) -> int:
-    """See that every event id that is remembered stands for the event that it names."""
-    rows = [(event, record) for _, event, record, _ in store.read(name, "event_ids")]
-    events = np.array([event for event, _ in rows], np.int64)
-    records = np.frombuffer(b"".join(record for _, record in rows), RECORD)
-    order = np.argsort(events, kind="stable")
-    events, records = events[order], records[order]
-    if len(events) and events[-1] >= total:
+def _check_ids(store: Store, name: str, state: State) -> int:
+    """See that every event id stands for the event that it names, and that none is missing that must be remembered."""
+    rows, kept = store.read(name, "event_ids"), list[bytes]()
+    for key, event, record, at in rows:
+        if len(key) != ID.itemsize or len(record) != RECORD.itemsize:
+            raise Corrupt(f"the id of event {event} of campaign {name!r} is damaged; restore a backup.")
+        kept.append(KEPT.pack(event, at, key, record))
+    found = np.frombuffer(b"".join(kept), [("event", "<i8"), ("at", "<i8"), ("id", ID), ("record", RECORD)])
+    found = found[np.argsort(found["event"], kind="stable")]
+    if len(found) and found["event"][-1] >= state.events:
         raise Corrupt(
-            f"the event ids of campaign {name!r} name event {events[-1]}, but its log ends before event {total}; its "
-            "end is missing, so restore a backup."
+            f"the event ids of campaign {name!r} name event {found['event'][-1]}, but its log ends before event "
+            f"{state.events}; its end is missing, so restore a backup."
         )
     for segment in segments(store, name):
-        first, last = np.searchsorted(events, [segment.first, segment.first + len(segment.records)])
-        if not np.array_equal(segment.records[events[first:last] - segment.first], records[first:last]):
-            last_event = segment.first + len(segment.records) - 1
+        begin, end = np.searchsorted(found["event"], [segment.first, segment.first + len(segment.records)])
+        rows_of = found[begin:end]
+        right = np.array_equal(segment.records[rows_of["event"] - segment.first], rows_of["record"])
+        right = right and np.array_equal(rows_of["record"]["at"], rows_of["at"])
+        told = segment.more.get(OUTSIDE, {}).get("ids")
+        if told is not None and int(segment.records["at"][0]) >= state.at - state.settings.remembers:
+            right = right and zlib.crc32(rows_of["id"].tobytes()) == told
+        if not right:
+            last = segment.first + len(segment.records) - 1
             raise Corrupt(
-                f"the event ids of campaign {name!r} do not fit events {segment.first} to {last_event} of its log; "
-                "restore a backup."
+                f"the event ids of campaign {name!r} do not fit events {segment.first} to {last} of its log; restore a "
+                "backup."
             )
-    return len(events)
+    return len(found)

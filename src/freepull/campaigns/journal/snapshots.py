@@ -18,8 +18,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from freepull.campaigns.journal.events import RECORD
-from freepull.campaigns.journal.segments import Log
+from freepull.campaigns.journal.events import RECORD, Log
 from freepull.campaigns.people import Standing
 from freepull.campaigns.settings import Settings
 from freepull.campaigns.state import State
@@ -242,6 +241,11 @@ def read(store: Store, name: str, event: int, settings: Settings) -> tuple[State
             with memoryview(whole) as view, view[HEADER.size + length :] as trial:
                 if bytes(trial[: len(saving.MAGIC)]) not in (b"", saving.MAGIC):
                     return None
+                if kept.events != event:
+                    raise Corrupt(
+                        f"the snapshot of campaign {name!r} after event {event} was taken after event {kept.events}; "
+                        "open the campaign without snapshots to replay its log instead."
+                    )
                 try:
                     return restored(settings, kept, trial)
                 except InvalidInput:  # the principal has other parameters in this version

@@ -23,9 +23,9 @@ from freepull.campaigns.commands import Decider
 from freepull.campaigns.directory import Batch, Pull
 from freepull.campaigns.settings import Clock
 from freepull.campaigns.stores import Lease, Store
-from freepull.campaigns.stores.base import steady
+from freepull.campaigns.stores.base import inherited, of_this_process, steady
 from freepull.campaigns.telling import Known, tell
-from freepull.errors import Fenced, FreepullError, Overloaded, StoreError, WriterEnded
+from freepull.errors import Corrupt, Fenced, FreepullError, Overloaded, StoreError, WriterEnded
 
 Reply = TypeVar("Reply")
 
@@ -121,7 +121,13 @@ class Writer:
         self._ended: StoreError | None = None
         self._forgotten = 0
         self._thread = threading.Thread(target=self._run, name=f"freepull {decider.name}", daemon=True)
+        of_this_process(self)
         self._thread.start()
+
+    def forked(self) -> None:
+        """Leave the campaign to the process that this one was forked from; locks may have been held there."""
+        self._wake, self._jobs = threading.Condition(), deque()
+        self._ended = WriterEnded(str(inherited(f"campaign {self.decider.name}")))
 
     def submit(self, job: Job) -> Future[Any]:
         """Queue a job; its future is done when what it did is durable."""
@@ -142,6 +148,11 @@ class Writer:
             self._closing = True
             self._wake.notify()
         self._thread.join()
+
+    def check(self) -> None:
+        """Raise if the writer has ended on its own, or is another process's."""
+        if self._ended is not None:
+            raise self._ended
 
     @property
     def ended(self) -> StoreError | None:
@@ -219,13 +230,13 @@ class Writer:
         state, log = self.decider.state, self.decider.log
         if log.gathered:
             rows, state.rows = state.rows or {}, {}
-            rows["segments"] = [log.seal()]
+            rows["segments"] = [log.seal(rows.get("event_ids", ()))]
             self.store.write(self.lease, rows)
         elif self.lease.until - steady() < self.lease.seconds * 2 / 3:
             self.store.renew(self.lease)
         if at - self._forgotten >= FORGETTING:
             self._forgotten = at
-            self.store.remove(self.lease, "event_ids", "at", at - state.settings.remembers, FORGOTTEN)
+            self.store.remove(self.lease, "event_ids", "at", state.at - state.settings.remembers, FORGOTTEN)
 
     def _end(self, group: list[Job], error: BaseException) -> None:
         """Answer nothing but that this is the end."""
@@ -233,7 +244,7 @@ class Writer:
             f"campaign {self.decider.name} was closed, because it could not go on ({_line(error)}); open it again, and "
             "repeat what was not answered with the same event ids."
         )
-        if isinstance(error, Fenced):
+        if isinstance(error, (Fenced, Corrupt)):
             ended = error
         ended.__cause__ = error if ended is not error else None
         with self._wake:

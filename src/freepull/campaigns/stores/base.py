@@ -12,21 +12,78 @@ those of `serving` as well, it can be served.
 
 from __future__ import annotations
 
+import ctypes
+import os
+import re
 import time
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NoReturn, Protocol
+from weakref import WeakSet
 
 from freepull import validation
 from freepull.campaigns.journal.events import KEYS, ManyRows, Row
-from freepull.errors import InvalidInput, UnknownCampaign
+from freepull.errors import CampaignBusy, CampaignError, InvalidInput, UnknownCampaign
 
 
 def steady() -> float:
     """Return seconds on a clock that never jumps, and goes on while the machine sleeps where it can."""
     return time.clock_gettime(time.CLOCK_BOOTTIME) if hasattr(time, "CLOCK_BOOTTIME") else time.monotonic()
+
+
+class OfOneProcess(Protocol):
+    """Something that must not be used by a process that was forked off."""
+
+    def forked(self) -> None:
+        """Let go of it, in the process that was forked off, before anything else happens there."""
+
+
+_OURS: WeakSet[OfOneProcess] = WeakSet()
+
+
+def of_this_process(it: OfOneProcess, holds: bool = True) -> None:
+    """Call its `forked` in every process that is forked off from now on, or no longer."""
+    (_OURS.add if holds else _OURS.discard)(it)
+
+
+def opened_here() -> list[OfOneProcess]:
+    """Return everything that is this process's own."""
+    return list(_OURS)
+
+
+def _forked() -> None:
+    for it in opened_here():
+        it.forked()
+    _OURS.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forked)
+
+
+class Inherited:
+    """Stands for a connection in a process that was forked off: its parent's, so every use of it is refused.
+
+    The connection itself stays in memory for good, because closing it would change the parent's files and sockets.
+    """
+
+    def __init__(self, url: str, connection: object) -> None:
+        self._url = url
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(connection))
+
+    def __getattr__(self, name: str) -> NoReturn:
+        raise inherited(self._url)
+
+
+def inherited(what: str) -> CampaignBusy:
+    """Return the error for what belongs to the process that this one was forked from."""
+    return CampaignBusy(
+        f"{what} is open in the process that this one was forked from, which goes on with it; ask there, or start this "
+        "process before it is opened or without forking (multiprocessing's 'spawn')."
+    )
 
 
 @dataclass
@@ -110,7 +167,15 @@ class Store(ABC):
     def totals(self, name: str) -> tuple[int, int]:
         """Return how many entries the ledger has, and their sum."""
 
-    def unknown(self, name: str) -> UnknownCampaign:
+    def head(self, name: str) -> tuple[int, int] | None:
+        """Return the number of the last segment and its checksum, as noted apart from it; None where none is."""
+        return None
+
+    def check(self) -> None:
+        """Raise `Corrupt` if something is damaged that belongs to no campaign, as far as the store can tell."""
+        return
+
+    def unknown(self, name: str) -> CampaignError:
         """Return the error for a campaign that is not there."""
         there = ", ".join(self.campaigns()[:10])
         return UnknownCampaign(f"{self.url} has no campaign {name!r}; it has {there or 'none at all'}.")
@@ -122,6 +187,18 @@ class Store(ABC):
     @abstractmethod
     def close(self) -> None:
         """Close the store."""
+
+
+_SECRETS = re.compile(r"(?<=://)([^:@/\s]*):.*@|((?:ssl)?password=)[^&\s]*", re.DOTALL)
+
+
+def without_password(url: str) -> str:
+    """Return a URL as messages may show it.
+
+    >>> without_password("postgresql://ann:secret@db/freepull?sslpassword=more&a=1")
+    'postgresql://ann:…@db/freepull?sslpassword=…&a=1'
+    """
+    return _SECRETS.sub(lambda found: f"{found[2]}…" if found[2] else f"{found[1]}:…@", url)
 
 
 Where = str | Store | Callable[[], Store]
@@ -145,5 +222,6 @@ def connect(url: Where, new: bool = False) -> Store:
 
         return PostgresStore(url)
     raise InvalidInput(
-        f"url must begin with 'sqlite:///' and a file or with 'postgresql://', got {validation.shown(url)}."
+        "url must begin with 'sqlite:///' and a file or with 'postgresql://', got "
+        f"{validation.shown(without_password(url))}."
     )

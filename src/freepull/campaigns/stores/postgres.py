@@ -5,12 +5,13 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
-from freepull.campaigns.journal.events import CHANGING, KEYS, TABLES, ManyRows, Row
-from freepull.campaigns.stores.base import Lease, steady
-from freepull.campaigns.stores.sql import INSERT, REPLACING, SqlStore, Statements
-from freepull.errors import Fenced, MissingExtra, StoreError
+from freepull.campaigns.journal.events import CHANGING, COLUMNS, KEYS, ManyRows, Row, sealed
+from freepull.campaigns.stores.base import Inherited, Lease, of_this_process, steady
+from freepull.campaigns.stores.serving import Statements
+from freepull.campaigns.stores.sql import INSERT, REPLACING, SqlStore, head
+from freepull.errors import Fenced, InvalidInput, MissingExtra, StoreError
 
 try:
     import psycopg
@@ -33,19 +34,22 @@ class PostgresStore(SqlStore):
         "serial": "BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY",
         "clustered": "",
         "uncompressed": "ALTER TABLE snapshots ALTER COLUMN data SET STORAGE EXTERNAL",
+        "raw": "convert_to({}, 'UTF8')",
         "now": "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint",
     }
 
     def __init__(self, url: str, *, lease_seconds: float = 5.0) -> None:
         self.lease_seconds = lease_seconds
+        super().__init__()
         self._lock = threading.RLock()
         self._types: dict[tuple[str, str], str] = {}
         self._writing: dict[tuple[str, ...], str] = {}
         self.url = "postgresql"
+        told = _parts(url)
         with self._failing():
-            told = conninfo_to_dict(url)
             self.url = f"postgresql://{told.get('host', 'localhost')}/{told.get('dbname', '')}"
             self._connection = psycopg.connect(url, autocommit=True, connect_timeout=10, tcp_user_timeout=20_000)
+        of_this_process(self)
         try:
             self._prepare()
         except BaseException:
@@ -78,11 +82,12 @@ class PostgresStore(SqlStore):
     def write(self, lease: Lease, rows: ManyRows) -> None:
         """Add rows, durably and all at once, and prolong the lease: one statement, because every round trip costs."""
         begun = steady()
-        columns = {table: found for table, batch in rows.items() if (found := _columns(table, batch))}
+        columns = {table: found for table, batch in rows.items() if (found := _columns(table, lease.name, batch))}
         tables = tuple(columns)
         if tables not in self._writing:
             self._writing[tables] = self._write_sql(tables)
-        values = [lease.campaign, lease.epoch, *(column for found in columns.values() for column in found)]
+        ends = head(zip(*columns["segments"], strict=True)) if "segments" in columns else None
+        values = [ends, lease.campaign, lease.epoch, *(column for found in columns.values() for column in found)]
         with self._lock, self._failing():
             if not self._connection.execute(self._writing[tables], values).fetchone():
                 raise self._lost(lease)
@@ -90,11 +95,11 @@ class PostgresStore(SqlStore):
 
     def _write_sql(self, tables: Iterable[str]) -> str:
         """Return a statement that adds rows, given as columns, if the lease holds, and otherwise returns no row."""
-        held = f"UPDATE campaigns SET lease_until = {self._until} WHERE campaign = %s AND epoch = %s RETURNING campaign"
-        parts = [f"held AS ({held})"]
+        held = f"UPDATE campaigns SET lease_until = {self._until}, head = coalesce(%s, head) WHERE campaign = %s"
+        parts = [f"held AS ({held} AND epoch = %s RETURNING campaign)"]
         for table in tables:
-            arrays = ", ".join(f"%b::{self._types[table, column]}[]" for column in TABLES[table])
-            names = ", ".join(("campaign", *TABLES[table]))
+            arrays = ", ".join(f"%b::{self._types[table, column]}[]" for column in COLUMNS[table])
+            names = ", ".join(("campaign", *COLUMNS[table]))
             added = f"SELECT held.campaign, row.* FROM held, unnest({arrays}) AS row"
             parts.append(f"new_{table} AS (INSERT INTO {table} ({names}) {added}{REPLACING[table]})")
         return f"WITH {', '.join(parts)} SELECT 1 FROM held"
@@ -121,8 +126,15 @@ class PostgresStore(SqlStore):
 
     def close(self) -> None:
         """Close the connection."""
-        with self._lock:
-            self._connection.close()
+        if not isinstance(self._connection, Inherited):
+            with self._lock:
+                self._connection.close()
+                of_this_process(self, False)
+
+    def forked(self) -> None:
+        """Leave the connection to the process that this one was forked from."""
+        self._lock = threading.RLock()
+        self._connection = cast(psycopg.Connection[Any], Inherited(self.url, self._connection))
 
     @contextmanager
     def _failing(self) -> Iterator[None]:
@@ -156,16 +168,31 @@ class _Statements:
         if table in CHANGING:
             self.many(INSERT[table], rows)
             return
-        columns = ", ".join(("campaign", *TABLES[table]))
+        columns = ", ".join(("campaign", *COLUMNS[table]))
         with self._connection.cursor() as cursor, cursor.copy(f"COPY {table} ({columns}) FROM STDIN") as copy:
             for row in rows:
                 copy.write_row(row)
 
 
-def _columns(table: str, rows: Iterable[Row]) -> list[list[Any]]:
-    """Return rows as columns; of those that replace one another, the last."""
+def _parts(url: str) -> dict[str, Any]:
+    """Read a URL; what libpq says of a wrong one would quote the password."""
+    try:
+        told: dict[str, Any] = conninfo_to_dict(url)
+        if all(not port or port.isdigit() for port in str(told.get("port", 5432)).split(",")):
+            return told
+    except psycopg.Error:
+        pass
+    raise InvalidInput(
+        "url must be one that PostgreSQL can read, such as postgresql://user@host:5432/database; write signs in a "
+        "password as %40 for @ and so on, or put the password into a file that FREEPULL_PASSWORD_FILE names."
+    )
+
+
+def _columns(table: str, campaign: str, rows: Iterable[Row]) -> list[list[Any]]:
+    """Return rows as columns, with their seals; of those that replace one another, the last."""
     if table in CHANGING:
         rows = {row[: KEYS[table]]: row for row in rows}.values()
+    rows = sealed(table, campaign, rows)
     return [list(column) for column in zip(*rows, strict=True)]
 
 

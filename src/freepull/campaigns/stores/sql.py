@@ -1,32 +1,55 @@
-"""What SQLite and PostgreSQL have in common: the statements, the lease, tokens and replies, and numbered migrations."""
+"""What SQLite and PostgreSQL have in common: the statements, the lease, tokens and replies, and numbered migrations.
+
+Rows are stored with their seals, which are looked at whenever rows are read. Where a log ends is noted with its
+campaign, in the same transaction.
+"""
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterable, Iterator
 from importlib.resources import files
-from typing import ClassVar, Protocol
 
-from freepull.campaigns.journal.events import CHANGING, KEYS, TABLES, ManyRows, Row
+from freepull.campaigns.journal.events import (
+    CHANGING,
+    COLUMNS,
+    KEYS,
+    SEALED,
+    TABLES,
+    ManyRows,
+    Row,
+    check_seal,
+    seal,
+    sealed,
+)
 from freepull.campaigns.stores.base import Lease, Store, steady
-from freepull.campaigns.stores.serving import Holder, StoredReply, StoredToken
-from freepull.errors import CampaignBusy, CampaignExists, Fenced, NewerVersion
+from freepull.campaigns.stores.serving import Holder, SqlServing, Statements, text_of
+from freepull.errors import CampaignBusy, CampaignError, CampaignExists, Corrupt, Fenced, NewerVersion
 
 PAGE = 1 << 22
 """This many bytes are read at a time, about."""
+HALF = 1 << 31
+"""Amounts are added up in multiples of it, and what is left over."""
+FIRST_SEALED = 5
+"""The migration that gave rows their seals."""
 MIGRATIONS = sorted(files(__package__).joinpath("migrations").iterdir(), key=lambda file: file.name)
 
 
+def head(rows: Iterable[Row]) -> int | None:
+    """Return where a log ends that ends with these segments: the last one's number, and its checksum."""
+    ends = [row[0] << 32 | int.from_bytes(row[3][-4:], "little") for row in rows]
+    return max(ends) if ends else None
+
+
 def _replacing(table: str) -> str:
-    columns = ("campaign", *TABLES[table])
+    columns = ("campaign", *COLUMNS[table])
     key, rest = columns[: 1 + KEYS[table]], columns[1 + KEYS[table] :]
     changes = ", ".join(f"{column} = excluded.{column}" for column in rest)
     return f" ON CONFLICT ({', '.join(key)}) DO UPDATE SET {changes}" if table in CHANGING else ""
 
 
 def _insert(table: str) -> str:
-    columns = ("campaign", *TABLES[table])
+    columns = ("campaign", *COLUMNS[table])
     return f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))}){REPLACING[table]}"
 
 
@@ -35,36 +58,15 @@ REPLACING = {table: _replacing(table) for table in TABLES}
 INSERT = {table: _insert(table) for table in TABLES}
 
 
-class Statements(Protocol):
-    """What can be done within a transaction."""
-
-    def run(self, sql: str, values: Row = ()) -> list[Row]:
-        """Run a statement and return its rows."""
-        ...
-
-    def many(self, sql: str, rows: Iterable[Row]) -> None:
-        """Run a statement once for each row."""
-        ...
-
-    def add(self, table: str, rows: Iterable[Row]) -> None:
-        """Add rows to a table, or replace their like in a `CHANGING` one; each begins with its campaign."""
-        ...
-
-
-class SqlStore(Store):
+class SqlStore(SqlServing, Store):
     """A store in SQL; the dialects fill in the words, and how to run a transaction."""
 
-    words: ClassVar[dict[str, str]]
-    """{blob}, {serial}, {clustered}, {uncompressed}, and {now}: the database's time in microseconds."""
     lease_seconds: float
+    _old: dict[str, bool]
+    """Campaigns that are known here, and whether they are from before there were seals."""
 
-    @abstractmethod
-    def transaction(self) -> AbstractContextManager[Statements]:
-        """Run what follows all at once and durably, or not at all."""
-
-    @abstractmethod
-    def query(self, sql: str, values: Row = ()) -> list[Row]:
-        """Read."""
+    def __init__(self) -> None:
+        self._old = {}
 
     @abstractmethod
     def version(self, do: Statements) -> int:
@@ -89,10 +91,12 @@ class SqlStore(Store):
                 for statement in filter(str.strip, "\n".join(lines).split(";\n")):
                     do.run(statement)
                 self.set_version(do, number)
+                if number == FIRST_SEALED:
+                    self.seal_served(do)
 
     def campaigns(self) -> list[str]:
         """Return the names of all campaigns, sorted."""
-        return sorted(str(name) for (name,) in self.query("SELECT name FROM campaigns"))
+        return sorted(holder.campaign for holder in self.holders())
 
     def create(self, name: str, owner: str, rows: ManyRows) -> Lease:
         """Make a campaign with its first rows."""
@@ -100,12 +104,20 @@ class SqlStore(Store):
         with self.transaction() as do:
             if do.run("SELECT 1 FROM campaigns WHERE name = ?", (name,)):
                 raise CampaignExists(f"{self.url} has a campaign {name!r} already; open it, or choose another name.")
+            self._check_campaigns(do.run, name)
             ((campaign,),) = do.run(
                 f"INSERT INTO campaigns (name, epoch, owner, lease_until) VALUES (?, 1, ?, {self._until}) "
                 "RETURNING campaign",
                 (name, owner),
             )
-            self._insert(do, campaign, rows)
+            self._insert(do, campaign, name, rows)
+            last = do.run(
+                "SELECT number, 0, 0, data FROM segments WHERE campaign = ? ORDER BY 1 DESC LIMIT 1", (campaign,)
+            )
+            do.run(
+                "UPDATE campaigns SET head = ?, seal = ? WHERE campaign = ?",
+                (head(last), seal("campaigns", name, (campaign, name)), campaign),
+            )
         return self._lease(campaign, name, 1, begun)
 
     def claim(self, name: str, owner: str) -> Lease:
@@ -114,13 +126,15 @@ class SqlStore(Store):
         with self.transaction() as do:
             found = do.run(
                 f"UPDATE campaigns SET epoch = epoch + 1, owner = ?, lease_until = {self._until} "
-                f"WHERE name = ? AND (lease_until <= {self.words['now']} OR owner = ?) RETURNING campaign, epoch",
+                f"WHERE name = ? AND (lease_until <= {self.words['now']} OR owner = ?) RETURNING campaign, epoch, seal",
                 (owner, name, owner),
             )
             if not found:
                 theirs = do.run("SELECT owner FROM campaigns WHERE name = ?", (name,))
                 raise self._busy(name, str(theirs[0][0])) if theirs else self.unknown(name)
-        ((campaign, epoch),) = found
+        ((campaign, epoch, noted),) = found
+        check_seal("campaigns", name, (campaign, name), noted, old=True)
+        self._old[name] = noted is None
         return self._lease(campaign, name, epoch, begun)
 
     def renew(self, lease: Lease) -> None:
@@ -140,29 +154,46 @@ class SqlStore(Store):
         """Add rows, durably and all at once, and prolong the lease."""
         begun = steady()
         with self.transaction() as do:
-            self._hold(do, lease)
-            self._insert(do, lease.campaign, rows)
+            self._hold(do, lease, head(rows.get("segments", ())))
+            self._insert(do, lease.campaign, lease.name, rows)
         lease.until = begun + lease.seconds
 
     def read(self, name: str, table: str, after: Row = ()) -> Iterator[Row]:
         """Return a table's rows in the order of its key."""
         key = TABLES[table][: KEYS[table]]
-        known = self.query("SELECT campaign FROM campaigns WHERE name = ?", (name,))
+        known = self.query("SELECT campaign, seal FROM campaigns WHERE name = ?", (name,))
         if not known:
             raise self.unknown(name)
-        columns, rows = ", ".join(TABLES[table]), 16
+        ((campaign, noted),) = known
+        self._old[name] = noted is None
+        columns, rows = ", ".join(COLUMNS[table]), 16
         while True:
             where = f" AND ({', '.join(key)}) > ({', '.join('?' * len(key))})" if after else ""
-            page = self.query(
-                f"SELECT {columns} FROM {table} WHERE campaign = ?{where} ORDER BY {', '.join(key)} LIMIT {rows}",
-                (*known[0], *after),
-            )
-            yield from page
+            sql = f"SELECT {columns} FROM {table} WHERE campaign = ?{where} ORDER BY {', '.join(key)} LIMIT {rows}"
+            try:
+                page = self.query(sql, (campaign, *after))
+            except Corrupt as error:
+                raise Corrupt(f"table {table} of campaign {name!r} cannot be read: {error}") from error
+            yield from self._unsealed(table, name, page)
             if len(page) < rows:
                 return
             after = page[-1][: len(key)]
             size = sum(len(cell) if isinstance(cell, bytes) else 16 for row in page for cell in row)
             rows = max(1, min(PAGE * len(page) // size, 10_000))
+
+    def _unsealed(self, table: str, name: str, page: list[Row]) -> Iterable[Row]:
+        """Return rows without their seals, which must be right."""
+        if table not in SEALED:
+            return page
+        old = self._old.get(name, False)
+        for *row, found in page:
+            check_seal(table, name, tuple(row), found, old)
+        return [row[:-1] for row in page]
+
+    def head(self, name: str) -> tuple[int, int] | None:
+        """Return the number of the last segment and its checksum, as they were noted with the campaign."""
+        found = self.query("SELECT head FROM campaigns WHERE name = ?", (name,))
+        return divmod(int(found[0][0]), 1 << 32) if found and found[0][0] is not None else None
 
     def snapshots(self, name: str) -> list[tuple[int, int, int]]:
         """Return for every snapshot its event, how many of its parts are there, and how many there should be."""
@@ -194,12 +225,17 @@ class SqlStore(Store):
                 do.many(
                     "DELETE FROM names WHERE campaign = ? AND agent = ?", [(lease.campaign, agent) for agent in agents]
                 )
+            self.rewrite_names(do)
+
+    def rewrite_names(self, do: Statements) -> None:
+        """Remove what the database itself has kept of names that were deleted, where it can be told to."""
 
     def totals(self, name: str) -> tuple[int, int]:
-        """Return how many entries the ledger has, and their sum."""
-        sql = "SELECT count(*), coalesce(sum(amount), 0) FROM ledger JOIN campaigns USING (campaign) WHERE name = ?"
-        ((entries, amount),) = self.query(sql, (name,))
-        return int(entries), int(amount)
+        """Return how many entries the ledger has, and their sum, added up in two parts, because it may be too large."""
+        halves = f"coalesce(sum(amount / {HALF}), 0), coalesce(sum(amount - amount / {HALF} * {HALF}), 0)"
+        sql = f"SELECT count(*), {halves} FROM ledger JOIN campaigns USING (campaign) WHERE name = ?"
+        ((entries, high, low),) = self.query(sql, (name,))
+        return int(entries), int(high) * HALF + int(low)
 
     def before_last(self, name: str, table: str, count: int) -> Row:
         """Return the key after which a table's last rows begin."""
@@ -211,57 +247,29 @@ class SqlStore(Store):
 
     def holders(self, campaign: str | None = None) -> list[Holder]:
         """Return who has every campaign, or one alone."""
-        sql = f"SELECT name, owner, lease_until > {self.words['now']} FROM campaigns"
+        raw = self.words["raw"].format
+        sql = f"SELECT {raw('name')}, {raw('owner')}, lease_until > {self.words['now']} FROM campaigns"
         one = "" if campaign is None else " WHERE name = ?"
-        rows = self.query(f"{sql}{one} ORDER BY name", () if campaign is None else (campaign,))
-        return [Holder(str(name), str(owner), bool(held)) for name, owner, held in rows]
+        rows = self.query(f"{sql}{one}", () if campaign is None else (campaign,))
+        return sorted(Holder(text_of(name), text_of(owner), bool(held)) for name, owner, held in rows)
 
-    def secret(self, name: str, new: bytes) -> bytes:
-        """Return a secret; the first one of its name is kept."""
-        with self.transaction() as do:
-            do.run("INSERT INTO secrets VALUES (?, ?) ON CONFLICT DO NOTHING", (name, new))
-            ((kept,),) = do.run("SELECT value FROM secrets WHERE name = ?", (name,))
-        return bytes(kept)
+    def unknown(self, name: str) -> CampaignError:
+        """Return the error for a campaign that is not there, or whose name may be damaged."""
+        try:
+            self._check_campaigns(self.query, name)
+        except Corrupt as error:
+            return error
+        return super().unknown(name)
 
-    def tokens(self) -> list[StoredToken]:
-        """Return all tokens."""
-        rows = self.query(f"SELECT {', '.join(StoredToken._fields)} FROM tokens")
-        return [StoredToken(id, bytes(digest), *rest) for id, digest, *rest in rows]
-
-    def add_token(self, token: StoredToken) -> None:
-        """Keep a new token."""
-        with self.transaction() as do:
-            do.run(f"INSERT INTO tokens ({', '.join(token._fields)}) VALUES ({', '.join('?' * len(token))})", token)
-
-    def revoke_token(self, id: str, at: int) -> None:
-        """Note when a token was revoked."""
-        with self.transaction() as do:
-            do.run("UPDATE tokens SET revoked = ? WHERE id = ? AND revoked IS NULL", (at, id))
-
-    def versions(self) -> dict[tuple[str, int], int]:
-        """Return the version of agents' tokens."""
-        rows = self.query("SELECT campaign, agent, version FROM agent_versions")
-        return {(str(campaign), int(agent)): int(version) for campaign, agent, version in rows}
-
-    def raise_version(self, campaign: str, agent: int) -> None:
-        """Raise the version of an agent's tokens."""
-        with self.transaction() as do:
-            do.run(
-                "INSERT INTO agent_versions VALUES (?, ?, 1) ON CONFLICT (campaign, agent) "
-                "DO UPDATE SET version = agent_versions.version + 1",
-                (campaign, agent),
-            )
-
-    def find_reply(self, id: bytes, since: int) -> StoredReply | None:
-        """Return the reply that was kept under an id."""
-        rows = self.query("SELECT request, status, body FROM answered WHERE id = ? AND at >= ?", (id, since))
-        return StoredReply(bytes(rows[0][0]), int(rows[0][1]), bytes(rows[0][2])) if rows else None
-
-    def keep_reply(self, id: bytes, reply: StoredReply, at: int, since: int) -> None:
-        """Keep a reply, and forget old ones."""
-        with self.transaction() as do:
-            do.run("DELETE FROM answered WHERE at < ?", (since,))
-            do.run("INSERT INTO answered VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING", (id, *reply, at))
+    def _check_campaigns(self, run: Callable[[str], list[Row]], name: str) -> None:
+        """Refuse to say that there is no such campaign while a name is damaged, or is not found by itself."""
+        for campaign, raw, found in run(f"SELECT campaign, {self.words['raw'].format('name')}, seal FROM campaigns"):
+            has = text_of(raw)
+            if has == name or (found is not None and seal("campaigns", has, (campaign, has)) != found):
+                raise Corrupt(
+                    f"campaign {has!r} of {self.url} is damaged: its name is not what it was, or is not found; restore "
+                    "a backup."
+                )
 
     @property
     def _until(self) -> str:
@@ -271,10 +279,12 @@ class SqlStore(Store):
     def _lease(self, campaign: int, name: str, epoch: int, begun: float) -> Lease:
         return Lease(int(campaign), name, int(epoch), self.lease_seconds, begun + self.lease_seconds)
 
-    def _hold(self, do: Statements, lease: Lease) -> None:
+    def _hold(self, do: Statements, lease: Lease, ends: int | None = None) -> None:
+        """Prolong a lease, and note where the log ends if it has grown."""
         held = do.run(
-            f"UPDATE campaigns SET lease_until = {self._until} WHERE campaign = ? AND epoch = ? RETURNING 1",
-            (lease.campaign, lease.epoch),
+            f"UPDATE campaigns SET lease_until = {self._until}, head = coalesce(?, head) "
+            "WHERE campaign = ? AND epoch = ? RETURNING 1",
+            (ends, lease.campaign, lease.epoch),
         )
         if not held:
             raise self._lost(lease)
@@ -283,9 +293,9 @@ class SqlStore(Store):
         lease.until = 0.0
         return Fenced(f"campaign {lease.name!r} was taken over by another process; this one answers nothing.")
 
-    def _insert(self, do: Statements, campaign: int, rows: ManyRows) -> None:
+    def _insert(self, do: Statements, campaign: int, name: str, rows: ManyRows) -> None:
         for table, batch in rows.items():
-            do.add(table, ((campaign, *row) for row in batch))
+            do.add(table, ((campaign, *row) for row in sealed(table, name, batch)))
 
     def _busy(self, name: str, owner: str) -> CampaignBusy:
         return CampaignBusy(

@@ -4,8 +4,7 @@ from freepull.principal.rules.base import Rule
 from freepull.principal.rules.certified import Certified, Design, Forecast
 from freepull.principal.rules.comparisons import Comparisons
 from freepull.principal.rules.pairwise import Blocks, Pairwise
-from freepull.principal.rules.paper import Paper
-from freepull.principal.rules.passive import Passive
+from freepull.principal.rules.paper import Paper, Passive
 from freepull.principal.rules.population import Population
 
 __all__ = [

@@ -1,12 +1,12 @@
-"""The paper's rule: its confidence bounds, and best arms eliminated by them."""
+"""The paper's rule: its confidence bounds, and best arms eliminated by them; and the passive rule beside it."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from freepull import validation
 from freepull.errors import InvalidInput
 from freepull.principal.record import ONE, STREAMS, Record, Work, finish, pieces
-from freepull.principal.rules.base import SMALLEST, STACKS, Floats, Rule, Want, Wanted
+from freepull.principal.rules.base import SMALLEST, STACKS, Floats, Rule, RuleState, Want, Wanted
 from freepull.principal.rules.rounds import Ints, NeedingState, gap_window, neediest
 from freepull.principal.setting import Setting
 from freepull.registry import part
@@ -245,3 +245,51 @@ class PaperState(NeedingState):
     def restore(self, parts: dict[str, Any]) -> None:
         """Go on from what `parts` returned."""
         self.active = parts["active"]
+
+
+@part("rule", "passive", kernel=4)
+@dataclass(frozen=True)
+class Passive(Rule):
+    """Pay for nothing, eliminate nothing, claim nothing: the paper's "without incentives"."""
+
+    waits: ClassVar[bool] = False
+
+    delta: None = field(default=None, init=False, repr=False)
+
+    def start(self, setting: Setting, record: Record) -> PassiveState:
+        """Begin to watch."""
+        return PassiveState(setting, record)
+
+
+class PassiveState(RuleState):
+    """Nothing to keep beyond the record."""
+
+    proven = False
+    title = "the passive principal, who claims nothing"
+
+    def evaluate(self, incentivizing: bool) -> None:
+        """Do nothing."""
+
+    def wants(self, payable: Sequence[bool]) -> list[Want]:
+        """Return no pull."""
+        return []
+
+    def missing(self) -> list[list[float]]:
+        """Nothing is missing to somebody who decides nothing."""
+        return [[0.0] * self.setting.arms for _ in range(self.setting.agents)]
+
+    def lacking(self) -> Work[tuple[float, float]]:
+        """Nothing."""
+        yield
+        return 0.0, 0.0
+
+    def parts(self) -> dict[str, Any]:
+        """Nothing changes but the record."""
+        return {}
+
+    def restore(self, parts: dict[str, Any]) -> None:
+        """Do nothing."""
+
+    def bounds(self) -> list[float]:
+        """No bound is used."""
+        return [float("inf")] * self.setting.arms

@@ -7,7 +7,7 @@ import { element } from "./words.js";
 
 const $ = (id) => document.getElementById(id);
 const STATES = { on: "live", off: "not connected, trying again", stale: "no news for a while, trying again", refused: "not connected", elsewhere: "at another process" };
-let token = sessionStorage.getItem("token"), admin = false, now = null; // the campaign that is followed
+let token = sessionStorage.getItem("token"), scope = "", now = null; // the campaign that is followed
 
 const hash = (name) => `#${encodeURIComponent(name)}`;
 const path = (name) => `/campaigns/${encodeURIComponent(name)}`;
@@ -16,7 +16,7 @@ async function enter(given) {
   const [mine, rows] = await Promise.all([ask(given, "/token"), ask(given, "/campaigns")]);
   token = given;
   sessionStorage.setItem("token", token);
-  admin = mine.scope === "admin";
+  scope = mine.scope;
   $("login").hidden = true;
   for (const id of ["live", "logout", "choose"]) $(id).hidden = false;
   $("campaign").replaceChildren(...rows.map((row) => {
@@ -69,7 +69,7 @@ function say(error) {
 }
 
 function draw(data) {
-  header(data, admin);
+  header(data, scope);
   ground(data.verdict);
   $("view").hidden = false; // charts need the width
   charts.draw(data);

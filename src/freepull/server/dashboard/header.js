@@ -7,7 +7,8 @@ const MODES = { free: "everybody at their own pace", rounds: "everybody acts onc
 const ABSENT = { banned: "banned: must pull unpaid, or be unbanned", parked: "parked, because offers lapsed: must pull again", left: "has left: must pull again",
   active: "silent" };
 
-export function header({ status: it, verdict, awaited }, admin) {
+export function header({ status: it, verdict, awaited }, scope) {
+  const admin = scope === "admin";
   $("title").textContent = it.name;
   document.title = `${it.name} · freepull`;
   $("status").textContent = it.status + (it.why ? `: ${it.why}` : "");
@@ -17,7 +18,7 @@ export function header({ status: it, verdict, awaited }, admin) {
   $("progress").textContent = it.horizon ? `step ${count(it.step)} of ${count(it.horizon)}` : `step ${count(it.step)}`;
   bar("progress-bar", it.horizon ? it.step / it.horizon : null);
   const more = [it.banned && `${count(it.banned)} banned`, it.absent && `${count(it.absent)} absent`, it.late_joiners && `${count(it.late_joiners)} joined late`];
-  $("observations").textContent = [`${many(it.observations, "observation")} of ${many(it.agents, "agent")}`, `${it.mode} mode (${MODES[it.mode]})`, ...more.filter(Boolean)].join(", ");
+  $("observations").textContent = [`${many(it.observations, "observation")} of ${it.acted < it.agents ? `${count(it.acted)} of ` : ""}${many(it.agents, "agent")}`, `${it.mode} mode (${MODES[it.mode]})`, ...more.filter(Boolean)].join(", ");
   $("spent").textContent = money(it.spent);
   bar("budget-bar", it.budget?.minor ? it.spent.minor / it.budget.minor : null);
   $("budget").textContent = `${it.budget ? `of ${money(it.budget)}` : "no limit"}, ${money(it.reserved)} reserved, ${many(it.paid, "bonus", "bonuses")} paid`;
@@ -30,10 +31,10 @@ export function header({ status: it, verdict, awaited }, admin) {
   $("alarm").textContent = alarms.length ? `Alarm: ${alarms.map((check) => `${check.name}: ${check.why}`).join("; ")}.` : "";
   $("missing").textContent = missing(it, verdict, admin);
   $("awaited").textContent = [waiting(awaited), it.remedy && `${it.remedy[0].toUpperCase()}${it.remedy.slice(1)}`].filter(Boolean).join(" ");
-  $("admin").hidden = !admin;
+  $("admin").hidden = !admin && scope !== "operator";
   $("pause").hidden = it.status !== "running";
   $("resume").hidden = it.status !== "paused";
-  $("stop").hidden = it.status === "stopped";
+  $("stop").hidden = it.status === "stopped" || !admin;
 }
 
 // Whom it waits for, and why.

@@ -8,10 +8,10 @@ const TABLES = {
     [({ phase, threshold }) => phase === null ? "Evidence or bound" : threshold === null ? "Bound (±)" : `Evidence (out at ${figure(threshold)})`, (r) => figure(r.bound), "number"], ["Pulls", (r) => count(r.pulls), "number"],
     ["Free", (r) => count(r.pulls - r.paid), "number"], ["Paid", (r) => count(r.paid), "number"]] },
   differences: { title: "How much better one arm is than another", columns: [
-    ["Arm", (r) => r.arm, "name"], ["than", (r) => r.than, "name"], ["At least", (r) => figure(r.low), "number"], ["At most", (r) => figure(r.high), "number"],
+    ["Arm", (r) => r.arm, "name"], ["than", (r) => r.than, "name"], ["At least", (r) => figure(r.low), "number"], ["At most", (r) => figure(r.high), "number"], ["Seen", (r) => figure(r.seen), "number"],
     ["Comparisons", (r) => count(r.comparisons), "number"], ["Of agents", (r) => count(r.people), "number"]] },
   checks: { title: "Checks", empty: "No assumption is checked here.", columns: [
-    ["Check", (r) => r.name, "name"], ["Standing", (r) => r.alarmed ? "alarm" : r.e_value === null ? "counted" : "no alarm"], ["Evidence", (r) => r.e_value === null ? "–" : figure(r.e_value), "number"],
+    ["Check", (r) => r.name, "name"], ["Standing", (r) => r.alarmed ? "alarm" : r.e_value === null ? "counted" : r.counted === 0 ? "nothing yet" : "no alarm"], ["Evidence", (r) => r.e_value === null ? "–" : figure(r.e_value), "number"],
     ["Alarm at", (r) => r.e_value === null ? "–" : figure(1 / r.level), "number"], ["Missing", (r) => `${figure(100 * r.missing)} %`, "number"], ["In words", (r) => r.why, "detail"]] },
   offers: { title: "Open offers", empty: "No offer is open.", columns: [
     ["Offer", (r) => r.offer, "number"], ["Agent", (r) => r.agent, "name"], ["Arm", (r) => r.arm, "name"],

@@ -19,7 +19,7 @@ from freepull.server.auth import RateLimit, Visitor, check
 from freepull.server.hosting import Hosting
 from freepull.server.middleware import Metrics, Middleware, messages, name_in
 from freepull.server.problems import described
-from freepull.server.routes.common import ACT, BEARER, READ, WRITE, Asked, InPath, find, hosting_of, needs, visitor_of
+from freepull.server.routes.common import BEARER, READ, WRITE, Asked, InPath, find, hosting_of, needs, visitor_of
 from freepull.server.schemas import (
     Batch,
     BatchReply,
@@ -121,14 +121,14 @@ class HotRoutes(Middleware):
             await send(message)
 
 
-@hot("me/offer", "agent", responses=ACT, tags=["agents"])
+@hot("me/offer", "agent", responses=WRITE, tags=["agents"])
 async def offer(visit: Visit) -> OfferReply:
     """Is there an offer for me? Asking again returns the same one while it is open."""
     found = await visit.hosting.find(visit.campaign)
     return OfferReply(await found.campaign.ask(visit.visitor.own_number))
 
 
-@hot("me/observations", "agent", responses=ACT, tags=["agents"])
+@hot("me/observations", "agent", responses=WRITE, tags=["agents"])
 async def observe(visit: Visit, data: Pull) -> ToldReply:
     """Tell one pull of mine; with an event it is safe to repeat."""
     found = await visit.hosting.find(visit.campaign)

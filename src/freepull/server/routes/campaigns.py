@@ -1,7 +1,8 @@
-"""What admins change: campaigns, their status, budget, agents and arms; all but the first as commands declare it."""
+"""What admins change: campaigns, their status, budget, agents and arms, as commands declare it; and tokens."""
 
 from __future__ import annotations
 
+import asyncio
 import re
 import warnings
 from contextlib import suppress
@@ -9,23 +10,28 @@ from inspect import Parameter, Signature
 from typing import Annotated, Any
 
 import msgspec
-from litestar import get, post
+from litestar import delete, get, post
 from litestar.enums import HttpMethod
 from litestar.handlers import HTTPRouteHandler
 from litestar.params import Body as In
 
-from freepull.commands import COMMANDS, Command
-from freepull.errors import FreepullError
-from freepull.messages import CampaignRow, Status
+from freepull.commands import COMMANDS, AddAgents, Command, Leave, Pause, Resume, Start, TakeSnapshot, Unban
+from freepull.errors import FreepullError, UnknownName
+from freepull.messages import SCOPES, AgentToken, AgentTokens, CampaignRow, MadeToken, Status, TokenEntry, TokenRow
 from freepull.server.openapi import Keyed
+from freepull.server.problems import Refused
 from freepull.server.routes.common import (
     ADMIN,
     BEARER,
+    OPERATOR,
+    PAGE,
     READ,
     READER,
     WRITE,
+    After,
     Asked,
     InPath,
+    Limit,
     agent_number,
     arm_number,
     by,
@@ -34,10 +40,12 @@ from freepull.server.routes.common import (
     needs,
     visitor_of,
 )
-from freepull.server.schemas import BODIES, NewCampaign, Strict, read_principal
+from freepull.server.schemas import BODIES, Mine, NewAgentTokens, NewCampaign, NewToken, Strict, read_principal
 
 CHANGE: dict[str, Any] = {"before_request": needs(*ADMIN), "responses": WRITE, "security": BEARER, "return_dto": None}
 POST = CHANGE | {"operation_class": Keyed}
+OPERATED = (Start, Pause, Resume, AddAgents, Leave, Unban, TakeSnapshot)
+"""What operators may do too: nothing of it changes what may be spent, or cannot be undone by more pulls."""
 
 
 @get("/campaigns", before_request=needs(*READER, lists=True), responses=READ, security=BEARER, tags=["campaigns"])
@@ -81,7 +89,7 @@ def change(command: type[Command[Any]]) -> HTTPRouteHandler:
     """Make the route of a command, as it says where it is and what it answers."""
     route, body = command.route, BODIES.get(command)
     assert route is not None
-    fields = command.__struct_fields__
+    fields, scopes = command.__struct_fields__, OPERATOR if command in OPERATED else ADMIN
 
     async def handler(request: Asked, campaign: str, data: Any = None, **named: str) -> Any:
         found = await find(request, campaign)
@@ -111,11 +119,83 @@ def change(command: type[Command[Any]]) -> HTTPRouteHandler:
         status_code=route.status,
         dto=None if body is None else Strict[body],  # type: ignore[valid-type]
         tags=["agents" if route.path.startswith("agents") else "campaigns"],
-        **(POST if route.method == "POST" else CHANGE),
+        **(POST if route.method == "POST" else CHANGE) | {"before_request": needs(*scopes)},
     )(own)
+
+
+TOKENS: dict[str, Any] = {
+    "before_request": needs(*ADMIN),
+    "responses": WRITE,
+    "security": BEARER,
+    "return_dto": None,
+    "tags": ["tokens"],
+}
+
+
+@get("/token", before_request=needs(*SCOPES, lists=True), responses=READ, security=BEARER, tags=["tokens"])
+async def token(request: Asked) -> Mine:
+    """Say what the token that is sent is good for."""
+    visitor = visitor_of(request)
+    return Mine(visitor.id, visitor.scope, visitor.campaign)
+
+
+@get("/tokens", **{**TOKENS, "responses": READ})
+async def tokens(request: Asked) -> list[TokenRow]:
+    """List tokens, without their secrets."""
+    return hosting_of(request).tokens.rows()
+
+
+@post("/tokens", dto=Strict[NewToken], **TOKENS)
+async def new_token(request: Asked, data: Annotated[NewToken, In()]) -> MadeToken:
+    """Make a token; it is shown here and never again."""
+    new = hosting_of(request).tokens.new
+    token, row = await asyncio.to_thread(new, data.scope, data.campaign, data.label, data.lasts, by(request))
+    return MadeToken(row.id, token, row.scope, row.campaign, row.expires)
+
+
+@delete("/tokens/{id:str}", **TOKENS)
+async def revoke(request: Asked, id: InPath) -> None:
+    """End a token for good."""
+    try:
+        await asyncio.to_thread(hosting_of(request).tokens.revoke, id, by(request))
+    except UnknownName as error:
+        raise Refused(404, str(error), "Look at GET /v1/tokens.") from None
+
+
+@post("/campaigns/{campaign:str}/tokens", dto=Strict[NewAgentTokens], **TOKENS)
+async def agent_tokens(request: Asked, campaign: InPath, data: Annotated[NewAgentTokens, In()]) -> AgentTokens:
+    """Make tokens for agents, each for one agent of one campaign."""
+    view, sign = (await find(request, campaign)).view, hosting_of(request).tokens.sign
+    numbers = [view.agent(agent) for agent in data.agents]
+    made = await asyncio.to_thread(sign, campaign, numbers, data.lasts, by(request))
+    return AgentTokens([AgentToken(view.agent_name(m), token) for m, token in zip(numbers, made, strict=True)])
+
+
+@post(
+    "/campaigns/{campaign:str}/agents/{agent:str}/revoke",
+    status_code=204,
+    **TOKENS | {"before_request": needs(*OPERATOR)},
+)
+async def revoke_agent(request: Asked, campaign: InPath, agent: InPath) -> None:
+    """End all tokens of an agent; new ones can be made."""
+    number = agent_number(await find(request, campaign), agent)
+    await asyncio.to_thread(hosting_of(request).tokens.revoke_agent, campaign, number, by(request))
+
+
+@get("/tokens/audit", **{**TOKENS, "responses": READ})
+async def audit(request: Asked, after: After = 0, limit: Limit = PAGE) -> list[TokenEntry]:
+    """Who has made and revoked which tokens."""
+    return await asyncio.to_thread(hosting_of(request).tokens.audit, after, limit)
 
 
 HANDLERS = [
     *(campaigns, create, status),
     *(change(command) for command in COMMANDS if command.route is not None and command.route.method != "GET"),
+    token,
+    tokens,
+    audit,
+    new_token,
+    revoke,
+    agent_tokens,
+    revoke_agent,
 ]

@@ -17,10 +17,9 @@ from freepull.server.problems import Refused, described
 Asked = Request[Any, Any, Any]
 READ = described(400, 401, 403, 404, 421, 500, 503)
 READ_OR_NOT_NOW = described(400, 401, 403, 404, 409, 421, 500, 503)
-WRITE = described(400, 401, 403, 404, 408, 409, 413, 415, 421, 422, 500, 503)
-ACT = described(400, 401, 403, 404, 408, 409, 413, 415, 421, 422, 429, 500, 503)
+WRITE = described(400, 401, 403, 404, 408, 409, 413, 415, 421, 422, 429, 500, 503)
 BEARER = [{"bearer": list[str]()}]
-ADMIN, READER = ("admin",), ("admin", "read")
+ADMIN, OPERATOR, READER = ("admin",), ("admin", "operator"), ("admin", "operator", "read")
 PAGE = 1000
 InPath = FromPath[str]
 Screens = Annotated[

@@ -12,13 +12,12 @@ from freepull.campaigns.view import CampaignView, Margins, Point, Pulls, Screen
 from freepull.messages import AgentRow, Arm, AuditEntry, BanRow, CampaignVerdict, LedgerEntry, OfferRow, Status
 from freepull.server import streams
 from freepull.server.openapi import Resumable
-from freepull.server.problems import Refused
+from freepull.server.problems import Refused, described
 from freepull.server.routes.common import (
     BEARER,
     PAGE,
     READ,
     READER,
-    WRITE,
     After,
     Asked,
     InPath,
@@ -91,7 +90,7 @@ async def audit(
     return await (await _view(request, campaign)).audit(after, limit, last)
 
 
-@get("/campaigns/{campaign:str}/verdict", **{**TABLE, "responses": WRITE})
+@get("/campaigns/{campaign:str}/verdict", **{**TABLE, "responses": READ | described(409, 422)})
 async def verdict(request: Asked, campaign: InPath) -> CampaignVerdict:
     """Which arm, whether that is decided and certified, and what it rests on."""
     return await (await _view(request, campaign)).verdict()

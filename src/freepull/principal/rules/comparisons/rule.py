@@ -124,6 +124,7 @@ class ComparisonsState(RuleState):
         self.epsilon, self.constants = rule.epsilon, rule.constants(setting)
         self.book = fresh(1, setting.agents, setting.arms)
         self.counts_asks = rule.late
+        self._goes_at = setting.arms * (setting.arms - 1) / rule.delta
         self.declared: int | None = None
         """The arm that is best up to ε, once there is one."""
         up_to = f" up to ε = {rule.epsilon:g}" if rule.epsilon > 0 else ""
@@ -255,10 +256,16 @@ class ComparisonsState(RuleState):
                 high=-lower_bound(self.book, self.constants, 0, k, leader),
                 comparisons=n,
                 people=people,
+                seen=self._seen(leader, k),
             )
             for k in range(self.setting.arms)
             if k != leader and self.active[k]
         ]
+
+    def _seen(self, first: int, second: int) -> float | None:
+        """Return how far the means of what came of comparisons are apart."""
+        (one, n), (other, m) = (total_of(self.book, 0, k) for k in (first, second))
+        return float(one / n - other / m) if min(n, m) > 0 else None
 
     def _fallen(self) -> list[Difference]:
         fell, margins = self.book.fell[0].tolist(), self.book.margins[0].tolist()
@@ -297,7 +304,7 @@ class ComparisonsState(RuleState):
     @property
     def goes_at(self) -> float:
         """θ = K(K−1)/δ."""
-        return math.exp(min(self.constants.threshold, 700.0))
+        return self._goes_at
 
     def bounds(self) -> list[float]:
         """The largest evidence against every arm at the last look; of an arm that is out, when it went."""
