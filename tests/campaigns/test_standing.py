@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 import freepull as fp
+from support.rounded import downwards
 from support.staging import Clock, create, reopen
 
 
@@ -39,7 +40,7 @@ def test_a_decided_campaign_says_how_far_it_survives(sqlite: str, clock: Clock, 
     assert campaign.verdict().survives == campaign.status().survives == survives
     assert survives is not None
     assert survives >= max(robust, 0.001)
-    why = f"stands as long as payment, drift and the like move no mean by more than ± {survives:g}"
+    why = f"stands as long as payment, drift and the like move no mean by more than ± {downwards(survives)}"
     assert campaign.verdict().why.endswith(why)
     decision = campaign.core.writer.decider.state.decision
     assert decision is not None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -17,6 +16,7 @@ import freepull as fp
 from freepull.cli.campaign_data import app
 from freepull.principal import for_people, pairing
 from support.program import freepull
+from support.rounded import downwards
 
 RUNNER = CliRunner()
 COMMANDS = [
@@ -217,8 +217,7 @@ def test_a_verdict_says_how_far_it_survives(url: str) -> None:
         run("tell", url, "x", "#0", arm, reward)
     survives = told("verdict", url, "x")["survives"]
     assert survives == told("status", url, "x")["survives"] >= 0.02
-    by = math.floor(1000 * survives) / 1000
-    words = f"stands as long as payment, drift and the like move no mean by more than ± {by:g}"
+    words = f"stands as long as payment, drift and the like move no mean by more than ± {downwards(survives)}"
     assert f"the verdict {words}" in " ".join(run("status", url, "x").stdout.split())
     assert words in " ".join(run("verdict", url, "x").stdout.split())
 

@@ -16,6 +16,7 @@ from freepull.principal.rules.certified.books import MEAN, Fill
 from freepull.principal.rules.certified.design import prediction
 from freepull.principal.rules.certified.state import CertifiedState
 from support.certified_reference import psi
+from support.rounded import downwards
 from support.tiers import mostly_slow
 
 ROUNDS = 5
@@ -204,8 +205,9 @@ def test_what_a_robust_verdict_survives_and_says() -> None:
             assert reached == (x <= 2 * verdict.survives)  # type: ignore[operator]
         assert verdict.survives is not None
         assert verdict.survives >= robust
-        assert f"stands as long as payment, drift and the like move no mean by more than ± {verdict.survives:g}" in str(
-            verdict
+        assert (
+            f"stands as long as payment, drift and the like move no mean by more than ± {downwards(verdict.survives)}"
+            in str(verdict)
         )
         np.testing.assert_allclose(state.bounds(), state.coming.capital[margins == 2 * robust][0].sum((1, 2)))
 

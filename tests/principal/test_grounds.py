@@ -12,6 +12,7 @@ from freepull.errors import InvalidInput
 from freepull.principal.rules.base import STACKS
 from freepull.principal.rules.paper import STEPS
 from support.drive import assert_sentence, paper
+from support.rounded import downwards
 
 
 def start(rule: Any = None, agents: int = 3, **frame: Any) -> fp.Trial:
@@ -113,7 +114,7 @@ def test_a_decision_is_certified_however_often_agents_act_in_a_step_and_leaving_
     delta = "0.05" if leavers == "wait" else "0.025"
     assert verdict.why == (
         f"every other arm was eliminated by the certified rule at δ = {delta} (proven); stands as long as payment, "
-        f"drift and the like move no mean by more than ± {verdict.survives:g}"
+        f"drift and the like move no mean by more than ± {downwards(verdict.survives or 0.0)}"
     )
     for m in range(3):
         trial.leave(m)  # also the last
