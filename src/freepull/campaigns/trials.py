@@ -197,6 +197,11 @@ def agree(
     validation.instance("principal", principal, Principal, "a freepull.Principal(...)")
     registry.encode(principal, own=False)
     cost = Money.price(price)
+    if isinstance(principal, Principal) and principal.pricing is not None:
+        raise InvalidInput(
+            f"pricing must be left out, because every bonus of a campaign costs its price, got {principal.pricing!r}; "
+            "give the bonus that you can pay as --price."
+        )
     validation.one_of("mode", mode, MODES)
     validation.one_of("late_joiners", late_joiners, LATE_JOINERS)
     if round_lasts is not None and mode != "rounds":

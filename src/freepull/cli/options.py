@@ -60,6 +60,9 @@ Observe = Annotated[str, of_principal(f"{choices('observe')}.")]
 Protocol = Annotated[str, of_principal(f"{choices('protocol')}.")]
 Offers = Annotated[str, of_principal("one offer a step, or each: up to one per agent.")]
 Bonus = Annotated[float, of_principal("What an accepted offer pays, in units of reward.")]
+Pricing = Annotated[
+    str | None, of_principal(f"In place of --bonus: {choices('pricing')}. In simulations only, so far.")
+]
 Budget = Annotated[
     float | None,
     of_principal("The most that may be spent, in units of reward, as --bonus is: with a bonus of 1, how many bonuses."),
@@ -138,6 +141,7 @@ def build_principal(
     offers: str,
     bonus: float,
     budget: float | None,
+    pricing: str | None = None,
     **own: float | str | None,
 ) -> Principal:
     """Make the principal that the options describe; ``own`` are the options that belong to certain rules."""
@@ -149,6 +153,7 @@ def build_principal(
         offers=offers,
         bonus=bonus,
         budget=budget,
+        pricing=None if pricing is None else build("pricing", pricing),
     )
 
 
@@ -182,6 +187,7 @@ PRINCIPALS = {
     "offers": (Offers, "each"),
     "bonus": (Bonus, 1.0),
     "budget": (Budget, None),
+    "pricing": (Pricing, None),
 }
 """The options of a principal, and their defaults."""
 

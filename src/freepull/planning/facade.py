@@ -337,6 +337,11 @@ def plan(
         principal = principal(people.ideal)
     validation.instance("principal", principal, Principal, "a freepull.Principal(...)")
     check_rule(principal.rule)
+    if principal.pricing is not None:
+        raise InvalidInput(
+            f"pricing must be left out, because plans know one bonus for all, got {principal.pricing!r}; see with "
+            "freepull.simulate what it would cost."
+        )
     if horizon < count:
         raise InvalidInput(f"horizon must be at least {count}, the number of arms, got {horizon}.")
     case = Case(

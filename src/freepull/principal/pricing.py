@@ -90,7 +90,8 @@ class Compensate:
         means = [S / N if N else 0.5 for S, N in zip(quote.sums, quote.pulls, strict=True)]
         best = means.index(max(means))
         seen = quote.pulls[best], quote.pulls[quote.arm]
-        return compensation(means[best] - means[quote.arm], *seen, self.margin, self.errors, self.least, self.most)
+        loss = means[best] - means[quote.arm]
+        return float(compensation(loss, *seen, self.margin, self.errors, self.least, self.most))
 
 
 @part("pricing", "posted", kernel=2)
@@ -99,9 +100,8 @@ class Posted:
     """One price an arm, for people whose reasons are not known: up after refusals, down after acceptances.
 
     It settles where a share ``accept`` of those who are asked takes it. The people are two groups, those with even and
-    those with odd numbers, and what one group is offered follows from the other's answers alone: refusing never raises
-    a price that one is offered oneself (docs/mechanics.md, prices, says with what else taking whatever is worth it is
-    best).
+    those with odd numbers, and what one group is offered follows from the other's answers alone, so that nobody's
+    answer moves its own price by itself (docs/mechanics.md, prices, says what that is worth).
     """
 
     accept: float = 0.8

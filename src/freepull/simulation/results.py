@@ -351,7 +351,7 @@ class Collector:
     def _received(self, outcome: Outcome) -> list[float]:
         """What every agent was paid, in units of reward."""
         if outcome.received is not None:
-            return (outcome.received / UNITS).tolist()
+            return [units / UNITS for units in outcome.received.tolist()]
         return [cost(count, self.experiment.principal.bonus) for count in outcome.paid.sum(axis=1).tolist()]
 
     def result(self, *, engine: str, seconds: float, interrupted: bool) -> Result:

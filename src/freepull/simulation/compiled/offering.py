@@ -266,7 +266,7 @@ def _expected_loss(mean: Any, place: Any, offer: Any, K: Any) -> float:
 
 
 @jit
-def _true_loss(losses: Any, seat: Any, offer: Any) -> float:
+def _true_loss(losses: Any, seat: Any, offer: Any) -> Any:
     """The agent's true gap, where somebody answers by it."""
     return 0.0 if losses is None else losses[seat, offer]
 

@@ -1,0 +1,151 @@
+"""Prices: what each pricing asks, what is counted and kept, and that both engines agree path by path."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, cast
+
+import pytest
+
+import freepull as fp
+from freepull.errors import InvalidInput
+from freepull.principal.pricing import Quote
+from freepull.principal.record import UNITS
+
+GAME = fp.instances.Family(agents=8, means=[0.4, 0.5, 0.6], sd=0.1)
+ANSWERS: list[fp.answers.Answer] = [
+    fp.answers.WorthAtLeast(0.0, 0.1),
+    fp.answers.IfWorthIt(),
+    fp.answers.Always(),
+    fp.answers.WithProbability(0.7),
+] * 2
+
+
+class Half:
+    """A pricing of one's own."""
+
+    def price(self, quote: Quote) -> float:
+        """Half of what the agent has earned with the arm on average."""
+        return 0.5 * quote.sums[quote.arm] / max(quote.pulls[quote.arm], 1)
+
+
+def principal(pricing: Any, rule: fp.rules.Rule | None = None, **more: Any) -> fp.Principal:
+    """One who pays from the 11th step on and bans nobody."""
+    parts: dict[str, Any] = {
+        "observe": fp.observe.Steps(10),
+        "protocol": fp.protocols.NeverBan(),
+        "offers": "each",
+    } | more
+    return fp.Principal(rule or fp.rules.Certified(0.1), pricing=pricing, **parts)
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        fp.rules.Certified(0.1),
+        fp.rules.Comparisons(0.1),
+        pytest.param(fp.rules.Paper(0.1, "simplified"), marks=pytest.mark.slow),
+        pytest.param(fp.rules.Pairwise(0.1), marks=pytest.mark.slow),
+        pytest.param(fp.rules.Population(0.1), marks=pytest.mark.slow),
+    ],
+)
+def test_both_engines_pay_the_same_to_the_last_bit(rule: fp.rules.Rule) -> None:
+    pricings = [fp.pricing.Compensate(), fp.pricing.Compensate(0.0, 1.0, 0.05, 0.6), fp.pricing.Posted(start=0.3)]
+    for i, pricing in enumerate(pricings):
+        for offers, budget in (("one", None), ("each", 7.3)):
+            told: dict[str, Any] = {
+                "principal": principal(pricing, rule, offers=offers, budget=budget),
+                "answers": ANSWERS,
+                "activity": fp.activity.Rate(0.4) if i == 1 else None,
+                "horizon": 120,
+                "runs": 2,
+                "seed": i,
+                "keep": "agents",
+                "progress": False,
+            }
+            readable, compiled = (fp.simulate(GAME, engine=engine, **told) for engine in ("readable", "compiled"))
+            assert readable.frame.equals(compiled.frame)
+            assert readable.agents is not None
+            assert compiled.agents is not None
+            assert readable.agents.equals(compiled.agents)
+            assert readable.frame["paid"].min() > 0  # type: ignore[operator]
+            if budget is not None:
+                assert budget - 1 < readable.frame["bonus"].max() <= budget  # type: ignore[operator]
+
+
+def test_what_is_paid_is_the_sum_of_what_was_offered_and_taken() -> None:
+    trial = principal(fp.pricing.Compensate(0.02), observe=fp.observe.Steps(0)).start(arms=2, agents=2, horizon=50)
+    taken = 0.0
+    for t in range(20):
+        offers = [trial.ask(agent) for agent in range(2)]
+        for agent, offer in enumerate(offers):
+            arm = (t + agent) % 2
+            if offer is not None and offer.arm == arm:
+                taken += offer.bonus
+            trial.tell(agent, arm, float((t // 3 + agent) % 2))
+        trial.end_step()
+        if t == 10:
+            assert trial.ask(0) == trial.ask(0)
+            trial = trial.principal.restore(trial.state())
+    assert trial.spent == taken > 0
+    assert trial.verdict().spent == taken
+    received = trial.offers.payments().received()
+    assert received is not None
+    assert received.sum() / UNITS == taken
+
+
+def test_a_compensation_makes_an_offer_worth_it_to_whoever_goes_by_the_same_record() -> None:
+    told: dict[str, Any] = {"horizon": 150, "runs": 20, "progress": False}
+    worth = fp.simulate(GAME, principal=principal(fp.pricing.Compensate(0.0)), answers=fp.answers.IfWorthIt(), **told)
+    assert worth.frame["refused"].sum() == 0
+    assert 0 < float(worth.frame["bonus"].sum()) < 0.6 * float(worth.frame["paid"].sum())
+
+
+def test_posted_prices_settle_where_the_share_accepts_and_one_s_own_answer_does_not_move_one_s_price() -> None:
+    pricing = fp.pricing.Posted(accept=0.8, start=0.5)
+    prices = principal(pricing).start(arms=2, agents=100, horizon=50).offers.prices
+    assert prices is not None
+    seen = prices.amount(1, 0, None, None)
+    prices.answered(1, 0, taken=False)
+    assert prices.amount(1, 0, None, None) == seen == prices.amount(3, 0, None, None)
+    assert prices.amount(2, 0, None, None) > seen
+    for n in range(20_000):  # reservation prices are even in [0, 1]: 80 % take 0.8
+        reserved = (n * 0.618033988749895) % 1.0
+        prices.answered(2, 1, taken=prices.amount(1, 1, None, None) / UNITS >= reserved)
+    assert prices.amount(1, 1, None, None) / UNITS == pytest.approx(0.8, abs=0.03)
+
+
+def test_one_s_own_pricing_runs_on_the_readable_engine() -> None:
+    with pytest.warns(UserWarning, match="Half is a pricing of your own"):
+        result = fp.simulate(GAME, principal=principal(Half()), horizon=60, runs=2, progress=False)
+    assert result.provenance["engine"] == "readable"
+    assert 0 < float(result.frame["bonus"].sum()) < 0.5 * float(result.frame["paid"].sum())
+
+
+def test_fixed_is_the_bonus() -> None:
+    with pytest.warns(UserWarning, match="Lemma 1"):
+        short = fp.Principal(bonus=0.25)
+    with pytest.warns(UserWarning, match="Lemma 1"):
+        assert fp.Principal(pricing=fp.pricing.Fixed(0.25)) == short
+    assert short.priced == fp.pricing.Fixed(0.25)
+    assert math.isclose(fp.Principal().priced.price(Quote(0, 0, (), ())), 1.0)
+
+
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (lambda: fp.Principal(bonus=2.0, pricing=fp.pricing.Compensate()), "bonus must be left out where"),
+        (lambda: fp.Principal(pricing=cast(Any, "cheap")), "pricing must be a pricing such as"),
+        (lambda: fp.pricing.Compensate(least=0.5, most=0.2), "most must be at least 0.5"),
+        (lambda: fp.pricing.Posted(start=2.0), "start must"),
+        (lambda: fp.pricing.Posted(accept=0.0), "accept must"),
+        (lambda: fp.plan(arms=2, agents=50, horizon=50, gap=0.1, principal=principal(fp.pricing.Compensate())),
+         "pricing must be left out, because plans"),
+        (lambda: fp.Campaign.create("sqlite:///nowhere.db", name="x", arms=["A", "B"], agents=2, price="1 EUR",
+                                    principal=principal(fp.pricing.Compensate()), horizon=50),
+         "pricing must be left out, because every bonus"),
+    ],
+)  # fmt: skip
+def test_what_is_not_allowed_gets_a_sentence(make: Any, said: str) -> None:
+    with pytest.raises(InvalidInput, match=said):
+        make()
