@@ -257,7 +257,7 @@ def _takes(
 
 
 @jit
-def _expected_loss(mean: Any, place: Any, offer: Any, K: Any) -> float:
+def _expected_loss(mean: Any, place: Any, offer: Any, K: Any) -> Any:
     """max_j μ̂_j − μ̂_k as the agent sees it."""
     top = -1.0
     for k in range(K):
