@@ -259,7 +259,7 @@ def missed_by_crowds(found: Crowds) -> str:
         return "All that is asked of these panels is met."
     return " ".join(rows) + (
         " More certainty costs more: nothing is paid while free samples are forecast to suffice, and some of these "
-        "forecasts are wrong; who pays sooner is certified more often, and pays more ([choices](#comparisons-choices))."
+        "forecasts are wrong; who pays sooner is certified more often, and pays more ([choices](#comparisons_choices))."
     )
 
 
