@@ -12,7 +12,7 @@ from freepull import errors
 from freepull.campaigns.journal.recovery import verify
 from freepull.campaigns.state import PARKED, REHEARSAL, RETURNED
 from freepull.messages import CampaignVerdict
-from freepull.principal.setting import RULES
+from freepull.principal.rules.base import RULES
 from freepull.principal.trial import GROUPED
 from support.staging import OPENED, Clock, picture
 

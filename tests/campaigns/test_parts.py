@@ -16,7 +16,7 @@ from freepull.campaigns.journal.events import RECORD, pulls
 from freepull.campaigns.settings import Settings, lasting, moment, shown
 from freepull.errors import Corrupt, InvalidInput, NewerVersion
 from freepull.money import Money
-from freepull.principal.setting import RULES
+from freepull.principal.rules.base import RULES
 from support.staging import Clock, create
 
 

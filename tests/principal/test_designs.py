@@ -12,8 +12,8 @@ import pytest
 import freepull as fp
 from freepull.errors import InvalidInput
 from freepull.principal.rules import Certified, Design, Forecast
+from freepull.principal.rules.base import Setting
 from freepull.principal.rules.certified.rule import auto, candidate_gaps
-from freepull.principal.setting import Setting
 from support.certified_reference import candidates
 from support.drive import assert_sentence
 

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from freepull.principal.record import UNITS, Record
+from freepull.principal.rules.base import Setting
 from freepull.principal.rules.paper import Paper, Passive
 from freepull.principal.rules.rounds import gap_window
-from freepull.principal.setting import Setting
 
 
 def setting(K: int, M: int, T: int, offers: str = "one") -> Setting:

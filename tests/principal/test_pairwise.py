@@ -11,9 +11,9 @@ import pytest
 import freepull as fp
 from freepull.errors import InvalidInput
 from freepull.principal.record import UNITS
+from freepull.principal.rules.base import Setting
 from freepull.principal.rules.pairwise.evidence import eliminate, log_evidence
 from freepull.principal.rules.pairwise.state import PairwiseState
-from freepull.principal.setting import Setting
 from support.drive import RISK, assert_sentence
 from support.pairwise_reference import NEYMAN, Reference, drawn, feed, start
 

@@ -11,8 +11,8 @@ import pytest
 import freepull as fp
 from freepull.errors import InvalidInput
 from freepull.principal.record import UNITS, Record
+from freepull.principal.rules.base import Setting
 from freepull.principal.rules.paper import Paper, PaperState
-from freepull.principal.setting import Setting
 from support.drive import assert_sentence, paper
 
 

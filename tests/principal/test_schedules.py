@@ -9,8 +9,8 @@ import pytest
 
 import freepull as fp
 from freepull.errors import InvalidInput
+from freepull.principal.rules.base import Setting
 from freepull.principal.schedules import Adaptive, KnownGap, Root, Schedule, Share, Steps
-from freepull.principal.setting import Setting
 from support.drive import assert_sentence, paper, step
 
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scipy.optimize import brentq
 
 import freepull as fp
-from freepull.principal.setting import Setting
+from freepull.principal.rules.base import Setting
 
 Floats = NDArray[np.float64]
 Stacks = Sequence[Sequence[Sequence[float]]]  # by arm, by agent, in order

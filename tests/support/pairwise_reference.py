@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 import freepull as fp
 from freepull.principal.record import UNITS, Record, units
+from freepull.principal.rules.base import Setting
 from freepull.principal.rules.pairwise.state import PairwiseState
-from freepull.principal.setting import Setting
 
 Streams = list[list[list[float]]]
 """Rewards by arm, agent and order."""

@@ -15,6 +15,7 @@ import numpy as np
 
 import freepull as fp
 from freepull.principal.offers import affordable
+from freepull.principal.rules.base import Setting
 from freepull.principal.rules.certified.books import MARGINS, Fill, blank, fresh
 from freepull.principal.rules.certified.design import design, prediction
 from freepull.principal.rules.certified.evaluation import eliminate, evaluate, evidence
@@ -22,7 +23,6 @@ from freepull.principal.rules.pairwise import evidence as pairwise
 from freepull.principal.rules.pairwise import evidence as pairwise_blocks
 from freepull.principal.rules.pairwise import evidence as pairwise_evidence
 from freepull.principal.rules.population import BETS, SHARES, TOGETHER, winner
-from freepull.principal.setting import Setting
 
 UNITS, FIXED = 2**30, 2**40
 Stream = tuple[int, int]

@@ -18,7 +18,7 @@ from freepull.money import MOST, Money
 from freepull.principal import Checks, Principal
 from freepull.principal.offers import affordable
 from freepull.principal.principal import MOST_ARMS
-from freepull.principal.setting import RULES
+from freepull.principal.rules.base import RULES
 
 Clock = Callable[[], int]
 """Returns the time in microseconds since 1970, UTC."""

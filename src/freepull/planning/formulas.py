@@ -20,8 +20,8 @@ from freepull.planning.question import Case
 from freepull.principal import Principal
 from freepull.principal.offers import affordable
 from freepull.principal.rules import Certified, Comparisons, Pairwise, Rule
+from freepull.principal.rules.base import Setting
 from freepull.principal.rules.rounds import fill_needed
-from freepull.principal.setting import Setting
 from freepull.theory import lower_bound
 
 Array = NDArray[np.float64]

@@ -11,7 +11,7 @@ from freepull import randomness, validation
 from freepull.messages import Check
 from freepull.principal import pairing
 from freepull.principal.record import Words
-from freepull.principal.setting import Setting
+from freepull.principal.rules.base import Setting
 
 MOST_GROUPS = 64
 """Groups in a period at most; they get larger where there are more agents."""

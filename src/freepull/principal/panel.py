@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 
 from freepull.errors import InvalidInput
 from freepull.principal.record import STREAMS, Record, Words, Work, pieces
-from freepull.principal.rules.base import Rule, RuleState
-from freepull.principal.setting import Setting
+from freepull.principal.rules.base import Rule, RuleState, Setting
 from freepull.principal.verdict import Grounds, listed
 
 

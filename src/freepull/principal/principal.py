@@ -18,8 +18,8 @@ from freepull.principal.checks import Checks
 from freepull.principal.pricing import Fixed, Pricing
 from freepull.principal.protocols import BanProtocol, NeverBan, TakeOrBan
 from freepull.principal.rules import Certified, Comparisons, Rule
+from freepull.principal.rules.base import RULES, Setting
 from freepull.principal.schedules import Adaptive, Schedule, Share, Steps
-from freepull.principal.setting import RULES, Setting
 from freepull.principal.trial import Trial
 from freepull.registry import part
 

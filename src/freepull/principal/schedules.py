@@ -13,11 +13,10 @@ from typing import TYPE_CHECKING
 
 from freepull import validation
 from freepull.errors import InvalidInput
-from freepull.principal.setting import Setting
 from freepull.registry import part
 
 if TYPE_CHECKING:
-    from freepull.principal.rules.base import Rule
+    from freepull.principal.rules.base import Rule, Setting
 
 __all__ = ["Adaptive", "KnownGap", "Root", "Schedule", "Share", "Steps"]
 

@@ -19,9 +19,8 @@ from freepull.principal.closing import Closing, payable, wanting
 from freepull.principal.offers import NOBODY, PAID, REFUSED, Bans, Offer, Offers
 from freepull.principal.panel import Panel
 from freepull.principal.record import Record, finish, mark, packed, units
-from freepull.principal.rules.base import ASKED, RuleState
+from freepull.principal.rules.base import ASKED, RuleState, Setting
 from freepull.principal.schedules import within
-from freepull.principal.setting import Setting
 from freepull.principal.verdict import SHOWN, Verdict, listed, tipping_point
 
 if TYPE_CHECKING:

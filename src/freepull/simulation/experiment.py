@@ -17,7 +17,7 @@ from freepull.agents.leaving import Leaving, Stays
 from freepull.errors import InvalidInput
 from freepull.game import Game
 from freepull.principal import Checks, Grounds, Principal, Trial
-from freepull.principal.setting import Setting
+from freepull.principal.rules.base import Setting
 
 GameMaker = Callable[[np.random.Generator], Game]
 UNTIL = ("horizon", "decided")

@@ -14,9 +14,8 @@ from numpy.typing import NDArray
 from freepull import validation
 from freepull.errors import InvalidInput
 from freepull.principal.record import ONE, STREAMS, Record, Work, finish, pieces
-from freepull.principal.rules.base import SMALLEST, STACKS, Floats, Rule, RuleState, Want, Wanted
+from freepull.principal.rules.base import SMALLEST, STACKS, Floats, Rule, RuleState, Setting, Want, Wanted
 from freepull.principal.rules.rounds import Ints, NeedingState, gap_window, neediest
-from freepull.principal.setting import Setting
 from freepull.registry import part
 
 

@@ -19,10 +19,9 @@ from freepull.errors import InvalidInput
 from freepull.game import TIE
 from freepull.numerics import zeros
 from freepull.principal.record import BATCH, STREAMS, Record, Words, Work, enter, finish, tiles
-from freepull.principal.rules.base import SMALLEST, STACKS, Floats, Rule
+from freepull.principal.rules.base import SMALLEST, STACKS, Floats, Rule, Setting
 from freepull.principal.rules.certified.samples import Queues, Waiting, drop, is_full, pop, push
 from freepull.principal.rules.rounds import Ints, OwingState, fill_needed, smallest_gap
-from freepull.principal.setting import Setting
 from freepull.registry import part
 
 BETS = np.array([0.99, 0.8, 0.5, 0.25, 0.12])

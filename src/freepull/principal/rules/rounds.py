@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 
 from freepull.compiling import jit
 from freepull.principal.record import STREAMS, Work, finish, pieces
-from freepull.principal.rules.base import Floats, RuleState, Want, Wanted
-from freepull.principal.setting import Setting
+from freepull.principal.rules.base import Floats, RuleState, Setting, Want, Wanted
 
 
 def gap_window(arms: int, agents: float, horizon: int, kappa: int, delta: float, offers: str) -> tuple[float, float]:

@@ -11,11 +11,10 @@ import numpy as np
 from freepull import validation
 from freepull.errors import InvalidInput
 from freepull.principal.record import Record
-from freepull.principal.rules.base import SMALLEST, Rule
+from freepull.principal.rules.base import SMALLEST, Rule, Setting
 from freepull.principal.rules.certified.books import Constants, Floats
 from freepull.principal.rules.certified.state import CertifiedState
 from freepull.principal.rules.rounds import gap_window
-from freepull.principal.setting import Setting
 from freepull.registry import part
 
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from freepull.numerics import zeros
 from freepull.principal.record import BATCH, STREAMS, Record, Words, Work, finish, pieces, tiles
-from freepull.principal.rules.base import STACKS
+from freepull.principal.rules.base import STACKS, Setting
 from freepull.principal.rules.certified import evaluation as steps
 from freepull.principal.rules.certified.books import MARGINS, ROUNDS, Fill, Floats, blank, fresh, survives, worse_by
 from freepull.principal.rules.certified.design import add_spreads, rebalance, set_worth, size
@@ -28,7 +28,6 @@ from freepull.principal.rules.certified.samples import (
     take,
 )
 from freepull.principal.rules.rounds import Ints, OwingState, fill_needed, smallest_gap
-from freepull.principal.setting import Setting
 
 if TYPE_CHECKING:
     from freepull.principal.rules.certified.rule import Certified

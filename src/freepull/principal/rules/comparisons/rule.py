@@ -14,7 +14,7 @@ from freepull.compiling import jit
 from freepull.errors import InvalidInput
 from freepull.messages import Difference
 from freepull.principal.record import BATCH, Record, Words, enter
-from freepull.principal.rules.base import ASKED, SMALLEST, STACKS, Rule, RuleState, Want
+from freepull.principal.rules.base import ASKED, SMALLEST, STACKS, Rule, RuleState, Setting, Want
 from freepull.principal.rules.comparisons.book import (
     IN,
     NONE,
@@ -37,7 +37,6 @@ from freepull.principal.rules.comparisons.book import (
     total_of,
 )
 from freepull.principal.rules.comparisons.openings import hear, judge_guesses, wanted, worth_paying
-from freepull.principal.setting import Setting
 from freepull.registry import part
 
 ASKING = "whoever acts has asked first"

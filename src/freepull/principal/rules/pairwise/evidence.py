@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from freepull import validation
 from freepull.compiling import jit
 from freepull.errors import InvalidInput
-from freepull.principal.setting import Setting
+from freepull.principal.rules.base import Setting
 from freepull.registry import part
 
 LONG = 30

@@ -11,10 +11,9 @@ import numpy as np
 from freepull import validation
 from freepull.errors import InvalidInput
 from freepull.principal.record import Record
-from freepull.principal.rules.base import SMALLEST, Rule
+from freepull.principal.rules.base import SMALLEST, Rule, Setting
 from freepull.principal.rules.pairwise.evidence import Blocks, Constants, Floats, auto
 from freepull.principal.rules.pairwise.state import PairwiseState
-from freepull.principal.setting import Setting
 from freepull.registry import part
 
 LARGEST, RATIO, BETS = 0.6, 1.5, 20

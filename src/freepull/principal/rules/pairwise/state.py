@@ -14,7 +14,7 @@ from freepull.compiling import jit
 from freepull.errors import InvalidInput
 from freepull.numerics import zeros
 from freepull.principal.record import BATCH, Record, Words, Work, enter
-from freepull.principal.rules.base import STACKS
+from freepull.principal.rules.base import STACKS, Setting
 from freepull.principal.rules.pairwise.evidence import (
     Books,
     Constants,
@@ -34,7 +34,6 @@ from freepull.principal.rules.pairwise.evidence import (
 )
 from freepull.principal.rules.pairwise.evidence import enter as enter_block
 from freepull.principal.rules.rounds import OwingState, fill_needed, smallest_gap
-from freepull.principal.setting import Setting
 
 if TYPE_CHECKING:
     from freepull.principal.rules.pairwise.rule import Pairwise
