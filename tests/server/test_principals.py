@@ -31,7 +31,9 @@ def test_every_part_has_its_place() -> None:
         "forecast": lambda plain: {"rule": {"part": "Certified", "design": {"part": "Design", "forecast": plain}}},
         "blocks": lambda plain: {"rule": {"part": "Pairwise", "blocks": plain}},
     }
-    assert set(places) == {*registry.KINDS} - {"agents", "answers", "rewards", "principal", "activity", "leaving"}
+    assert set(places) == {*registry.KINDS} - {
+        *("agents", "answers", "rewards", "principal", "activity", "leaving", "pricing")  # prices: not in campaigns
+    }
     for kind, placed in places.items():
         for part in registry.parts(kind):
             plain = {"part": part.name, **NEEDED.get(part.name, {})}
@@ -88,7 +90,10 @@ def test_every_part_has_its_place() -> None:
             "principal.rule.part must be one of Certified, Comparisons, Pairwise, Paper, Passive, Population, because "
             "a campaign's log has to name it, got 'os.path:Rule'; parts of your own are for simulations.",
         ),
-        ({"rules": 1}, "the parameter of principal must be one of rule, observe, protocol, offers, bonus, budget; got"),
+        (
+            {"rules": 1},
+            "the parameter of principal must be one of rule, observe, protocol, offers, bonus, budget, pricing",
+        ),
     ],
 )
 def test_what_is_wrong_is_said_in_json(service: Service, plain: Any, sentence: str) -> None:
