@@ -7,6 +7,8 @@ READY := .venv/ready
 
 .DEFAULT_GOAL := help
 PARALLEL := -n auto --maxprocesses 4 --dist loadfile
+# tests with servers mostly wait, so there are three of them for every two cores
+WAITING := -n $(shell $(PYTHON) -c "import os; print(min(6, max(1, (os.cpu_count() or 1) * 3 // 2)))") --dist loadfile
 .PHONY: help run quick test browser lint types bench verify calibrate reproduce chaos load serve docs lock clean
 
 help: ## what each target does
@@ -25,7 +27,7 @@ quick: $(READY) ## the tests that start no program, server or browser, with fewe
 	$(BIN)/python -m pytest $(PARALLEL) -m "not slow" --hypothesis-profile quick
 
 test: $(READY) browser lint types ## everything that must hold: lint, types, import order, all tests; nothing may be left out
-	$(BIN)/python -m pytest $(PARALLEL) --everything
+	$(BIN)/python -m pytest $(WAITING) --everything
 
 browser: # the dashboard's tests need the system's Chromium
 	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || { apt-get update -qq && apt-get install -y -qq chromium; }
