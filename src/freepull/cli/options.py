@@ -61,7 +61,7 @@ Protocol = Annotated[str, of_principal(f"{choices('protocol')}.")]
 Offers = Annotated[str, of_principal("one offer a step, or each: up to one per agent.")]
 Bonus = Annotated[float, of_principal("What an accepted offer pays, in units of reward.")]
 Pricing = Annotated[
-    str | None, of_principal(f"In place of --bonus: {choices('pricing')}. In simulations only, so far.")
+    str | None, of_principal(f"In place of --bonus: {choices('pricing')}. In simulations only.")
 ]
 Budget = Annotated[
     float | None,
