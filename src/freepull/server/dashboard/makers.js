@@ -67,7 +67,7 @@ function differences({ status }) {
 function evidence({ history, verdict, status: { arms, threshold } }) {
   if (!past(history)) return { words: NO_HISTORY };
   const last = history.at(-1), more = { showlegend: arms.length <= 6 };
-  const line = (arm, k, y, style = {}) => ({ type: "scatter", mode: "lines", name: short(arm.name), x: history.map((it) => it.observations), y,
+  const names = label(arms), line = (arm, k, y, style = {}) => ({ type: "scatter", mode: "lines", name: names[k], x: history.map((it) => it.observations), y,
     line: { color: COLOURS[k % COLOURS.length], width: 2, dash: arm.active ? "solid" : "dot" }, ...style });
   if (threshold === null) {
     const end = (k, sign) => history.map((it) => nothing(it.bounds[k]) || nothing(it.means[k]) ? null : it.means[k] + sign * it.bounds[k]);
