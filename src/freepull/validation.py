@@ -82,11 +82,12 @@ def keep_whole(owner: Any, name: str, least: int, most: int | None = None) -> No
     object.__setattr__(owner, name, whole(name, getattr(owner, name), least, most))
 
 
-def keep_real(owner: Any, name: str, *limits: float, **ends: bool) -> None:
-    """Check a field of a dataclass as `real` does, and store it as a float; an int stays as it was written."""
-    value = getattr(owner, name)
-    number = real(name, value, *limits, **ends)
-    object.__setattr__(owner, name, value if type(value) is int else number)
+def keep_real(owner: Any, names: str, *limits: float, **ends: bool) -> None:
+    """Check fields of a dataclass as `real` does, and store them as floats; an int stays as it was written."""
+    for name in names.split():
+        value = getattr(owner, name)
+        number = real(name, value, *limits, **ends)
+        object.__setattr__(owner, name, value if type(value) is int else number)
 
 
 def _interval(low: float, high: float, open_low: bool, open_high: bool) -> str:

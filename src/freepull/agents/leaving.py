@@ -139,8 +139,7 @@ class InAnger(Leaving):
     probability: float = 0.1
 
     def __post_init__(self) -> None:
-        for name in ("share", "reward", "probability"):
-            validation.keep_real(self, name, 0.0, 1.0)
+        validation.keep_real(self, "share reward probability", 0.0, 1.0)
         validation.keep_whole(self, "after", 0)
 
     def leaves(self, key: int, acts: int, reward: float) -> bool:

@@ -8,24 +8,23 @@ from __future__ import annotations
 import asyncio
 import copy
 import secrets
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import closing
 from itertools import islice
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar, Unpack
 
 from freepull.client import talks
 from freepull.client.reach import odd, unreachable
 from freepull.client.transport import (
     MOST_FILE,
-    RETRIES,
-    SECONDS,
     AsyncConnected,
     AsyncConnection,
     Attempt,
     Call,
     Connected,
     Connection,
+    Reach,
     Talk,
     Talking,
     answer_of,
@@ -133,10 +132,8 @@ class Client(_Service, Connected):
         The addresses of all processes, where several share a database; the token is sent to ``url`` and these only.
     """
 
-    def __init__(
-        self, url: str, token: str, *, retries: int = RETRIES, seconds: float = SECONDS, owners: Iterable[str] = ()
-    ) -> None:
-        super().__init__(url, token, retries, seconds, owners)
+    def __init__(self, url: str, token: str, **reach: Unpack[Reach]) -> None:
+        super().__init__(url, token, reach)
 
     def campaign(self, name: str) -> RemoteCampaign:
         """Return a campaign of the service; nothing is sent yet."""
@@ -177,17 +174,8 @@ class Client(_Service, Connected):
 class AsyncClient(_Service, AsyncConnected):
     """A `Client` whose methods are awaited; several may share one ``http=httpx.AsyncClient()``."""
 
-    def __init__(
-        self,
-        url: str,
-        token: str,
-        *,
-        retries: int = RETRIES,
-        seconds: float = SECONDS,
-        owners: Iterable[str] = (),
-        http: Any = None,
-    ) -> None:
-        super().__init__(url, token, retries, seconds, owners, http)
+    def __init__(self, url: str, token: str, *, http: Any = None, **reach: Unpack[Reach]) -> None:
+        super().__init__(url, token, reach, http)
 
     def campaign(self, name: str) -> AsyncRemoteCampaign:
         """Return a campaign of the service; nothing is sent yet."""
@@ -306,17 +294,9 @@ class AgentClient(_Agent, Connected):
     """
 
     def __init__(
-        self,
-        url: str,
-        campaign: str,
-        token: str,
-        *,
-        strategy: Strategy | None = None,
-        retries: int = RETRIES,
-        seconds: float = SECONDS,
-        owners: Iterable[str] = (),
+        self, url: str, campaign: str, token: str, *, strategy: Strategy | None = None, **reach: Unpack[Reach]
     ) -> None:
-        super().__init__(url, token, retries, seconds, owners)
+        super().__init__(url, token, reach)
         self.campaign, self._mind = campaign, _Mind(strategy)
 
     def act(self, pull: Callable[[str], float]) -> Told:
@@ -335,12 +315,10 @@ class AsyncAgentClient(_Agent, AsyncConnected):
         token: str,
         *,
         strategy: Strategy | None = None,
-        retries: int = RETRIES,
-        seconds: float = SECONDS,
-        owners: Iterable[str] = (),
         http: Any = None,
+        **reach: Unpack[Reach],
     ) -> None:
-        super().__init__(url, token, retries, seconds, owners, http)
+        super().__init__(url, token, reach, http)
         self.campaign, self._mind = campaign, _Mind(strategy)
 
     async def act(self, pull: Callable[[str], float] | Callable[[str], Awaitable[float]]) -> Told:

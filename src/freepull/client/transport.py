@@ -10,7 +10,7 @@ import uuid
 from collections.abc import Callable, Coroutine, Generator, Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar, get_args, get_type_hints
+from typing import Any, Concatenate, Generic, ParamSpec, Self, TypedDict, TypeVar, Unpack, get_args, get_type_hints
 from urllib.parse import quote
 
 import msgspec
@@ -56,6 +56,7 @@ class Answer:
     status: int
     content: bytes
     kind: str = "application/json"
+    """The type of the content."""
     after: str | None = None
     """When to try again."""
 
@@ -201,12 +202,25 @@ def checked(token: Any) -> str:
     return token
 
 
+class Reach(TypedDict, total=False):
+    """How a service is reached, the same for every client."""
+
+    retries: int
+    """How often a request is sent again."""
+    seconds: float
+    """How long to wait for each reply."""
+    owners: Iterable[str]
+    """The addresses of all processes, where several share a database."""
+
+
 class _Sender:
     """Sends requests; written once as coroutines, which a `Connection` runs without asyncio."""
 
     http: Any
 
-    def __init__(self, url: str, token: str, retries: int, seconds: float, owners: Iterable[str]) -> None:
+    def __init__(
+        self, url: str, token: str, *, retries: int = RETRIES, seconds: float = SECONDS, owners: Iterable[str] = ()
+    ) -> None:
         self.addresses, self.token = Addresses(url, owners), checked(token)
         self.url = self.addresses.all[0]
         self._retries, self.seconds = retries, validation.real("seconds", seconds, 0.0, 1e6, open_low=True)
@@ -266,8 +280,8 @@ def answer_of(found: Any, pieces: list[bytes]) -> Answer:
 class Connection(_Sender):
     """Sends requests, and waits for their replies."""
 
-    def __init__(self, url: str, token: str, retries: int, seconds: float, owners: Iterable[str]) -> None:
-        super().__init__(url, token, retries, seconds, owners)
+    def __init__(self, url: str, token: str, **reach: Unpack[Reach]) -> None:
+        super().__init__(url, token, **reach)
         self._deadline = Deadline()
         self.http = httpx().Client(transport=self._deadline.transport(), trust_env=False)
 
@@ -313,8 +327,8 @@ def _run(waiting: Coroutine[Any, Any, Reply]) -> Reply:
 class AsyncConnection(_Sender):
     """Sends requests, and awaits their replies."""
 
-    def __init__(self, url: str, token: str, retries: int, seconds: float, owners: Iterable[str], http: Any) -> None:
-        super().__init__(url, token, retries, seconds, owners)
+    def __init__(self, url: str, token: str, http: Any, **reach: Unpack[Reach]) -> None:
+        super().__init__(url, token, **reach)
         self.own = http is None
         self.http = httpx().AsyncClient(trust_env=False) if http is None else http
 
@@ -357,8 +371,8 @@ class Talking(Twin[Arguments, Reply]):
 class Connected(Blocking):
     """Whoever has connections, and closes them; a context manager."""
 
-    def __init__(self, url: str, token: str, retries: int, seconds: float, owners: Iterable[str]) -> None:
-        self.connection = Connection(url, token, retries, seconds, owners)
+    def __init__(self, url: str, token: str, reach: Reach) -> None:
+        self.connection = Connection(url, token, **reach)
 
     def close(self) -> None:
         """Close the connections."""
@@ -374,10 +388,8 @@ class Connected(Blocking):
 class AsyncConnected(Awaiting):
     """The same for asyncio; connections of somebody else's can be shared."""
 
-    def __init__(
-        self, url: str, token: str, retries: int, seconds: float, owners: Iterable[str], http: Any = None
-    ) -> None:
-        self.connection = AsyncConnection(url, token, retries, seconds, owners, http)
+    def __init__(self, url: str, token: str, reach: Reach, http: Any = None) -> None:
+        self.connection = AsyncConnection(url, token, http, **reach)
 
     async def close(self) -> None:
         """Close the connections, if they are nobody else's."""

@@ -194,6 +194,7 @@ class First:
     spend: float | None
     """The median over what is believed; None where formulas are unreliable, which ``doubt`` explains."""
     doubt: str
+    """Empty where formulas are reliable."""
     range: tuple[float, float] | None
     """The 90 % range of the formula over what is believed."""
     possible: float

@@ -120,6 +120,7 @@ class Point:
     """One variant of the trial."""
 
     x: float
+    """The quantity that is varied."""
     forecast: Forecast
     planned: bool = False
     """Whether it is the trial itself."""

@@ -119,6 +119,7 @@ class Offer:
     agent: int
     arm: int
     bonus: float
+    """In units of reward."""
 
 
 @lru_cache(maxsize=1 << 12)

@@ -78,11 +78,12 @@ class Compensate:
     errors: float = 0.0
     """Standard errors of the difference of the two means on top, rewards taken to have standard deviation ½."""
     least: float = 0.0
+    """No offer pays less."""
     most: float = 1.0
+    """None pays more: an agent whose arm is that poor in its own eyes gets an offer that it may refuse."""
 
     def __post_init__(self) -> None:
-        for name in ("margin", "errors", "least"):
-            validation.keep_real(self, name, 0.0)
+        validation.keep_real(self, "margin errors least", 0.0)
         _keep_most(self, self.least)
 
     def price(self, quote: Quote) -> float:

@@ -112,8 +112,11 @@ class Visitor:
     id: str
     """For logs, limits and the audit; no secret."""
     scope: str
+    """What the token is for, one of `SCOPES`."""
     campaign: str = ""
+    """Of an agent's token: where it takes part."""
     agent: int | None = None
+    """Of an agent's token: its number there."""
 
     @property
     def own_number(self) -> int:

@@ -131,23 +131,29 @@ def _one(value: float) -> Series:
     yield {}, value
 
 
+def _statuses(it: Reading) -> Series:
+    return (({"status": word}, it.status.status == word) for word in STATUSES)
+
+
+def _endings(it: Reading) -> Series:
+    return (({"ending": word}, getattr(it.status, word)) for word in ENDINGS)
+
+
+def _absent(it: Reading) -> Series:
+    return (({"why": word}, it.absent[word]) for word in ABSENT)
+
+
+def _alarms(it: Reading) -> Series:
+    return (({"check": check.name}, check.alarmed) for check in it.status.checks)
+
+
 METRICS = (
-    Metric(
-        "campaign_status",
-        "gauge",
-        "1 for the status that the campaign has.",
-        lambda it: (({"status": word}, it.status.status == word) for word in STATUSES),
-    ),
+    Metric("campaign_status", "gauge", "1 for the status that the campaign has.", _statuses),
     Metric("campaign_spent_total", "counter", "Money that was paid.", lambda it: _money(it.status.spent)),
     Metric("campaign_reserved", "gauge", "Money that open offers may cost.", lambda it: _money(it.status.reserved)),
     Metric("campaign_budget", "gauge", "The most that may be spent, if limited.", lambda it: _money(it.status.budget)),
     Metric("campaign_price", "gauge", "What one bonus costs.", lambda it: _money(it.status.price)),
-    Metric(
-        "campaign_offers_total",
-        "counter",
-        "Offers that have ended, by how.",
-        lambda it: (({"ending": word}, getattr(it.status, word)) for word in ENDINGS),
-    ),
+    Metric("campaign_offers_total", "counter", "Offers that have ended, by how.", _endings),
     Metric("campaign_offers_open", "gauge", "Offers that are open.", lambda it: _one(it.status.open_offers)),
     Metric("campaign_observations_total", "counter", "Pulls that count.", lambda it: _one(it.status.observations)),
     Metric("campaign_events_total", "counter", "Entries of the log.", lambda it: _one(it.status.events)),
@@ -160,14 +166,9 @@ METRICS = (
         "campaign_awaited",
         "gauge",
         "Agents without whom nothing goes on, at most ten, by why they are not there.",
-        lambda it: (({"why": word}, it.absent[word]) for word in ABSENT),
+        _absent,
     ),
-    Metric(
-        "campaign_alarmed",
-        "gauge",
-        "1 if a check of an assumption has raised an alarm.",
-        lambda it: (({"check": check.name}, check.alarmed) for check in it.status.checks),
-    ),
+    Metric("campaign_alarmed", "gauge", "1 if a check of an assumption has raised an alarm.", _alarms),
     Metric(
         "campaign_changed_timestamp_seconds",
         "gauge",

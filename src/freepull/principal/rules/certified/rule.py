@@ -34,10 +34,8 @@ class Forecast:
     longest: float = 6.0
 
     def __post_init__(self) -> None:
-        for name in ("phi", "z", "gamma"):
-            validation.keep_real(self, name, 0.0, 1_000.0)
-        for name in ("cap", "shortest"):
-            validation.keep_real(self, name, 1.0, 1_000.0)
+        validation.keep_real(self, "phi z gamma", 0.0, 1_000.0)
+        validation.keep_real(self, "cap shortest", 1.0, 1_000.0)
         validation.keep_real(self, "longest", self.shortest, 1e6)
 
 
