@@ -159,6 +159,21 @@ def test_machine_code_that_was_kept_is_read_where_nothing_can_be_written(kernel:
 
 
 @pytest.mark.slow
+def test_processes_that_need_the_same_machine_code_at_once_compile_it_once(tmp_path: Path) -> None:
+    """Without a lock each of them compiles all of it, and one may load what the other made for other types."""
+    (tmp_path / "kernel.py").write_text(
+        "import sys\nfrom freepull.compiling import jit\n@jit\ndef g(x):\n    return x * 2\n@jit\ndef f(x):\n"
+        "    return g(x) + g(x + 1)\n"
+        "print(f(float(sys.argv[1])), f(int(sys.argv[1])), sum(len(it.stats.cache_misses) for it in (f, g)))\n"
+    )
+    command = [sys.executable, str(tmp_path / "kernel.py")]
+    running = [subprocess.Popen([*command, str(i)], stdout=subprocess.PIPE, text=True) for i in range(4)]
+    said = [process.communicate()[0].split() for process in running]
+    assert [words[:2] for words in said] == [[f"{4.0 * i + 2}", f"{4 * i + 2}"] for i in range(4)]
+    assert sum(int(words[2]) for words in said) == 4, "f and g, each for floats and for whole numbers"
+
+
+@pytest.mark.slow
 def test_machine_code_for_classes_that_have_moved_is_made_anew(tmp_path: Path) -> None:
     kernel = "from freepull.compiling import jit\n@jit\ndef f(books):\n    return books.pulls + 1\n"
     (tmp_path / "kernel.py").write_text(kernel)

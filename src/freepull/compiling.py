@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import os
+import time
 import types
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, TypeVar, cast
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -15,6 +17,9 @@ OFF = False
 work. To be set before anything else of freepull is imported, as `freepull plan --quick` does."""
 OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "_nrt": False}
 """How everything is compiled."""
+
+PATIENCE = 60.0
+"""Seconds for which a process waits until another has compiled the same function."""
 
 
 def jit(function: Function) -> Function:
@@ -45,7 +50,50 @@ def _compiled(function: Function, forceinline: bool) -> Function:
     kept.function = function
     kept.__class__ = _stamped(type(kept))
     compiled._cache._index_key = _key
+    compiled.compile = _once(compiled)
     return cast(Function, compiled)
+
+
+def _once(compiled: Any) -> Callable[[Any], Any]:
+    """Return how a function is compiled: by one process at a time, so that the others find what it has kept.
+
+    Numba by itself lets each of them compile the same, and numbers what two of them keep alike, so that one may load
+    machine code that was made for the other's types. Locks are taken in the order of calls, which has no cycles.
+    """
+    from numba.core.compiler_lock import global_compiler_lock
+
+    compile_or_load = compiled.compile
+
+    def compile_alone(signature: Any) -> Any:
+        with global_compiler_lock, _alone(f"{compiled._cache._cache_file._index_path}.lock"):
+            return compile_or_load(signature)
+
+    return compile_alone
+
+
+@contextmanager
+def _alone(path: str) -> Iterator[None]:
+    """Hold a lock among processes; go on without it where there is no such thing, or after `PATIENCE`."""
+    try:
+        import fcntl
+
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+    except (ImportError, OSError):
+        yield
+        return
+    try:
+        until = time.monotonic() + PATIENCE
+        while time.monotonic() < until:
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                time.sleep(0.02)
+            else:
+                break
+        yield
+    finally:
+        os.close(handle)
 
 
 def _read_only() -> bool:
