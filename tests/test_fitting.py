@@ -59,6 +59,7 @@ def test_what_was_put_in_is_within_the_error_that_is_stated(name: str, truth: fl
     assert high / low < 2.5
 
 
+@pytest.mark.slow
 def test_who_is_rare_is_not_taken_for_gone_nor_who_is_gone_for_rare() -> None:
     rare = fit(read(made(activity=fp.activity.Lognormal(0.01, 0.7), leaving=fp.leaving.Stays())))
     gone = fit(read(made(activity=fp.activity.Lognormal(0.2, 0.3), leaving=fp.leaving.AtRandom(0.9))))
@@ -92,6 +93,7 @@ def test_paid_pulls_are_no_choices() -> None:
         assert (greedy.named > 0.7) == named
 
 
+@pytest.mark.slow
 def test_intervals_hold_about_as_often_as_they_say() -> None:
     logs, inside = 12, []
     for seed in range(logs):

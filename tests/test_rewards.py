@@ -41,6 +41,7 @@ def draws_of(game: fp.Game, agent: int, arm: int, n: int = 20_000) -> NDArray[np
     return np.array([game.streams.draw(agent, arm, word(11, 3 * agent + arm, i)) for i in range(1, n + 1)])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "agent", "arm"), STREAMS)
 def test_draws_have_the_stated_mean_and_variance(name: str, agent: int, arm: int) -> None:
     game = GAMES[name]

@@ -83,6 +83,7 @@ CHANGES = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sql", CHANGES)
 def test_rows_that_were_changed_by_hand_are_found_by_verify(url: str, clock: Clock, change: Change, sql: str) -> None:
     play(url, clock)
@@ -166,6 +167,7 @@ def test_in_a_long_log_it_is_found_beside_the_campaign_which_ends(
         campaign.status()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("table", ["names", "campaigns", "audit"])
 def test_one_damaged_text_stops_one_campaign_and_no_service(sqlite: str, clock: Clock, table: str) -> None:
     for name in ("first", "second", "third"):

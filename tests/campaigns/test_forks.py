@@ -17,7 +17,9 @@ pytestmark = pytest.mark.slow
 PARENT = """
 import gc, json, multiprocessing, os, signal, subprocess, sys, warnings
 import freepull as fp
+from freepull.campaigns.stores.postgres import PostgresStore
 warnings.simplefilter("ignore")
+PostgresStore.__init__.__kwdefaults__["lease_seconds"] = 1.0  # the test waits until it has run out
 url, how, folder = sys.argv[1:]
 said = []
 

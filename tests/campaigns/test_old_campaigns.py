@@ -36,6 +36,7 @@ def opened(url: str, name: str, clock: Clock, snapshots: bool = True) -> fp.Camp
     return OPENED[-1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [*dict(DECIDED), *RUNNING])
 def test_they_open_from_the_log_and_from_a_snapshot_and_are_verified(url: str, clock: Clock, name: str) -> None:
     verify(url, name)

@@ -66,6 +66,7 @@ def test_a_campaign_of_the_first_rules_goes_on_under_them(tmp_path: Path, clock:
     assert bounds == ["0x1.1290dd83fbb9fp+11", "0x1.604a908df7148p+8", "0x1.01b289fda7820p-3"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("which", range(len(PRINCIPALS)))
 def test_a_snapshot_and_the_rest_of_the_log_give_the_whole_log(sqlite: str, clock: Clock, which: int) -> None:
     rng = random.Random(which)

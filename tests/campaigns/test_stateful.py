@@ -222,7 +222,7 @@ def test_a_campaign_on_sqlite_agrees_with_the_model(tmp_path: Path) -> None:
         def fresh(self) -> None:
             self.url = f"sqlite:///{tmp_path}/{next(numbers)}.db"
 
-    run_state_machine_as_test(OnSqlite, settings=settings(max_examples=120, stateful_step_count=40))
+    run_state_machine_as_test(OnSqlite, settings=settings(max_examples=80, stateful_step_count=40))
 
 
 def test_a_campaign_on_postgres_agrees_with_the_model(server: PostgresServer) -> None:

@@ -75,6 +75,7 @@ DAMAGE = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("sql", "said"), DAMAGE)
 def test_verify_finds_damage_and_says_where(sqlite: str, clock: Clock, sql: str, said: str) -> None:
     rich(sqlite, clock).close()

@@ -246,6 +246,7 @@ BAD = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("words", "said"), BAD)
 def test_bad_input_is_one_sentence_and_exit_code_2_and_moves_nothing(url: str, words: list[str], said: str) -> None:
     new(url)

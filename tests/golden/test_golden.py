@@ -92,6 +92,7 @@ def test_a_campaign_of_a_released_version_opens_as_it_was_left(story: tuple[str,
             assert now["verdict"][field] == was["verdict"][field], field
 
 
+@pytest.mark.slow
 def test_a_campaign_of_a_released_version_verifies_and_goes_on(story: tuple[str, str, Any]) -> None:
     url, name, was = story
     clock = stories.Clock()

@@ -138,6 +138,7 @@ CASES: dict[str, tuple[Rule, Any, int, dict[str, Any]]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CASES)
 def test_every_round_agrees_with_a_second_implementation(name: str) -> None:
     rule, means, steps, frame = CASES[name]

@@ -41,6 +41,7 @@ def test_a_replay_of_the_log_gives_the_same_bits_however_the_work_was_sliced(
     assert str(again.verdict()) == str(trial.verdict())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rule", [fp.rules.Paper(0.5, "simplified", 0.01), fp.rules.Passive(), *RULES])
 @pytest.mark.parametrize("offers", ["one", "each"])
 def test_closing_in_slices_is_closing_at_once(rule: fp.rules.Rule, offers: str) -> None:

@@ -158,8 +158,8 @@ def refused(ask: Callable[[], Any]) -> None:
 
 def test_blocking_clients_get_a_service_error(hostile: Hostile, tmp_path: Path) -> None:
     with (
-        fp.Client(hostile.at, "secret", retries=0, seconds=0.6) as client,
-        fp.AgentClient(hostile.at, "c", "secret", retries=0, seconds=0.6) as agent,
+        fp.Client(hostile.at, "secret", retries=0, seconds=0.25) as client,
+        fp.AgentClient(hostile.at, "c", "secret", retries=0, seconds=0.25) as agent,
     ):
         for call in CALLS.values():
             refused(partial(call, client, client.campaign("c"), agent))
@@ -172,8 +172,8 @@ def test_blocking_clients_get_a_service_error(hostile: Hostile, tmp_path: Path) 
 def test_clients_on_asyncio_get_a_service_error(hostile: Hostile) -> None:
     async def run() -> None:
         async with (
-            fp.AsyncClient(hostile.at, "secret", retries=0, seconds=0.6) as client,
-            fp.AsyncAgentClient(hostile.at, "c", "secret", retries=0, seconds=0.6) as agent,
+            fp.AsyncClient(hostile.at, "secret", retries=0, seconds=0.25) as client,
+            fp.AsyncAgentClient(hostile.at, "c", "secret", retries=0, seconds=0.25) as agent,
         ):
 
             async def one(ask: Callable[[Any, Any, Any], Any]) -> FreepullError:

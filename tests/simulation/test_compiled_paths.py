@@ -220,6 +220,7 @@ def cases(draw: st.DrawFn) -> tuple[dict[str, Any], int, int]:
     return case, draw(st.integers(arms, 60)), draw(st.integers(0, 2**64 - 1))
 
 
+@pytest.mark.slow
 @given(cases())
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_random_games_give_the_same_path(case: tuple[dict[str, Any], int, int]) -> None:
