@@ -327,6 +327,8 @@ class OfferRow:
     """paid, refused, expired or cancelled; None while it is open."""
     ended: datetime | None
     """When it ended."""
+    bonus: Money
+    """What it pays."""
 
 
 @dataclass(frozen=True)

@@ -141,9 +141,9 @@ def test_fixed_is_the_bonus() -> None:
         (lambda: fp.pricing.Posted(accept=0.0), "accept must"),
         (lambda: fp.plan(arms=2, agents=50, horizon=50, gap=0.1, principal=principal(fp.pricing.Compensate())),
          "pricing must be left out, because plans"),
-        (lambda: fp.Campaign.create("sqlite:///nowhere.db", name="x", arms=["A", "B"], agents=2, price="1 EUR",
-                                    principal=principal(fp.pricing.Compensate()), horizon=50),
-         "pricing must be left out, because every bonus"),
+        (lambda: fp.Campaign.create("sqlite:///nowhere.db", name="x", arms=["A", "B"], agents=2, horizon=50,
+                                    price="9000000 EUR", principal=principal(fp.pricing.Compensate(most=4))),
+         "price must be at most 5000000.00 EUR where bonuses go up to 4 times it, got 9000000.00 EUR."),
     ],
 )  # fmt: skip
 def test_what_is_not_allowed_gets_a_sentence(make: Any, said: str) -> None:

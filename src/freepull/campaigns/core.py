@@ -80,7 +80,7 @@ class Core:
     def __init__(self, store: Store, lease: Lease, state: State, log: Log, clock: Clock, limits: Limits) -> None:
         self.store, self.name = store, lease.name
         self.settings = state.settings
-        self.register = Register(self.name, self.settings.arms, self.settings.price.currency)
+        self.register = Register(self.name, self.settings.arms, self.settings.price)
         self.register.enrolled = state.people.enrolled
         for agent, name in names_of(store, self.name, state.people.enrolled):
             self.register.add(agent, name)
@@ -209,7 +209,10 @@ class Core:
     def offer(self, standing: Standing) -> CampaignOffer:
         """Return an open offer as agents see it."""
         agent, arm = self.register.shown(standing.agent), self.register.arms[standing.arm]
-        return CampaignOffer(standing.offer, agent, arm, self.settings.price, shown(standing.deadline))
+        bonus = self.settings.price
+        if standing.amount is not None:
+            bonus = Money(standing.amount, bonus.currency)
+        return CampaignOffer(standing.offer, agent, arm, bonus, shown(standing.deadline))
 
     @handles(commands.TellMany)
     def tell_many(self, it: commands.TellMany) -> Future[list[Told]]:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from freepull import validation
 from freepull.errors import FreepullError, InvalidInput, UnknownAgent, UnknownArm
 from freepull.messages import Observation
+from freepull.money import Money
 from freepull.principal.record import many_units, units
 
 LONGEST_ID = 200
@@ -79,10 +80,10 @@ class Batch:
 
 
 class Register:
-    """Who and what can be named: agents by name or number, arms by name or number, and the currency of amounts."""
+    """Who and what can be named: agents by name or number, arms by name or number, and the price of a bonus."""
 
-    def __init__(self, campaign: str, arms: Iterable[str], currency: str) -> None:
-        self.campaign, self.currency = campaign, currency
+    def __init__(self, campaign: str, arms: Iterable[str], price: Money) -> None:
+        self.campaign, self.price, self.currency = campaign, price, price.currency
         self.arms = list(arms)
         self._arm_numbers = {name: k for k, name in enumerate(self.arms)}
         self.enrolled = 0

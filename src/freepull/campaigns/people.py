@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from collections import Counter
 from dataclasses import dataclass
 
@@ -10,7 +11,7 @@ from numpy.typing import NDArray
 
 from freepull.campaigns.journal.events import NUMBERED, RECORD, Records, Row, Rows, put
 from freepull.errors import Corrupt
-from freepull.money import Money
+from freepull.money import MOST_PRICE, Money
 
 MOST_OFFERS = (1 << 32) - 1
 """Offers of one campaign, which the log numbers with 32 bits."""
@@ -103,11 +104,13 @@ class Standing:
     deadline: int
     recalled: bool = False
     """Taken back: a pull of the arm until the deadline is still paid, a pull of another arm is no refusal."""
+    amount: int | None = None
+    """What it pays, in minor units; None: the campaign's price."""
 
     def row(self, ending: str | None = None, ended: int | None = None) -> Row:
         """Return it as a row of the table of offers."""
         offer = self.offer, self.agent, self.arm, self.step, self.at, self.deadline
-        return *offer, int(self.recalled), ending, ended
+        return *offer, int(self.recalled), ending, ended, self.amount
 
 
 class Offers:
@@ -121,21 +124,24 @@ class Offers:
         self.recalled: set[int] = set()
         """Agents whose open offer was taken back."""
         self.endings: Counter[str] = Counter()
-
-    @property
-    def spent(self) -> int:
-        """What was paid, in minor units."""
-        return self.endings["paid"] * self.price.minor
-
-    @property
-    def reserved(self) -> int:
-        """What the open offers may still cost, in minor units."""
-        return len(self.open) * self.price.minor
+        self.amounts = array("I")
+        """What each offer pays, by its number, in minor units, where offers differ."""
+        self.spent = self.reserved = 0
+        """What was paid, and what the open offers may still cost, in minor units."""
 
     @property
     def over(self) -> bool:
         """Whether another offer could not be written down; with prices that are allowed now, there is always room."""
-        return self.made >= MOST_OFFERS or self.spent + self.reserved + self.price.minor > MOST_SPENT
+        most = MOST_PRICE if self.amounts else self.price.minor
+        return self.made >= MOST_OFFERS or self.spent + self.reserved + most > MOST_SPENT
+
+    def amount(self, offer: int) -> int:
+        """Return what an offer pays or paid, by its number, in minor units."""
+        return self.amounts[offer - 1] if self.amounts else self.price.minor
+
+    def money(self, offer: int) -> Money:
+        """Return the same as money."""
+        return Money(self.amounts[offer - 1], self.price.currency) if self.amounts else self.price
 
     def issue(self, standing: Standing, rows: Rows | None) -> None:
         """Open an offer."""
@@ -143,6 +149,9 @@ class Offers:
         if standing.offer != self.made or standing.agent in self.open:
             raise Corrupt(f"offer {standing.offer} to agent {standing.agent} does not follow offer {self.made - 1}.")
         self.open[standing.agent] = standing
+        if standing.amount is not None:
+            self.amounts.append(standing.amount)
+        self.reserved += self.amount(standing.offer)
         if self.budget is not None and self.spent + self.reserved > self.budget:
             raise Corrupt(
                 f"offer {standing.offer} would exceed the budget of {Money(self.budget, self.price.currency)}."
@@ -160,8 +169,11 @@ class Offers:
         standing = self.open.pop(agent)
         self.recalled.discard(agent)
         self.endings[ending] += 1
+        amount = self.amount(standing.offer)
+        self.reserved -= amount
         put(rows, "offers", *standing.row(ending, at))
         if ending == "paid":
-            entry, price = self.endings["paid"], self.price
-            put(rows, "ledger", entry, standing.offer, agent, standing.arm, price.minor, price.currency, at)
+            self.spent += amount
+            entry, currency = self.endings["paid"], self.price.currency
+            put(rows, "ledger", entry, standing.offer, agent, standing.arm, amount, currency, at)
         return standing

@@ -80,8 +80,11 @@ def play(
 
 def _act(seat: Seat, offer: CampaignOffer | None, campaign: Campaign) -> Observation:
     """Let an agent answer or pick, and pull."""
-    arms = campaign.settings.arms
-    seen = None if offer is None else Offer(seat.number, arms.index(offer.arm), campaign.settings.principal.bonus)
+    settings = campaign.settings
+    seen = None
+    if offer is not None:
+        bonus = settings.principal.bonus * offer.bonus.minor / settings.price.minor
+        seen = Offer(seat.number, settings.arms.index(offer.arm), bonus)
     arm = seat.choose(seen)
     return Observation(seat.number, arm, seat.pull(arm))
 

@@ -16,7 +16,7 @@ from freepull.commands import LONGEST_NAME, MOST_AGENTS
 from freepull.errors import InvalidInput, NewerVersion
 from freepull.money import MOST, Money
 from freepull.principal import Checks, Principal
-from freepull.principal.offers import affordable
+from freepull.principal.offers import affordable, units_of
 from freepull.principal.principal import MOST_ARMS
 from freepull.principal.rules.base import RULES
 
@@ -136,13 +136,21 @@ class Settings:
                 f"agents must be at most {most:,} in all with {len(self.arms)} arms, got {count:,}; take fewer."
             )
 
+    @property
+    def priced(self) -> bool:
+        """Whether offers differ in what they pay; the price is then that of a bonus of 1."""
+        return self.principal.pricing is not None
+
     def affordable(self, budget: int | None) -> int | None:
-        """Return how many bonuses a budget pays for."""
-        return None if budget is None else budget // self.price.minor
+        """Return what the trial may spend: how many bonuses or, where they differ, minor units."""
+        return budget if budget is None or self.priced else budget // self.price.minor
 
     def first_budget(self) -> int | None:
         """Return the principal's budget, which is in units of reward, in money."""
-        bonuses = affordable(self.principal.budget, self.principal.bonus)
+        budget = self.principal.budget
+        if self.priced and budget is not None:
+            return Money.parse("budget", str(Money(units_of(budget, self.price.minor), self.price.currency))).minor
+        bonuses = affordable(budget, self.principal.bonus)
         if bonuses is None:
             return None
         if bonuses * self.price.minor > MOST:

@@ -205,13 +205,18 @@ class State:
     def _asked(self, event: Event, fresh: bool) -> None:
         self.trial.hear(event.agent)
 
-    def _offered(self, event: Event, fresh: bool) -> None:
+    def _offered(self, event: Event, fresh: bool) -> Event | None:
         offer = self.trial.ask(event.agent)
         if offer is None or offer.arm != event.arm:
             raise self._differs(f"agent {event.agent} is not wanted for arm {event.arm}")
         deadline = event.at + self.settings.offer_lasts if self.round_closes is None else self.round_closes
         standing = Standing(event.offer, event.agent, event.arm, self.trial.steps + 1, event.at, deadline)
+        if self.settings.priced:
+            standing.amount = self.trial.offers.asked(event.agent)
+            if not fresh and standing.amount != event.value:
+                raise self._differs(f"offer {event.offer} pays {standing.amount} minor units and not {event.value}")
         self.offers.issue(standing, self.rows)
+        return event._replace(value=standing.amount or 0) if fresh else None
 
     def _expired(self, event: Event, fresh: bool) -> None:
         self.trial.cancel(event.agent)

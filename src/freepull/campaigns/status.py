@@ -224,7 +224,7 @@ def offers(store: Store, register: Register, after: int = 0) -> Iterator[OfferRo
 
 def offer_row(register: Register, row: Row) -> OfferRow:
     """Return one offer as people read it."""
-    offer, agent, arm, step, at, deadline, recalled, ending, ended = row
+    offer, agent, arm, step, at, deadline, recalled, ending, ended, amount = row
     return OfferRow(
         offer=offer,
         agent=register.shown(agent),
@@ -235,6 +235,7 @@ def offer_row(register: Register, row: Row) -> OfferRow:
         recalled=bool(recalled),
         ending=ending,
         ended=None if ended is None else shown(ended),
+        bonus=register.price if amount is None else Money(amount, register.currency),
     )
 
 

@@ -222,4 +222,4 @@ def reply(decider: Decider, event: int, record: bytes) -> Told:
     """Return the reply to a pull, from its record alone."""
     _, flags, _, _, _, offer, _ = RECORD.unpack(record)
     outcome = flags & OUTCOME
-    return Told(event, ENDINGS[outcome], offer or None, decider.state.settings.price if outcome == PAID else None)
+    return Told(event, ENDINGS[outcome], offer or None, decider.state.offers.money(offer) if outcome == PAID else None)

@@ -16,7 +16,7 @@ from freepull.campaigns.settings import LATE_JOINERS, MODES, Settings, arm_names
 from freepull.commands import LONGEST_NAME
 from freepull.errors import InvalidInput
 from freepull.game import normalised
-from freepull.money import Money
+from freepull.money import MOST_PRICE, Money
 from freepull.principal import Checks, Grounds, Principal, Trial, for_people
 from freepull.principal.principal import MOST_ARMS
 from freepull.principal.protocols import NeverBan
@@ -55,6 +55,7 @@ def start(settings: Settings, agents: int, weights: list[float] | None, panels: 
         withdrawal=settings.withdrawal,
         rules=settings.rules,
         checks=settings.checks,
+        unit=settings.price.minor if settings.priced else UNITS,
     )
     if settings.mode == "free":
         trial.regular = False  # the paper's clock does not exist here, nor what is proven with it
@@ -197,10 +198,11 @@ def agree(
     validation.instance("principal", principal, Principal, "a freepull.Principal(...)")
     registry.encode(principal, own=False)
     cost = Money.price(price)
-    if isinstance(principal, Principal) and principal.pricing is not None:
+    most = getattr(principal.pricing, "most", 0.0)
+    if most * cost.minor > MOST_PRICE:
         raise InvalidInput(
-            f"pricing must be left out, because every bonus of a campaign costs its price, got {principal.pricing!r}; "
-            "give the bonus that you can pay as --price."
+            f"price must be at most {Money(int(MOST_PRICE / most), cost.currency)} where bonuses go up to {most:g} "
+            f"times it, got {cost}."
         )
     validation.one_of("mode", mode, MODES)
     validation.one_of("late_joiners", late_joiners, LATE_JOINERS)

@@ -24,9 +24,9 @@ def affordable(budget: float | None, bonus: float) -> int | None:
     return int(Decimal(str(float(budget))) / Decimal(str(float(bonus))))
 
 
-def units_of(money: float) -> int:
-    """Return money as a whole number of units of 2⁻³⁰, rounded down."""
-    return int(Decimal(str(float(money))) * UNITS)
+def units_of(money: float, unit: int = UNITS) -> int:
+    """Return money as a whole number of the smallest amounts, rounded down."""
+    return int(Decimal(str(float(money))) * unit)
 
 
 def cost(paid: int, bonus: float) -> float:
@@ -131,7 +131,9 @@ def offer_of(agent: int, arm: int, bonus: float) -> Offer:
 class Offers:
     """The offers of one trial. Some agents are wanted, each for an arm; an offer that is asked for is open."""
 
-    def __init__(self, record: Record, pricing: Pricing, budget: float | None, one: bool) -> None:
+    def __init__(self, record: Record, pricing: Pricing, budget: float | None, one: bool, unit: int = UNITS) -> None:
+        self.unit = unit
+        """How many of the smallest amounts a bonus of 1 has."""
         agents, arms = record.agents, record.arms
         self.agents, self.arms, self.one, self._record = agents, arms, one, record
         self.arms_wanted: Wanted = np.full(agents, NOBODY, np.int32)
@@ -144,24 +146,24 @@ class Offers:
         self._paid = array("I")
         self.bonus = pricing.amount if isinstance(pricing, Fixed) else None
         """What every bonus is, where all are the same."""
-        self.prices = None if isinstance(pricing, Fixed) else Prices(pricing, arms)
+        self.prices = None if isinstance(pricing, Fixed) else Prices(pricing, arms, unit)
         self.affordable = None if self.bonus is None else affordable(budget, self.bonus)
         """How many bonuses may be paid in all, where all are the same; None for any number."""
         self._amounts = array("q")
-        """What each of the bonuses was that were paid, where they differ, in units of 2⁻³⁰."""
+        """What each of the bonuses was that were paid, where they differ, in the smallest amounts."""
         self._asked: NDArray[np.int64] = np.zeros(0 if self.prices is None else agents, np.int64)
         """The price of every open offer."""
-        self._most = None if budget is None else units_of(budget)
+        self._most = None if budget is None else units_of(budget, unit)
         self._units = self._reserved = 0
         """What was paid, and what the open offers may still cost, in the same units."""
 
     @property
     def spent(self) -> float:
         """What was paid, in units of reward."""
-        return self._units / UNITS if self.bonus is None else cost(self.paid_total, self.bonus)
+        return self._units / self.unit if self.bonus is None else cost(self.paid_total, self.bonus)
 
     def _price(self, agent: int, arm: int) -> int:
-        """Return what an offer would pay now, in units of 2⁻³⁰."""
+        """Return what an offer would pay now, in the smallest amounts."""
         assert self.prices is not None
         return self.prices.amount(agent, arm, self._record.pulls[agent], self._record.sums[agent])
 
@@ -171,7 +173,23 @@ class Offers:
 
     def _offer(self, agent: int, arm: int) -> Offer:
         """Return an open offer."""
-        return offer_of(agent, arm, int(self._asked[agent]) / UNITS if self.bonus is None else self.bonus)
+        return offer_of(agent, arm, int(self._asked[agent]) / self.unit if self.bonus is None else self.bonus)
+
+    def asked(self, agent: int) -> int:
+        """Return what an agent's open offer pays, in the smallest amounts; 0 where all bonuses are the same."""
+        return 0 if self.prices is None else int(self._asked[agent])
+
+    def afford(self, most: int | None) -> None:
+        """Set how many bonuses may be paid in all or, where they differ, how many of the smallest amounts."""
+        if self.prices is None:
+            self.affordable = most
+        else:
+            self._most = most
+
+    @property
+    def limit(self) -> int | None:
+        """What `afford` has set."""
+        return self.affordable if self.prices is None else self._most
 
     @property
     def paid_total(self) -> int:
@@ -309,7 +327,7 @@ class Offers:
         kept |= {"offered": self.offered, "refused": self.refused, "released": sorted(self.released)}
         if self.prices is not None:
             kept |= {"amounts": np.array(self._amounts, np.int64), "asked": self._asked, **self.prices.parts()}
-        return kept | {"affordable": self.affordable}
+        return kept | {"affordable": self.limit}
 
     def restore(self, parts: dict[str, Any]) -> None:
         """Go on from what `parts` returned."""
@@ -318,7 +336,7 @@ class Offers:
         self._paid = array("I", parts["paid"].tobytes())
         self.opened = int(np.count_nonzero(self.open >= 0))
         self.offered, self.refused, self.released = parts["offered"], parts["refused"], set(parts["released"])
-        self.affordable = parts.get("affordable", self.affordable)
+        self.afford(parts.get("affordable", self.limit))
         if self.prices is not None:
             np.copyto(self._asked, parts["asked"])
             self._amounts = array("q", parts["amounts"].tobytes())

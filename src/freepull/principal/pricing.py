@@ -153,8 +153,8 @@ def in_units(price: float) -> Any:
 class Prices:
     """The prices of one trial."""
 
-    def __init__(self, pricing: Pricing, arms: int) -> None:
-        self.pricing = pricing
+    def __init__(self, pricing: Pricing, arms: int, unit: int) -> None:
+        self.pricing, self.unit = pricing, unit
         self.posted = pricing if isinstance(pricing, Posted) else None
         size = GROUPS if self.posted else 0
         self.levels = np.full((size, arms), self.posted.start if self.posted else 0.0)
@@ -162,12 +162,20 @@ class Prices:
         self.answers = np.zeros((size, arms), np.int64)
 
     def amount(self, agent: int, arm: int, pulls: Any, sums: Any) -> int:
-        """Return the price of an agent's pull in units of 2⁻³⁰, given its own pulls and sums of rewards."""
+        """Return the price of an agent's pull in the smallest amounts, given its own pulls and sums of rewards."""
         if self.posted is not None:
-            return int(in_units(float(self.levels[1 - agent % GROUPS, arm])))
+            return self._whole(float(self.levels[1 - agent % GROUPS, arm]))
         quote = Quote(agent, arm, tuple(pulls.tolist()), tuple((sums / UNITS).tolist()))
         price = validation.real(f"{type(self.pricing).__name__}.price", self.pricing.price(quote), 0.0, 1e6)
-        return int(in_units(float(price)))
+        return self._whole(float(price))
+
+    def _whole(self, price: float) -> int:
+        """Round up to a whole number of the smallest amounts; in money to one at least, and past a float's last bits.
+
+        >>> Prices(Compensate(), 2, 50)._whole(0.1 + 0.2)
+        15
+        """
+        return int(in_units(price)) if self.unit == UNITS else max(math.ceil(price * self.unit - 1e-6), 1)
 
     def answered(self, agent: int, arm: int, taken: bool) -> None:
         """Note that an offer was taken or refused."""

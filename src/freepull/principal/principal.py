@@ -17,6 +17,7 @@ from freepull.principal import saving
 from freepull.principal.checks import Checks
 from freepull.principal.pricing import Fixed, Pricing
 from freepull.principal.protocols import BanProtocol, NeverBan, TakeOrBan
+from freepull.principal.record import UNITS
 from freepull.principal.rules import Certified, Comparisons, Rule
 from freepull.principal.rules.base import RULES, Setting
 from freepull.principal.schedules import Adaptive, Schedule, Share, Steps
@@ -33,6 +34,7 @@ MOST_ARMS = 1 << 16
 """Rules compare every arm with every other."""
 MOST_STREAMS = 1 << 32
 """Streams have numbers of 32 bits."""
+MOST_UNITS = (1 << 32) - 1
 
 
 @part("principal", "principal", nested=("rule", "observe", "protocol", "pricing"))
@@ -122,6 +124,7 @@ class Principal:
         withdrawal: bool = False,
         rules: int = RULES,
         checks: Checks | None = None,
+        unit: int = UNITS,
     ) -> Trial:
         """Begin a trial on a panel of agents, driven by ask, tell and end_step.
 
@@ -141,6 +144,9 @@ class Principal:
             The version of what decides; an older one (1) is for trials that began under it and are told again.
         checks
             The checks of assumptions that run beside it; None: none.
+        unit
+            Where a ``pricing`` makes bonuses differ: of how many equal parts a bonus of 1 consists, and every bonus of
+            a whole number. 100 for a bonus of 1 that stands for 1.00 EUR.
         """
         from freepull.principal.trial import Trial
 
@@ -166,7 +172,8 @@ class Principal:
                 f"withdrawal must be False with rules.{name}; only rules.Comparisons and Pairwise provide for it."
             )
         version = validation.whole("rules", rules, 1, RULES)
-        frame = Setting(arms, agents, horizon, p, weighted, self.offers, None, leavers, bool(withdrawal), version)
+        unit = validation.whole("unit", unit, 1, MOST_UNITS)
+        frame = Setting(arms, agents, horizon, p, weighted, self.offers, None, leavers, bool(withdrawal), version, unit)
         if checks is not None:
             validation.instance("checks", checks, Checks, "settings such as freepull.Checks(), or None")
         return Trial(self, frame, checks)

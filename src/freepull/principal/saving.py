@@ -11,6 +11,7 @@ import numpy as np
 
 from freepull import registry, validation
 from freepull.errors import InvalidInput
+from freepull.principal.record import UNITS
 
 if TYPE_CHECKING:
     from freepull.principal.principal import Principal
@@ -26,13 +27,14 @@ MAGIC = b"freepull trial 1\n"
 def parts_of(trial: Trial) -> dict[str, Any]:
     """Return all that a trial is, by name."""
     setting, frame = trial.setting, ("arms", "agents", "horizon", "offers", "leavers", "withdrawal", "rules")
+    unit = {} if setting.unit == UNITS else {"unit": setting.unit}
     own: dict[str, Any] = {name: getattr(trial, name) for name in ("steps", "kappa", "decided_at", "regular")}
     own |= {"told": trial.told, "resting": sorted(trial.resting)}
     if trial.rule.hears_asks:
         own["asking"] = trial.asking
     things = {
         "trial": own,
-        "setting": {name: getattr(setting, name) for name in frame},
+        "setting": {name: getattr(setting, name) for name in frame} | unit,
         **{name: getattr(trial, name).parts() for name in THINGS},
     }
     if trial.checking is not None:

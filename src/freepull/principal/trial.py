@@ -57,7 +57,7 @@ class Trial:
         self.principal = principal
         self.record = Record(setting.agents, setting.arms)
         self.panel = Panel(principal.rule, replace(setting, kappa=kappa), self.record)
-        self.offers = Offers(self.record, principal.priced, principal.budget, one)
+        self.offers = Offers(self.record, principal.priced, principal.budget, one, setting.unit)
         self.bans = Bans(principal.protocol, setting.agents)
         self.kappa = kappa
         """κ, the last step of the observing phase; None while an adaptive schedule has not found it."""
@@ -346,10 +346,13 @@ class Trial:
         self.bans.lift(int(agent), self.steps)
 
     def afford(self, bonuses: int | None) -> None:
-        """Change the budget: how many bonuses may be paid in all, None for any number."""
+        """Change the budget: how many bonuses may be paid in all, None for any number.
+
+        Where bonuses differ, it is how many of the smallest amounts: see ``unit`` of `Principal.start`.
+        """
         count = None if bonuses is None else validation.whole("bonuses", bonuses, 0)
         self.work()
-        self.offers.affordable = count
+        self.offers.afford(count)
         self._plan()
 
     def _plan(self) -> None:
@@ -382,7 +385,7 @@ class Trial:
         self.offers.take_over(old.offers)
         if self.checking is not None and old.checking is not None:
             self.checking.take_over(old.checking)
-        self.afford(old.offers.affordable)
+        self.afford(old.offers.limit)
 
     def leave(self, agent: int) -> None:
         """Note that an agent has left: it gets no more offers, and the policy for leavers decides about its pulls.

@@ -22,7 +22,7 @@ Make = Callable[[], Store]
 
 ROWS: dict[str, list[Row]] = {
     "segments": [(0, 0, 2, b"\x00first\xff"), (1, 2, 1, b"")],
-    "offers": [(1, 0, 2, 1, 10, 20, 0, None, None), (2, 1, 0, 1, 11, 21, 1, "cancelled", 12)],
+    "offers": [(1, 0, 2, 1, 10, 20, 0, None, None, None), (2, 1, 0, 1, 11, 21, 1, "cancelled", 12, 7)],
     "ledger": [(1, 7, 0, 2, 50, "EUR", 10), (2, 9, 1, 0, 10**15, "JPY", 11)],
     "bans": [(1, 0, 7, 1, 1 << 62, 10, None)],
     "audit": [(0, 5, "", "created", '{"name":"é 漢"}'), (3, 6, "ops", "paused", "{}")],
@@ -124,7 +124,7 @@ def rows_that_change_replace_their_like(make: Make) -> None:
     """Offers, bans and parts of snapshots are written again under the same key."""
     name = _name()
     ended: dict[str, list[Row]] = {
-        "offers": [(1, 0, 2, 1, 10, 20, 0, "paid", 15)],
+        "offers": [(1, 0, 2, 1, 10, 20, 0, "paid", 15, None)],
         "bans": [(1, 0, 7, 1, 1 << 62, 10, 99)],
         "snapshots": [(5, 0, 3, b"d")],
     }

@@ -29,7 +29,7 @@ ManyRows = Mapping[str, Iterable[Row]]
 
 TABLES: dict[str, tuple[str, ...]] = {
     "segments": ("number", "first", "count", "data"),
-    "offers": ("offer", "agent", "arm", "step", "at", "deadline", "recalled", "ending", "ended"),
+    "offers": ("offer", "agent", "arm", "step", "at", "deadline", "recalled", "ending", "ended", "amount"),
     "ledger": ("entry", "offer", "agent", "arm", "amount", "currency", "at"),
     "bans": ("entry", "agent", "offer", "step", "until", "at", "lifted"),
     "audit": ("event", "at", "who", "action", "detail"),
@@ -110,7 +110,7 @@ class Kind(IntEnum):
     ENROLLED = 2  # value agents, the first of them agent; more: their weights, if there are any
     STARTED = 3  # value: the size of the panel
     TOLD = 4  # one pull; offer: the one it ended, if any
-    OFFERED = 5
+    OFFERED = 5  # value: what it pays, in minor units, where offers differ
     EXPIRED = 6  # silence until the deadline
     RECALLED = 7  # an open offer is taken back; a pull on its way is still paid
     CANCELLED = 8  # the end of an offer that was recalled, or whose agent left

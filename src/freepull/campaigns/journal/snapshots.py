@@ -9,6 +9,7 @@ import threading
 import time
 import warnings
 import zlib
+from array import array
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
@@ -72,6 +73,8 @@ class Content(msgspec.Struct):
     numbers: bytes
     last: bytes
     last_event: bytes
+    amounts: bytes = b""
+    spent: int | None = None
 
 
 def content_of(state: State, log: Log) -> Content:
@@ -94,6 +97,8 @@ def content_of(state: State, log: Log) -> Content:
         numbers=people.numbers.tobytes(),
         last=people.last.tobytes(),
         last_event=people.last_event.tobytes(),
+        amounts=offers.amounts.tobytes(),
+        spent=offers.spent if offers.amounts else None,
     )
 
 
@@ -108,7 +113,11 @@ def restored(settings: Settings, content: Content, trial: memoryview) -> tuple[S
     people.parked, people.left = set(content.parked), set(content.left)
     offers.budget, offers.made = content.budget, content.made
     offers.endings.update(content.endings)
-    offers.open = {row[1]: Standing(*row) for row in content.open}
+    offers.amounts = array("I", content.amounts)
+    offers.spent = offers.endings["paid"] * offers.price.minor if content.spent is None else content.spent
+    amounts = offers.amounts
+    offers.open = {row[1]: Standing(*row, amounts[row[0] - 1] if amounts else None) for row in content.open}
+    offers.reserved = sum(map(offers.amount, (it.offer for it in offers.open.values())))
     offers.recalled = {agent for agent, standing in offers.open.items() if standing.recalled}
     state.pulls = np.array(content.pulls, np.int64)
     state.acted = np.frombuffer(content.acted, bool).copy()

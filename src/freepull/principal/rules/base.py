@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from freepull.errors import InvalidInput
 from freepull.game import TIE
 from freepull.messages import Difference
-from freepull.principal.record import Record, Words, Work, finish
+from freepull.principal.record import UNITS, Record, Words, Work, finish
 from freepull.principal.schedules import in_all
 
 RULES = 2
@@ -43,6 +43,8 @@ class Setting:
     """Whether arms may be withdrawn."""
     rules: int = RULES
     """The version under which the trial began."""
+    unit: int = UNITS
+    """How many of the smallest amounts a bonus of 1 has, where bonuses differ: of 2⁻³⁰, or of a currency."""
 
     @property
     def expected_kappa(self) -> int | None:

@@ -1,0 +1,117 @@
+"""Campaigns in which offers differ: every offer, entry and limit is right to the minor unit, whatever happens."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+import freepull as fp
+from freepull.campaigns.journal.recovery import verify
+from freepull.money import Money
+from support.staging import OPENED, Clock, reopen
+
+COMPENSATE = fp.pricing.Compensate(margin=0.033)
+POSTED = fp.pricing.Posted(start=0.3)
+
+
+def principal(pricing: fp.pricing.Pricing, **more: Any) -> fp.Principal:
+    parts: dict[str, Any] = {"observe": fp.observe.Steps(0), "protocol": fp.protocols.NeverBan(), "offers": "each"}
+    return fp.Principal(fp.rules.Certified(0.05), pricing=pricing, **parts | more)
+
+
+def create(url: str, clock: Clock, who: fp.Principal, price: str = "0.50 EUR") -> fp.Campaign:
+    campaign = fp.Campaign.create(
+        url, name="onboarding", arms=["A", "B", "C"], agents=["ann", "bob", "cy", "dan"], price=price, principal=who,
+        horizon=100, clock=clock,
+    )  # fmt: skip
+    OPENED.append(campaign)
+    campaign.start()
+    return campaign
+
+
+def play(campaign: fp.Campaign, clock: Clock, rounds: int, refusing: str = "bob") -> list[tuple[int, Money]]:
+    """Let everybody ask and act; return the offers that were paid, with what they promised."""
+    paid = []
+    for _ in range(rounds):
+        for agent in ("ann", "bob", "cy", "dan"):
+            clock.pass_hours(0.1)
+            offer = campaign.ask(agent)
+            arm = "A" if offer is None else offer.arm
+            if offer is not None and agent == refusing:
+                arm = "ABC"["ABC".index(arm) - 1]
+            told = campaign.tell(agent, arm, [0.9, 0.4, 0.1]["ABC".index(arm)], f"{agent} {clock.now}")
+            assert (told.paid is not None) == (offer is not None and arm == offer.arm)
+            if offer is not None and told.paid is not None:
+                assert told.paid == offer.bonus
+                assert campaign.tell(agent, arm, [0.9, 0.4, 0.1]["ABC".index(arm)], f"{agent} {clock.now}") == told
+                paid.append((offer.id, offer.bonus))
+    return paid
+
+
+@pytest.mark.parametrize("pricing", [COMPENSATE, POSTED])
+def test_every_entry_is_what_was_offered_also_after_a_crash_and_from_a_snapshot(
+    url: str, clock: Clock, pricing: fp.pricing.Pricing, tmp_path: Path
+) -> None:
+    campaign = create(url, clock, principal(pricing))
+    paid = play(campaign, clock, 6)
+    assert len({bonus for _, bonus in paid}) > 1, "prices differ"
+    campaign.snapshot()
+    campaign = reopen(campaign, url, clock)
+    paid += play(campaign, clock, 3)
+    before = campaign.status()
+    open_offer = campaign.ask("cy")
+    campaign = reopen(campaign, url, clock)
+    assert open_offer is None or campaign.ask("cy") == open_offer
+    assert before.spent == campaign.status().spent == Money(sum(bonus.minor for _, bonus in paid), "EUR")
+    assert [(it.offer, it.amount) for it in campaign.ledger()] == paid
+    bonuses = {it.offer: it.bonus for it in campaign.offers()}
+    assert all(bonuses[offer] == bonus for offer, bonus in paid)
+    campaign.export(tmp_path / "ledger.parquet", "ledger")
+    assert pl.read_parquet(tmp_path / "ledger.parquet")["minor_units"].to_list() == [bonus.minor for _, bonus in paid]
+    campaign.close()
+    assert verify(url, "onboarding").spent == before.spent
+
+
+def test_compensation_is_what_the_record_says_rounded_up_to_a_cent(sqlite: str, clock: Clock) -> None:
+    campaign = create(sqlite, clock, principal(COMPENSATE))
+    means = {"A": 0.9, "B": 0.4, "C": 0.1}
+    for agent in ("ann", "bob", "cy", "dan"):
+        for arm in "ABC":
+            campaign.tell(agent, arm, means[arm])
+    seen = set()
+    for _ in range(6):
+        for agent in ("ann", "bob", "cy", "dan"):
+            offer = campaign.ask(agent)
+            if offer is not None:
+                assert offer.bonus == Money(math.ceil((0.9 - means[offer.arm] + 0.033) * 50 - 1e-6), "EUR")
+                seen.add(offer.arm)
+            arm = "A" if offer is None else offer.arm
+            campaign.tell(agent, arm, means[arm])
+    assert len(seen) > 1
+
+
+@pytest.mark.parametrize("pricing", [COMPENSATE, POSTED])
+def test_a_budget_caps_the_sum_to_the_cent(sqlite: str, clock: Clock, pricing: fp.pricing.Pricing) -> None:
+    campaign = create(sqlite, clock, principal(pricing, budget=1.0))
+    assert campaign.status().budget == Money(50, "EUR")
+    play(campaign, clock, 8, refusing="")
+    status = campaign.status()
+    assert status.budget is not None
+    assert 0 < status.spent.minor <= 50
+    assert status.reserved.minor == 0
+    campaign.budget("0.77 EUR")
+    campaign.snapshot()
+    campaign = reopen(campaign, sqlite, clock)
+    play(campaign, clock, 8, refusing="")
+    assert status.spent.minor < campaign.status().spent.minor <= 77
+
+
+def test_nobody_is_offered_nothing_and_odd_currencies_have_whole_units(sqlite: str, clock: Clock) -> None:
+    campaign = create(sqlite, clock, principal(fp.pricing.Compensate(margin=0.0)), price="3 JPY")
+    paid = play(campaign, clock, 6)
+    assert {bonus.minor for _, bonus in paid} <= {1, 2, 3}
+    assert 1 in {bonus.minor for _, bonus in paid}
