@@ -264,7 +264,7 @@ class Status:
     awaited: list[str]
     """Agents without whom the rule cannot go on, or the round cannot close, silent ones included; at most ten."""
     price: Money
-    """What one bonus costs."""
+    """What one bonus costs; with a ``pricing``, what a bonus of 1 costs."""
     spent: Money
     """What was paid."""
     reserved: Money
@@ -281,6 +281,8 @@ class Status:
     """How much better the leader is than every other arm that is in, then the same of arms that went and to which."""
     checks: list[Check] = field(default_factory=list)
     """How the checks of assumptions stand; empty before the start, and where none run."""
+    pricing: str = ""
+    """How offers are priced, each with an amount of its own; empty where every bonus costs the price."""
     remedy: str = ""
     """What can be done about those who are awaited; empty if nobody is."""
     acted: int = 0

@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from freepull import registry
 from freepull.campaigns.directory import Register
 from freepull.campaigns.journal.events import Row
 from freepull.campaigns.settings import shown
@@ -86,6 +87,7 @@ def status_of(state: State, register: Register) -> Status:
         survives=None if decision is None or alarm(state) is not None else decision.get("survives"),
         differences=differences(state, register),
         checks=checks(state),
+        pricing=registry.shown(settings.principal.pricing) if settings.priced else "",
         remedy=remedy(state) if missing else "",
         acted=0 if trial is None else int(np.count_nonzero(trial.told)),
     )

@@ -39,7 +39,7 @@ def new(
     url: Url,
     name: Name,
     arms: Annotated[str, of_campaign("Names of the arms, such as A,B,C.")],
-    price: Annotated[str, of_campaign('What one bonus costs, such as "0.50 EUR".')],
+    price: Annotated[str, of_campaign('What one bonus costs, such as "0.50 EUR"; with --pricing, a bonus of 1.')],
     agents: Annotated[str, of_campaign("A file with one name per line, or how many agents without names.")] = "0",
     mode: Annotated[str, of_campaign("free, or rounds: everybody acts once a round, as in the paper.")] = "free",
     horizon: Annotated[int | None, of_campaign("T, in steps; some rules and schedules need it.")] = None,

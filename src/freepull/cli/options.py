@@ -60,7 +60,7 @@ Observe = Annotated[str, of_principal(f"{choices('observe')}.")]
 Protocol = Annotated[str, of_principal(f"{choices('protocol')}.")]
 Offers = Annotated[str, of_principal("one offer a step, or each: up to one per agent.")]
 Bonus = Annotated[float, of_principal("What an accepted offer pays, in units of reward.")]
-Pricing = Annotated[str | None, of_principal(f"In place of --bonus: {choices('pricing')}. In simulations only.")]
+Pricing = Annotated[str | None, of_principal(f"In place of --bonus: {choices('pricing')}.")]
 Budget = Annotated[
     float | None,
     of_principal("The most that may be spent, in units of reward, as --bonus is: with a bonus of 1, how many bonuses."),
