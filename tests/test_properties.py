@@ -33,13 +33,13 @@ def test_columns_add_up(world: World, until: str) -> None:
         assert (pulls.sum(axis=1) == steps).all()
         assert row["free_pulls"] == pulls.sum() - row["paid"]
         assert row["offered"] == row["paid"] + row["refused"]
-        assert row["bonus"] == pytest.approx(row["paid"] * world.principal.bonus)
+        assert row["spent"] == pytest.approx(row["paid"] * world.principal.bonus)
         assert row["banned"] <= min(world.game.agents, row["refused"])
         assert row["decided"] == (row["decided_at"] is not None)
         assert row["certified"] <= row["decided"]
         assert row["correct"] == world.game.is_best(row["arm"])
         assert row["reward"] == math.fsum(mine["reward"])
-        assert row["bonus"] == pytest.approx(mine["bonus"].sum())
+        assert row["spent"] == pytest.approx(mine["bonus"].sum())
         loss = world.game.means.max(axis=1, keepdims=True) - world.game.means
         assert row["regret"] == float((pulls * loss).sum())  # sixteenths, so exact in any order
     assert result.paid.sum() * 2 == result.frame["paid"].sum()

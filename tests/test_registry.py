@@ -193,7 +193,10 @@ def test_a_text_gives_numbers_words_and_nothing() -> None:
     for text, words in [
         ("paper:0.1,delta=0.2", "--rule paper takes delta once"),
         ("certified:half", "--rule certified: delta must be a number, got 'half'."),
-        ("certified:design=3", "the parameter of --rule certified must be one of delta, gap, robust; got 'design'"),
+        (
+            "certified:design=3",
+            "the parameter of --rule certified must be one of delta, gap, robust, epsilon; got 'design'",
+        ),
         (
             "papr:0.1",
             "--rule must be one of certified, comparisons, pairwise, paper, passive, population; got 'papr'; did you",

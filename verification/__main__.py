@@ -64,6 +64,8 @@ def measure(scale: float, say: page.Say) -> Results:
     found.contest = elimination.contest(max(scale, 0.1))
     say("means that are moved")
     found.moved = elimination.moved(max(scale, 0.1))
+    say("best up to ε")
+    found.near = elimination.up_to_epsilon(scale)
     say("populations")
     found.population = drawn.populations(scale)
     say("people who leave because of their rewards")

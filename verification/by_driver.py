@@ -30,6 +30,7 @@ class Start(NamedTuple):
 
     arms: Floats
     capital: Floats
+    near: Floats
 
 
 def by_driver(
@@ -123,7 +124,7 @@ def _drive(
     marks = np.array([np.random.default_rng([seed, int(n), 1]).integers(1, case.horizon + 1) for n in numbers])
     assert trial.kappa == terms.kappa
     play(
-        _world(case), _own(case), terms, books, Start(used.arms.copy(), coming.capital.copy()),
+        _world(case), _own(case), terms, books, Start(used.arms.copy(), coming.capital.copy(), coming.near.copy()),
         _keys(case, numbers, seed), _leaving(case, numbers, seed), marks, np.zeros(M, np.int64),
         np.zeros(M, np.int64), seen,
     )  # fmt: skip

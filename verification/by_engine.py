@@ -39,7 +39,10 @@ class Peeking(engine.Player):
     def _books(self, block: Block) -> tuple[Any, Any]:
         """The peak of the evidence against the tested arm and the number of rounds, by run."""
         if isinstance(self.experiment.principal.rule, fp.rules.Certified):
-            return block.own.coming.peaks[:, 0, self.tested], block.own.used.course[:, 1]
+            peaks = block.own.coming.peaks[:, 0, self.tested]
+            if self.experiment.principal.rule.epsilon > 0:
+                peaks = np.maximum(peaks, block.own.coming.reached[:, self.tested].max(axis=1))
+            return peaks, block.own.used.course[:, 1]
         return np.ones(len(block.runs)), np.zeros(len(block.runs))
 
 

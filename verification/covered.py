@@ -13,7 +13,8 @@ import freepull as fp
 from freepull.principal.rules import Design, Forecast
 
 HEAVY = 0.9
-GAPS = {"tie": 0.0, "near tie": 0.002, "gap .105": 0.10486}
+EPSILON = 0.015
+GAPS = {"tie": 0.0, "near tie": 0.002, "gap .105": 0.10486, "ε worse": EPSILON}
 LAWS = {"coins .02": (0.02, 0.015), "coins .98": (0.98, 0.015), "coins .5": (0.5, 0.3), "Beta(.1, .1)": (0.5, 0.3),
         "constants": (0.5, 0.3)}  # fmt: skip
 """The mean at a tie, and how far agents differ from it where they differ."""

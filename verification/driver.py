@@ -14,7 +14,7 @@ from freepull.compiling import jit
 from freepull.numerics import mix, uniform
 from freepull.principal.rules.certified.books import MEAN
 from freepull.principal.rules.certified.design import design, prediction
-from freepull.principal.rules.certified.evaluation import eliminate, evaluate
+from freepull.principal.rules.certified.evaluation import best_up_to, eliminate, evaluate
 from freepull.randomness import STEP
 
 from .peeking_adversary import peek
@@ -107,14 +107,22 @@ def _reset(world: Any, own: Any, used: Any, coming: Any, start: Any, banned: Any
             for j in range(K):
                 for i in range(n):
                     coming.capital[x, k, j, i] = start.capital[x, k, j, i]
+    for k in range(coming.reached.shape[0]):
+        for j in range(K):
+            coming.reached[k, j] = 1.0
+            for i in range(n):
+                coming.near[k, j, i] = start.near[k, j, i]
 
 
 @jit
 def _note(coming: Any, noted: Any, run: int) -> None:
-    """Copy the peaks of all accounts."""
+    """Copy the peaks of all accounts; with an ε and one margin, with what was bet on some arm being near."""
     for x in range(coming.peaks.shape[0]):
         for k in range(coming.peaks.shape[1]):
             noted[run, x, k] = coming.peaks[x, k]
+    for k in range(coming.reached.shape[0] if coming.peaks.shape[0] == 1 else 0):
+        for j in range(coming.reached.shape[0]):
+            noted[run, 0, k] = max(noted[run, 0, k], coming.reached[k, j])
 
 
 @jit
@@ -145,7 +153,7 @@ def departs(world: Any, own: Any, terms: Any, leaves: Any, run: int, m: int, t: 
 
 @jit
 def _close(world: Any, own: Any, books: Any, terms: Any, seen: Any, run: int) -> bool:
-    """Evaluate every round that is full; say whether one arm is left."""
+    """Evaluate every round that is full; say whether one arm is left, or best up to ε."""
     used, coming, fill, measure, constants = books
     while _owing(own, used, coming) == 0:
         for k in range(used.active.shape[0]):
@@ -162,7 +170,7 @@ def _close(world: Any, own: Any, books: Any, terms: Any, seen: Any, run: int) ->
                 fill.sums[k, m], fill.errors[k, m] = total, errors
         evaluate(used, coming, fill, measure, constants)
         seen.rounds[run] += 1
-        if eliminate(used, coming, constants) == 1:
+        if eliminate(used, coming, constants) == 1 or best_up_to(used, coming, constants) >= 0:
             return True
         design(used, coming, constants)
         if terms.peeks > 0:

@@ -22,8 +22,9 @@ Pearson). A bar of an error rate is met if the *upper* limit is within δ, so to
 be *seen* to break, the *lower* limit must be beyond δ. Costs are numbers of bonuses, undecided runs included."""
 SEEDS = (
     "Seeds: the i-th case has seed 1000 + i, the i-th panel of freezers 1500 + i, the i-th game of moved means "
-    "1700 + i, the forbidden designs 1900, the i-th population 5000 + i and both kinds of leavers 5000, the i-th world "
-    "of checks 8000 + 2·10⁴·i plus the run, 508,000 + 10⁴·i where an assumption is wrong, the i-th game of displayed "
+    "1700 + i, the i-th case with an ε 1600 + i, the forbidden designs 1900, the i-th population 5000 + i and "
+    "both kinds of leavers 5000, the i-th world of checks 8000 + 2·10⁴·i plus the run, 508,000 + 10⁴·i "
+    "where an assumption is wrong, the i-th game of displayed "
     "bounds 3000 + i (all from 0); the toy has 20241, the people 20242 and 20243, the games with K = 30 "
     "have 20240 + M; exact ties under `Comparisons` have 9000 to 9003, its i-th crowd 9010 + i, the adversary 9050, "
     "late reports without `late` 9060, its panels 9100 to 9103. Run numbers start at 0."
@@ -103,6 +104,9 @@ def write(found: Results, bars: Bars, docs: Path) -> Path:
         "### Assumptions that are wrong by γ",
         tables.ABOUT_MOVED,
         tables.moved_table(found.moved),
+        "### Best up to ε",
+        tables.ABOUT_NEAR,
+        tables.near_table(found.near),
         "### Claims about a population",
         tables.ABOUT_POPULATION,
         tables.population_table(found.population),

@@ -21,6 +21,8 @@ class Results:
     contest: dict[str, list[Rate]] = field(default_factory=dict)
     moved: dict[str, list[Rate]] = field(default_factory=dict)
     """Means that are moved by γ: with `robust` = γ, and plain."""
+    near: list[Rate] = field(default_factory=list)
+    """With an ε: how often an arm that is ε worse than the best could have been named."""
     population: list[tuple[str, str, Rate]] = field(default_factory=list)
     """Panel, rule, and how often a best arm of the population lost."""
     leavers: dict[str, Rate] = field(default_factory=dict)

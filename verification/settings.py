@@ -55,6 +55,8 @@ class Setting:
     seed: int
     gap: float | None = None
     """A planned gap, where one is tried."""
+    near: tuple[float, ...] = ()
+    """Every ε that is tried."""
 
     def principal(self, rule: Any) -> fp.Principal:
         """The principal of this setting."""
@@ -70,7 +72,13 @@ class Setting:
             found[BLIND] = Certified(self.delta, design=replace(design, forecast=None))
         if self.gap is not None:
             found[PLANNED] = Certified(self.delta, gap=self.gap)
+        found |= {up_to(epsilon): Certified(self.delta, epsilon=epsilon) for epsilon in self.near}
         return found | {PAIRS: Pairwise(self.delta), AUTHORS: Paper(self.delta, "simplified", 0.1)}
+
+
+def up_to(epsilon: float) -> str:
+    """How the certified rule with an ε is named."""
+    return f"{AFTER}, ε = {epsilon:g}"
 
 
 def family(agents: int, sd: float, runs: int) -> Setting:
@@ -91,7 +99,17 @@ SETTINGS = [
     TOY,
     Setting("500 people", Panel(500, PEOPLE), 500, 4, 60, "each", 0.05, Design(held_back=0.0), 1_000, 20_242),
     Setting(
-        "2,000 people, gap .02", Panel(2000, CLOSE), 2000, 4, 60, "each", 0.05, Design(held_back=0.0), 1_000, 20_243
+        "2,000 people, gap .02",
+        Panel(2000, CLOSE),
+        2000,
+        4,
+        60,
+        "each",
+        0.05,
+        Design(held_back=0.0),
+        1_000,
+        20_243,
+        near=(0.01, 0.02),
     ),
     *(family(agents, 0.1, 32) for agents in (30, 60, 120)),
     *(family(agents, 0.005, 16) for agents in (30, 60, 120)),

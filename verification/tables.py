@@ -30,6 +30,10 @@ ABOUT_MOVED = """\
 All arms tie, but the mean of every sample is moved by γ: the tested best arm's down, the others' up, or, where it says
 *follows*, the other way in rounds before which the tested arm was ahead. How often the tested arm falls, under
 `Certified(robust=γ)`, which [allows for it](certified.md), and under `Certified`, which does not."""
+ABOUT_NEAR = """\
+`Certified(epsilon=.015)`, where all arms but one are exactly .015 worse than this one, so that none of them may be
+named. The statistic is the largest evidence [against the best arm](certified.md) together with what was bet on one of
+the others being at most ε worse: how often it reaches 1/δ′, with the upper limit. Some of the cases above."""
 ABOUT_POPULATION = """\
 Agents are drawn from a population in which all arms tie, 200 pulls a stream. How often a given best arm of the
 *population* loses at any of the 200 looks, δ = .05. The certified rule speaks of the panel, and is right about it; read
@@ -144,6 +148,15 @@ def moved_table(moved: dict[str, list[Rate]]) -> str:
         for at in range(0, len(rates), len(LEVELS))
     ]
     return table(("agents × arms, γ", "rule", "runs", *(f"fell at δ′ = {d:g}" for d in LEVELS)), body)
+
+
+def near_table(rates: list[Rate]) -> str:
+    """Arms that are ε worse."""
+    body = [
+        (rates[at].what, f"{rates[at].runs:,}", *(_fell(r) for r in rates[at : at + len(LEVELS)]))
+        for at in range(0, len(rates), len(LEVELS))
+    ]
+    return table(("case", "runs", *(f"δ′ = {d:g}" for d in LEVELS)), body)
 
 
 def population_table(rows: list[tuple[str, str, Rate]]) -> str:

@@ -81,10 +81,10 @@ def accuracy(results: Mapping[str, Result], ax: Axes | None = None) -> Axes:
 
 def spend(results: Mapping[str, Result], ax: Axes | None = None) -> Axes:
     """What each principal pays, C(T), with 95 % intervals; the share of runs it decides stands above the bar."""
-    ax = _bars(results, "bonus", axes(ax))
-    top = max((_summary(result, "bonus")[2] for result in results.values()), default=0.0) or 1.0
+    ax = _bars(results, "spent", axes(ax))
+    top = max((_summary(result, "spent")[2] for result in results.values()), default=0.0) or 1.0
     for i, result in enumerate(results.values()):
-        decided, height = 100 * _summary(result, "decided")[0], _summary(result, "bonus")[2]
+        decided, height = 100 * _summary(result, "decided")[0], _summary(result, "spent")[2]
         ax.text(i, height + 0.03 * top, f"decides\n{decided:.0f} %", ha="center", va="bottom", fontsize=8)
     ax.set_ylim(0, 1.3 * top)
     ax.set_ylabel("bonuses paid, C(T)")
@@ -198,11 +198,11 @@ LINE = 0.04
 def against(rows: pl.DataFrame, x: str, series: str = "principal", ax: Axes | None = None) -> Axes:
     """Bonuses paid against the column ``x``, one line per series, with 95 % intervals; above each the share decided.
 
-    ``rows`` needs the columns bonus, bonus_low, bonus_high and decided, as `freepull.studies.summary` gives them. A
+    ``rows`` needs the columns spent, spent_low, spent_high and decided, as `freepull.studies.summary` gives them. A
     series without a value of ``x`` is a level line. A column lower_bound, if there is one, is drawn dotted.
     """
     ax = axes(ax)
-    rows = rows.filter(pl.col("bonus").is_not_nan())
+    rows = rows.filter(pl.col("spent").is_not_nan())
     place = _scale(rows[x].drop_nulls().unique(maintain_order=True).to_list(), ax)
     names = rows[series].unique(maintain_order=True).to_list()
     shares: dict[Any, list[_Share]] = {}
@@ -210,12 +210,12 @@ def against(rows: pl.DataFrame, x: str, series: str = "principal", ax: Axes | No
         own = rows.filter(pl.col(series) == name)
         look: dict[str, Any] = {"color": COLOURS[i % 8], "label": plain(name), "linewidth": 1.4}
         if own[x].null_count():
-            ax.axhline(own["bonus"][0], linestyle="--", **look)
+            ax.axhline(own["spent"][0], linestyle="--", **look)
         else:
             beside = APART * (i - (len(names) - 1) / 2)
             at = pl.Series([place(value, beside) for value in own[x]], dtype=pl.Float64)
             _line(own.with_columns(at=at).sort("at"), {**look, "marker": MARKERS[i % 8]}, ax)
-            for value, bonus, high, decided in own.select(x, "bonus", "bonus_high", "decided").iter_rows():
+            for value, bonus, high, decided in own.select(x, "spent", "spent_high", "decided").iter_rows():
                 top = bonus if math.isnan(high) else high
                 shares.setdefault(value, []).append(_Share(top, f"{100 * decided:.0f} %", COLOURS[i % 8]))
     if "lower_bound" in rows.columns:
@@ -241,8 +241,8 @@ class _Share(NamedTuple):
 
 
 def _line(own: pl.DataFrame, look: dict[str, Any], ax: Axes) -> None:
-    spread = [lengths(own["bonus"], own[f"bonus_{end}"]) for end in ("low", "high")]
-    ax.errorbar(own["at"], own["bonus"], spread, markersize=5, capsize=3, **look)
+    spread = [lengths(own["spent"], own[f"spent_{end}"]) for end in ("low", "high")]
+    ax.errorbar(own["at"], own["spent"], spread, markersize=5, capsize=3, **look)
 
 
 def _stack(at: float, shares: list[_Share], top: float, ax: Axes) -> None:

@@ -39,7 +39,7 @@ def test_accuracy_shows_rates_in_percent_with_intervals(results: dict[str, fp.Re
 
 def test_spend_shows_cost_and_the_share_decided(results: dict[str, fp.Result]) -> None:
     ax = charts.spend(results)
-    assert heights(ax.patches) == pytest.approx([r.frame["bonus"].mean() for r in results.values()])
+    assert heights(ax.patches) == pytest.approx([r.frame["spent"].mean() for r in results.values()])
     assert [text.get_text() for text in ax.texts] == ["decides\n0 %", "decides\n0 %"]
 
 
@@ -61,9 +61,9 @@ def test_one_run_can_be_drawn() -> None:
 
 
 def test_error_bars_reach_to_the_ends_and_a_single_run_has_none() -> None:
-    rows = pl.DataFrame({"delta": [0.1, 0.2], "principal": ["a", "a"], "bonus": [10.0, 20.0], "decided": [1.0, 1.0],
-                         "bonus_low": [7.0, math.nan], "bonus_high": [14.0, math.nan]})  # fmt: skip
+    rows = pl.DataFrame({"delta": [0.1, 0.2], "principal": ["a", "a"], "spent": [10.0, 20.0], "decided": [1.0, 1.0],
+                         "spent_low": [7.0, math.nan], "spent_high": [14.0, math.nan]})  # fmt: skip
     upright: Any = charts.against(rows, "delta").containers[0]
     assert [segment[:, 1].tolist() for segment in upright.lines[2][0].get_segments()] == [[7.0, 14.0], [20.0, 20.0]]
-    lying: Any = charts.grouped(rows, "delta", "principal", "bonus").containers[1]
+    lying: Any = charts.grouped(rows, "delta", "principal", "spent").containers[1]
     assert [segment[:, 0].tolist() for segment in lying.lines[2][0].get_segments()] == [[7.0, 14.0], [20.0, 20.0]]

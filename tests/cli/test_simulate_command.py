@@ -72,7 +72,7 @@ def test_every_part_has_an_option(tmp_path: Path) -> None:
     assert told["game"]["means"] == [[0.9, 0.1], [0.2, 0.3]]
     assert told["agents"] == [{"part": "Thompson"}, {"part": "EpsilonGreedy", "c": 2.0}]
     assert told["principal"]["protocol"] == {"part": "BanFor", "rounds": 3}
-    assert loaded.frame["bonus"].max() <= 50  # type: ignore[operator]
+    assert loaded.frame["spent"].max() <= 50  # type: ignore[operator]
     assert loaded.trace is not None
     assert loaded.agents is not None
     assert loaded.provenance["engine"] == "readable"

@@ -32,6 +32,8 @@ import freepull as fp
 
 HERE = Path(__file__).parent
 RELEASES = HERE / "releases"
+ONCE = {"spent": "bonus"}
+"""What columns were called when the paths were written down."""
 MEANS = [[0.9, 0.4, 0.1], [0.2, 0.5, 0.8], [0.3, 0.6, 0.3], [0.5, 0.5, 0.9], [0.1, 0.2, 0.15]]
 GAMES: list[Any] = [
     fp.Game(MEANS),
@@ -117,7 +119,8 @@ def path_of(experiment: dict[str, Any], engine: str) -> str:
     hashed = hashlib.sha256()
     for frame in (found.frame, found.agents, found.trace):
         assert frame is not None
-        hashed.update(json.dumps([frame.columns, frame.rows()], default=str).encode())
+        names = [ONCE.get(name, name) for name in frame.columns]
+        hashed.update(json.dumps([names, frame.rows()], default=str).encode())
     hashed.update(json.dumps(found.paid.tolist()).encode())
     return hashed.hexdigest()[:16]
 

@@ -78,6 +78,10 @@ class Stand:
         assert (np.abs(capital - double.C) <= 1e-9 * totals[:, :, None, None]).all()
         np.testing.assert_allclose(state.evidence(), totals[double.at], rtol=1e-9)
         np.testing.assert_allclose(state.coming.peaks, double.peaks, rtol=1e-9)
+        assert state.declared == double.declared
+        if state.epsilon > 0:
+            np.testing.assert_allclose(state.coming.near, double.E, rtol=1e-9, atol=1e-12)
+            np.testing.assert_allclose(state.coming.reached, double.reached, rtol=1e-9)
         assert state.bounds() == state.evidence()
         assert state.worse_by() == double.worse_by()
         verdict = self.trial.verdict()
@@ -100,6 +104,19 @@ CASES: dict[str, tuple[Rule, Any, int, dict[str, Any]]] = {
         {"horizon": 6_000, "kappa": 3_000},
     ),
     "auto, many agents, each": (Rule(1e-6), MANY, 45, {"horizon": 10_000, "kappa": 4_000, "offers": "each"}),
+    "up to ε": (Rule(1e-7, epsilon=0.02), MANY, 30, {"horizon": 3_000, "kappa": 1_500, "law": "beta"}),
+    "up to ε, nothing held back": (
+        Rule(0.01, epsilon=0.3, robust=0.01, design=Design(held_back=0.0)),
+        THREE,
+        30,
+        {"horizon": 1_000, "kappa": 100},
+    ),
+    "up to ε, many arms": (
+        Rule(0.01, epsilon=0.02),
+        [[0.7 - 0.05 * k for k in range(12)]] * 3,
+        40,
+        {"horizon": 6_000, "kappa": 3_000},
+    ),
     "explicit": (Rule(0.05, design=ODD), THREE, 30, {"horizon": 1_000, "kappa": 100}),
     "everything": (
         Rule(1e-9, design=Design(5, 3, 0.1, 0.05, 1.0, 0.6, 0.3, forecast=Forecast(2.0, 0.1, 4.0, 0.2, 1.0, 3.0))),

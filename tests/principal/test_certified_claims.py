@@ -23,12 +23,13 @@ ROUNDS = 5
 DESIGN = fp.rules.Design(held_back=0.0, gap_memory=2.0)
 
 
-def mean_of_accounts(best: float, other: float, robust: float, bias: Any) -> np.ndarray[Any, Any]:
+def mean_of_accounts(best: float, other: float, robust: float, bias: Any, epsilon: float = 0.0) -> np.ndarray[Any, Any]:
     """E W_k(x) after some rounds of one coin an arm, by margin and arm: every path with its probability.
 
-    ``bias(state)`` moves the means of the coming round, and may depend on all rounds before.
+    With an ε, what is bet on the other arm being at most ε worse is part of it. ``bias(state)`` moves the means of the
+    coming round, and may depend on all rounds before.
     """
-    rule = fp.rules.Certified(1e-9, design=DESIGN, robust=robust)
+    rule = fp.rules.Certified(1e-9, design=DESIGN, robust=robust, epsilon=epsilon)
     principal = fp.Principal(rule, observe=fp.observe.Steps(0))
     total: Any = 0.0
     for path in product((0, 1), repeat=2 * ROUNDS):
@@ -41,7 +42,7 @@ def mean_of_accounts(best: float, other: float, robust: float, bias: Any) -> np.
                 trial.tell(0, arm, coin)
             trial.end_step()
         assert state.used.course[1] == ROUNDS
-        total = total + chance * state.coming.capital.sum((2, 3))
+        total = total + chance * (state.coming.capital.sum((2, 3)) + (state.coming.near.sum((1, 2)) if epsilon else 0))
     return np.asarray(total)
 
 
@@ -165,6 +166,32 @@ def test_the_evidence_against_a_best_arm_has_mean_at_most_1_exactly(mean: float)
     found = mean_of_accounts(mean, mean, 0.0, no_bias)
     assert (found <= 1 + 1e-12).all()
     assert found[0].min() > 0.85, "not much is given away"
+
+
+@pytest.mark.parametrize("mean", mostly_slow(0.6, 0.2, 0.95))
+def test_with_the_other_arm_e_worse_all_that_is_bet_has_mean_at_most_1_exactly(mean: float) -> None:
+    found = mean_of_accounts(mean, mean - 0.1, 0.0, no_bias, epsilon=0.1)
+    assert (found[:, 0] <= 1 + 1e-12).all()
+    assert found[0, 0] > 0.8, "not much is given away"
+
+
+def test_an_arm_that_is_best_up_to_epsilon_is_named_while_others_are_in_and_stays_named_when_saved() -> None:
+    principal = fp.Principal(fp.rules.Certified(0.05, epsilon=0.3), observe=fp.observe.Steps(0))
+    trial = principal.start(arms=3, agents=1, horizon=400)
+    rng = np.random.default_rng(4)
+    assert trial.verdict().rests_on.target.endswith("; the best arm up to ε = 0.3")
+    while trial.decided_at is None:
+        for arm, mean in enumerate((0.7, 0.68, 0.1)):
+            trial.tell(0, arm, float(rng.random() < mean))
+        trial.end_step()
+    verdict, again = trial.verdict(), principal.restore(trial.state())
+    assert {0, 1} <= set(trial.active)
+    assert verdict.decided
+    assert verdict.certified
+    assert "it is at most ε = 0.3 worse than the best arm by the certified rule at δ = 0.05 (proven)" in verdict.why
+    assert verdict.survives == 0.0
+    assert (again.verdict().arm, again.verdict().why, again.phase) == (verdict.arm, verdict.why, "decided")
+    assert again.awaited == trial.awaited == []
 
 
 @pytest.mark.slow

@@ -116,7 +116,7 @@ def test_constants_come_from_the_design(gap: float | None) -> None:
     margins = np.array([0.0, 0.1])
     constants, prior = Certified(0.01, gap, layout).constants(setting(kappa=321), margins)
     told = (100, math.log(100), 0.13, 11, 12, 0.14, 0.15, 0.16, 5, 0.17 if gap is None else 0.0, 1.8, 1.9, False, 321)
-    assert constants[6:] == pytest.approx((*told, 0.1, 0.2, 3.0, 0.4, 1.5, 7.0))
+    assert constants[8:] == pytest.approx((*told, 0.1, 0.2, 3.0, 0.4, 1.5, 7.0))
     assert (constants.margins.tolist(), constants.decides, constants.margin) == ([0.0, 0.1], 0, 0.0)
     robust, _ = Certified(0.01, gap, layout, robust=0.04).constants(setting(), margins)
     assert (robust.margins.tolist(), robust.decides, robust.margin) == ([0.0, 0.08, 0.1], 1, 0.08)

@@ -70,7 +70,7 @@ def test_both_engines_pay_the_same_to_the_last_bit(rule: fp.rules.Rule) -> None:
             assert readable.agents.equals(compiled.agents)
             assert readable.frame["paid"].min() > 0  # type: ignore[operator]
             if budget is not None:
-                assert budget - 1 < readable.frame["bonus"].max() <= budget  # type: ignore[operator]
+                assert budget - 1 < readable.frame["spent"].max() <= budget  # type: ignore[operator]
 
 
 def test_what_is_paid_is_the_sum_of_what_was_offered_and_taken() -> None:
@@ -98,7 +98,7 @@ def test_a_compensation_makes_an_offer_worth_it_to_whoever_goes_by_the_same_reco
     told: dict[str, Any] = {"horizon": 150, "runs": 20, "progress": False}
     worth = fp.simulate(GAME, principal=principal(fp.pricing.Compensate(0.0)), answers=fp.answers.IfWorthIt(), **told)
     assert worth.frame["refused"].sum() == 0
-    assert 0 < float(worth.frame["bonus"].sum()) < 0.6 * float(worth.frame["paid"].sum())
+    assert 0 < float(worth.frame["spent"].sum()) < 0.6 * float(worth.frame["paid"].sum())
 
 
 def test_posted_prices_settle_where_the_share_accepts_and_one_s_own_answer_does_not_move_one_s_price() -> None:
@@ -119,7 +119,7 @@ def test_one_s_own_pricing_runs_on_the_readable_engine() -> None:
     with pytest.warns(UserWarning, match="Half is a pricing of your own"):
         result = fp.simulate(GAME, principal=principal(Half()), horizon=60, runs=2, progress=False)
     assert result.provenance["engine"] == "readable"
-    assert 0 < float(result.frame["bonus"].sum()) < 0.5 * float(result.frame["paid"].sum())
+    assert 0 < float(result.frame["spent"].sum()) < 0.5 * float(result.frame["paid"].sum())
 
 
 def test_fixed_is_the_bonus() -> None:

@@ -65,6 +65,7 @@ OPTIONS: dict[str, list[Any]] = {
         fp.rules.Paper(0.05, "simplified", 0.02), fp.rules.Paper(0.9, "simplified", 0.2), fp.rules.Paper(0.1),
         fp.rules.Paper(0.3, "finite_time"), fp.rules.Passive(), fp.rules.Certified(0.3),
         fp.rules.Certified(0.4, robust=0.05),
+        fp.rules.Certified(0.4, robust=0.02, epsilon=0.3), fp.rules.Certified(0.3, epsilon=0.1),
         fp.rules.Certified(
             0.05,
             gap=0.2,

@@ -75,7 +75,7 @@ def test_as_printed_nothing_is_decided_and_everything_is_spent(bound: str, scale
 def test_the_authors_constant_costs_what_it_should(delta: float, cost: float, error: float) -> None:
     result = toy(delta, **AUTHORS)
     assert result.frame["correct"].sum() >= 0.995 * RUNS
-    assert close(*mean_and_error(result, "bonus"), cost, error)
+    assert close(*mean_and_error(result, "spent"), cost, error)
 
 
 def test_the_authors_constant_decides_and_pays_whom_it_should() -> None:
@@ -101,7 +101,7 @@ def test_agents_who_take_eight_offers_in_ten_cost_the_same() -> None:
 @pytest.mark.parametrize(("power", "cost"), [(0, 18189), (4, 24299), (12, 36255), (20, 44499)])
 def test_cost_grows_with_the_logarithm_of_delta(power: int, cost: float) -> None:
     result = toy(math.exp(-power), **AUTHORS)
-    mean, error = mean_and_error(result, "bonus")
+    mean, error = mean_and_error(result, "spent")
     assert close(mean, error, cost, 324)
 
 
@@ -115,5 +115,5 @@ def test_thirty_arms_cost_what_they_should(sd: float, agents: int, cost: float, 
         seed=2021,
         until="decided",
     )
-    mean, own = mean_and_error(result, "bonus")
+    mean, own = mean_and_error(result, "spent")
     assert close(mean, max(own, error * math.sqrt(100 / 24)), cost, error)

@@ -29,7 +29,7 @@ COLUMNS: dict[Any, Any] = {
     "banned": pl.Int64,
     "free_pulls": pl.Int64,
     "reward": pl.Float64,
-    "bonus": pl.Float64,
+    "spent": pl.Float64,
     "regret": pl.Float64,
 }
 
@@ -96,7 +96,7 @@ def test_reward_bonus_and_regret_by_hand() -> None:
     # three steps of their own; then agent 0 is paid for arm 0 and agent 1 picks arm 0; then arm 1 for both
     assert result.agents["pulls"].to_list() == [[2, 2, 1], [2, 2, 1]]
     assert result.paid.tolist() == [[1, 1, 0], [0, 0, 0]]
-    assert (row["paid"], row["free_pulls"], row["bonus"]) == (2, 8, 5.0)
+    assert (row["paid"], row["free_pulls"], row["spent"]) == (2, 8, 5.0)
     assert result.agents["bonus"].to_list() == [5.0, 0.0]
     # losses: agent 0: 0, .4, .8; agent 1: .4, .2, 0
     assert result.agents["regret"].to_list() == pytest.approx([2 * 0.4 + 0.8, 2 * 0.4 + 2 * 0.2])
@@ -254,6 +254,8 @@ def test_sums_are_found_again_in_files_of_version_0_1(tmp_path: Path) -> None:
         result, head = fp.Result.load(path), json.loads(pl.read_parquet_metadata(path)["freepull"])
         assert (result.paid.tolist(), result.paid_error.tolist()) == (head["paid"], head["paid_error"])
         assert result.paid_sum.sum() == result.frame["paid"].sum()
+        assert "bonus" in pl.read_parquet_schema(path)  # as `spent` was called then
+        assert result.frame["spent"].to_list() == result.frame["paid"].to_list()
 
 
 def test_version_0_1_lost_no_bit_of_the_sums(tmp_path: Path) -> None:

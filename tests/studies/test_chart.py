@@ -36,7 +36,7 @@ def test_one_line_for_each_principal_and_other_swept_value(store: studies.Store)
     assert len([text for text in ax.texts if text.get_text().endswith("%")]) == 6
     table = studies.summary(store)
     means = ax.containers[1].lines[0].get_ydata()  # type: ignore[attr-defined]
-    assert list(means) == table["bonus"][1:6:2].to_list()
+    assert list(means) == table["spent"][1:6:2].to_list()
     assert to_hex(ax.containers[1].lines[0].get_color()).upper() == COLOURS[1]  # type: ignore[attr-defined]
     assert ax.get_title() == "Small"
 

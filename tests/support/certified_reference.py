@@ -70,7 +70,11 @@ class Reference:
         self.gaps, prior = candidates(rule, setting)
         self.fitted = self.d.fitted if rule.gap is None else 0.0
         start = (1 - self.d.held_back) * (1 - np.eye(K))[:, :, None] * prior / (K - 1)
-        self.C = np.tile(start, (len(self.margins), 1, 1, 1))
+        self.epsilon, self.aim, lent = rule.epsilon, self.margin - rule.epsilon, 0.9 if rule.epsilon else 0.0
+        self.E, self.lent = lent * start, lent
+        self.reached = np.ones((K, K))  # the most of the evidence against k and E_k[l] together
+        self.declared: int | None = None
+        self.C = np.tile((1 - lent) * start, (len(self.margins), 1, 1, 1))
         self.cash = np.tile(self.d.held_back * prior, (K, 1))
         self.U, self.S, self.Q = np.zeros((K, M), int), np.zeros((K, M)), np.zeros((K, M))
         self.m, self.tv, self.Q_bar, self.nu = np.full(K, 0.5), np.zeros(K), np.full(K, 0.25), np.ones(K)
@@ -113,7 +117,7 @@ class Reference:
         F = log / (c - mu + f.z / (2 * np.sqrt(self.U + 25))) ** 2
         h = np.full(len(self.m), f.shortest)
         for k in order:
-            D = max(self.m[order[0]] - self.m[order[1] if k == order[0] else k] - self.margin, self.I[k] ** -0.5)
+            D = max(self.m[order[0]] - self.m[order[1] if k == order[0] else k] - self.aim, self.I[k] ** -0.5)
             need = f.gamma * 2 * (math.log(1 / self.delta) + 1.5) / (D * D * self.I[k])
             h[k] = min(max(need, f.shortest), f.longest)
         return np.asarray((f.phi * F - self.U) / ((h[:, None] - 1) * self.R + self.r))
@@ -135,7 +139,14 @@ class Reference:
             seen = max(self.m[top] - self.m[k] - self.margin, 0)
             fit = np.exp(-((self.gaps - seen) ** 2) / (2 * (self.tv[top] + self.tv[k]))) + 0.001 / n
             fit /= fit.sum()
-            if self.d.held_until <= self.R or seen >= 2 * math.sqrt(self.tv[top] + self.tv[k]):
+            shown = max(self.m[top] - self.m[k] - self.aim, 0)
+            aims = np.exp(-((self.gaps - shown) ** 2) / (2 * (self.tv[top] + self.tv[k]))) + 0.001 / n
+            aims /= aims.sum()
+            open_ = (self.reached[k] < 1 / self.delta)[:, None]
+            self.E[k] = np.where(open_, (1 - s_g) * self.E[k] + s_g * np.outer(self.E[k].sum(1), aims), self.E[k])
+            if self.d.held_until <= self.R or shown >= 2 * math.sqrt(self.tv[top] + self.tv[k]):
+                self.E[k] += self.lent * self.cash[k].sum() * np.outer(P, aims)
+                self.cash[k] *= 1 - self.lent
                 self.C[:, k] += np.outer(P, self.fitted * self.cash[k].sum() * fit + (1 - self.fitted) * self.cash[k])
                 self.cash[k] = 0
             C = np.where(np.isin(np.arange(len(P)), rivals)[:, None], self.C[:, k], 0)
@@ -144,8 +155,10 @@ class Reference:
             self.C[:, k] = (1 - s_g) * C + s_g * C.sum((1, 2))[:, None, None] * np.outer(P, fit)
 
     def advance(self, stacks: Stacks) -> None:
-        while self.active.sum() > 1 and all(
-            len(stacks[k][m]) >= self.U[k, m] + self.b[k, m] for k, m in zip(*np.nonzero(self.b), strict=True)
+        while (
+            self.active.sum() > 1
+            and self.declared is None
+            and all(len(stacks[k][m]) >= self.U[k, m] + self.b[k, m] for k, m in zip(*np.nonzero(self.b), strict=True))
         ):
             self.close(stacks)
 
@@ -159,11 +172,19 @@ class Reference:
         self.pay((u * total).sum(1), (u**2 * self.b * self.sigma2()).sum(1), u, B, expected)
         self.absorb(total, B)
         self.peaks = np.where(self.active, np.maximum(self.peaks, self.totals()), self.peaks)
+        if self.epsilon:
+            both = self.totals()[self.at][:, None] + self.E.sum(2)
+            self.reached = np.where(
+                self.active[:, None] & (self.reached < 1 / self.delta), np.maximum(self.reached, both), self.reached
+            )
         out = self.active & (self.totals()[self.at] >= 1 / self.delta)
         if out.sum() == self.active.sum():
             out[np.argmin(np.where(self.active, self.totals()[self.at], math.inf))] = False
         self.active &= ~out
-        if self.active.sum() > 1:
+        shown = [k for k in self.ranked() if (np.delete(self.reached[:, k], k) >= 1 / self.delta).all()]
+        if self.active.sum() > 1 and shown:
+            self.declared = shown[0]
+        elif self.active.sum() > 1:
             self.design()
 
     def pay(self, Y: Floats, V: Floats, u: Floats, B: Floats, expected: Floats) -> None:
@@ -183,6 +204,8 @@ class Reference:
                     worst = max(worst, float((upper - true).max()))
                     gain = e * (Y[j] - Y[k]) - (true if self.exact else upper)
                     self.C[:, k, j] *= np.exp(gain - np.outer(self.margins, e))
+                    if self.reached[k, j] < 1 / self.delta:
+                        self.E[k, j] *= np.exp(gain - self.aim * e)
         self.behind += worst
         order = self.ranked()
         for k in order:
@@ -204,6 +227,8 @@ class Reference:
         return [max([0.0, *self.margins[column >= 1 / self.delta]]) for column in self.peaks.T]
 
     def survives(self) -> float:
-        """γ*, once one arm is left: every arm that is out has reached 1/δ with the margin 2γ*."""
+        """γ*, once one arm is left: every arm that is out has reached 1/δ with the margin 2γ*; γ after an ε-stop."""
+        if self.declared is not None:
+            return self.margin / 2
         return float(max(x / 2 for x, row in zip(self.margins, self.peaks, strict=True)
                          if (row[~self.active] >= 1 / self.delta).all()))  # fmt: skip

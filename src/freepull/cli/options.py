@@ -42,7 +42,9 @@ Robust = Annotated[
     float | None,
     of_principal("certified: verdicts must stand even if payment, drift and the like move every mean by this much."),
 ]
-Epsilon = Annotated[float | None, of_principal("comparisons, pairwise: stop once the leader is within ε of the best.")]
+Epsilon = Annotated[
+    float | None, of_principal("certified, comparisons, pairwise: stop once an arm is within ε of the best.")
+]
 Cap = Annotated[int | None, of_principal("comparisons: the most comparisons that one agent may have.")]
 Late = Annotated[
     bool | None,

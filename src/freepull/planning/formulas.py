@@ -124,7 +124,7 @@ def check_rule(rule: Rule) -> None:
 
 def tolerance(rule: Rule) -> float:
     """ε: how much worse than the best the named arm may be."""
-    return rule.epsilon if isinstance(rule, Pairwise | Comparisons) else 0.0
+    return rule.epsilon if isinstance(rule, Certified | Pairwise | Comparisons) else 0.0
 
 
 def agents_for_free(of: Sketch) -> float:

@@ -146,7 +146,7 @@ def stochastic(request: Request) -> Section:
         measured[name] = f"{outcome(result)}; {told(mean(result, 'offered'))} offers"
         before = full.get("authors-at-01" if name == "authors" else name)
         assert before is not None
-        change = spread((result.frame["bonus"] - before.frame["bonus"]).to_list())
+        change = spread((result.frame["spent"] - before.frame["spent"]).to_list())
         decided = share(before, "decided")[0] - share(result, "decided")[0]
         less.append(f"{name} {told(change)} bonuses and {decided:+d} undecided of {result.frame.height} runs")
     truth = (
@@ -200,7 +200,7 @@ def _limit(game: Game, delta: float) -> float:
 
 def _course(rows: pl.DataFrame) -> str:
     ends = [rows.sort("−ln δ").row(at, named=True) for at in (0, -1)]
-    first, last = (f"{told((row['bonus'], row['bonus_error']))} at δ = {row['delta']:.3g}" for row in ends)
+    first, last = (f"{told((row['spent'], row['spent_error']))} at δ = {row['delta']:.3g}" for row in ends)
     decided = " and ".join(f"{100 * row['decided']:.0f} %" for row in ends)
     return f"from {first} to {last}; decided {decided}"
 
@@ -214,7 +214,7 @@ def _linear(rows: pl.DataFrame) -> str:
             what = "no" if rows.filter(pl.col("principal") == name)["decided"].max() == 0 else "hardly any"
             sentences.append(f"{name}: {what} run is decided, so the cost is what fits into T, whatever δ is.")
             continue
-        x, y = own["−ln δ"].to_numpy(), own["bonus"].to_numpy()
+        x, y = own["−ln δ"].to_numpy(), own["spent"].to_numpy()
         slope, start = np.polyfit(x, y, 1)
         worst = float(np.abs(start + slope * x - y).max())
         sentences.append(
@@ -256,7 +256,7 @@ def _cell(found: Found, name: str, sd: float, agents: int) -> str:
     result = found.get(name, sd=sd, agents=agents)
     assert result is not None
     return (
-        f"M = {agents}: {told(mean(result, 'bonus'))}, {percent(share(result, 'decided'))} decided, "
+        f"M = {agents}: {told(mean(result, 'spent'))}, {percent(share(result, 'decided'))} decided, "
         f"{percent(free(result))} free"
     )
 
@@ -270,7 +270,7 @@ def _as_printed(found: Found) -> str:
     if not cells:
         return ""
     decided = sum(share(result, "decided")[0] for result in cells)
-    paid = [mean(result, "bonus")[0] for result in cells]
+    paid = [mean(result, "spent")[0] for result in cells]
     if decided == 0:
         return (
             f"As printed, nothing diminishes: no run is decided at any M or σ, and {max(paid):,.0f} bonuses are paid."
@@ -285,8 +285,8 @@ def _authors(found: Found) -> str:
     unpaid = percent(free(narrow[-1]))
     return (
         f"“Free at M ≥ 120” needs the authors' setting: with their constant and σ = .005, {unpaid} of the runs pay "
-        f"nothing at M = 120, and {told(mean(narrow[-1], 'bonus'))} is paid on average; with σ = .1, as the text "
-        f"says, it is {told(mean(wide[-1], 'bonus'))}, and {percent(share(wide[-1], 'decided'))} of the runs are "
+        f"nothing at M = 120, and {told(mean(narrow[-1], 'spent'))} is paid on average; with σ = .1, as the text "
+        f"says, it is {told(mean(wide[-1], 'spent'))}, and {percent(share(wide[-1], 'decided'))} of the runs are "
         "decided. The constant has no proof."
     )
 

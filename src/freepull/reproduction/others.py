@@ -37,7 +37,7 @@ def observing(request: Request) -> Section:
     rows = found.rows()
     measured = {
         name: "; ".join(
-            f"{cell.coordinates['observe']}: {told(mean(result, 'bonus'))}, {percent(share(result, 'decided'))} decided"
+            f"{cell.coordinates['observe']}: {told(mean(result, 'spent'))}, {percent(share(result, 'decided'))} decided"
             for cell, result in found if cell.principal == name
         )
         for name in found.principals()
@@ -67,7 +67,7 @@ def _spread(found: Found) -> str:
     sentences = []
     for name in found.principals():
         cells = [
-            (str(cell.coordinates["observe"]), mean(result, "bonus")[0], share(result, "decided"))
+            (str(cell.coordinates["observe"]), mean(result, "spent")[0], share(result, "decided"))
             for cell, result in found
             if cell.principal == name
         ]
@@ -191,7 +191,7 @@ def _price(label: str, result: Result) -> float:
         return 0.0
     if label.startswith("temporary"):
         return float((result.paid * (toy().means.max(axis=1)[:, None] - toy().means)).sum())
-    return mean(result, "bonus")[0]
+    return mean(result, "spent")[0]
 
 
 def _both(label: str, result: Result) -> str:
@@ -215,4 +215,4 @@ def _meaning(label: str, result: Result) -> str:
         )
     if "watch" in label:
         return "Nothing is paid, and nothing is guaranteed."
-    return f"The agents lose {regret} in reward and are paid {told(mean(result, 'bonus'))} for it."
+    return f"The agents lose {regret} in reward and are paid {told(mean(result, 'spent'))} for it."

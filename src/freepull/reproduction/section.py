@@ -65,7 +65,7 @@ def figure(width: float, height: float, panels: int = 1) -> Figure:
 def spend_bars(rows: pl.DataFrame, category: str, height: float) -> Figure:
     """Return a figure of what each category costs every principal, with the share of runs decided."""
     drawn = figure(7.2, height)
-    ax = charts.grouped(rows, category, "principal", "bonus", "decided", ax=drawn.axes[0])
+    ax = charts.grouped(rows, category, "principal", "spent", "decided", ax=drawn.axes[0])
     ax.set_xlabel("bonuses paid, C(T), and the share of runs decided")
     return drawn
 
@@ -116,7 +116,7 @@ def percent(pair: tuple[int, int]) -> str:
 def outcome(result: Result) -> str:
     """Tell how a principal fared: right, decided, paid."""
     right, decided = percent(share(result, "correct")), percent(share(result, "decided"))
-    return f"right in {right} of the runs, decided in {decided}, C(T) = {told(mean(result, 'bonus'))}"
+    return f"right in {right} of the runs, decided in {decided}, C(T) = {told(mean(result, 'spent'))}"
 
 
 def row(result: Result) -> dict[str, float | int]:
@@ -124,7 +124,7 @@ def row(result: Result) -> dict[str, float | int]:
     found: dict[str, float | int] = {"runs": result.frame.height}
     for name in ("correct", "decided", "certified"):
         found |= dict(zip((name, f"{name}_low", f"{name}_high"), wilson(*share(result, name)), strict=True))
-    for name in ("bonus", "paid", "offered", "refused", "free_pulls", "reward", "regret", "decided_at"):
+    for name in ("spent", "paid", "offered", "refused", "free_pulls", "reward", "regret", "decided_at"):
         centre, error = mean(result, name)
         half = 1.96 * error
         found |= {name: centre, f"{name}_error": error, f"{name}_low": centre - half, f"{name}_high": centre + half}

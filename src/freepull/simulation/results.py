@@ -28,13 +28,15 @@ from freepull.version import __version__
 
 Counts = NDArray[np.int64]
 RATES = ("correct", "decided", "certified")
-MEANS = ("paid", "offered", "refused", "banned", "free_pulls", "reward", "bonus", "regret")
+MEANS = ("paid", "spent", "offered", "refused", "banned", "free_pulls", "reward", "regret")
 _KEY, _PART = "freepull", "freepull_part"
 SCHEMA = {
     "run": pl.Int64, "arm": pl.Int64, "correct": pl.Boolean, "decided": pl.Boolean, "certified": pl.Boolean,
     "decided_at": pl.Int64, "paid": pl.Int64, "offered": pl.Int64, "refused": pl.Int64, "banned": pl.Int64,
-    "free_pulls": pl.Int64, "reward": pl.Float64, "bonus": pl.Float64, "regret": pl.Float64,
+    "free_pulls": pl.Int64, "reward": pl.Float64, "spent": pl.Float64, "regret": pl.Float64,
 }  # fmt: skip
+BEFORE = {"bonus": "spent"}
+"""What columns were called in files of version 0.1."""
 ACTS_SCHEMA = {"acts": pl.Int64}
 MARGIN_SCHEMA = {"survives": pl.Float64}
 CHECKS_SCHEMA = {"common_shock": pl.Float64, "drift": pl.Float64}
@@ -104,7 +106,7 @@ class Result:
 
     frame: pl.DataFrame
     """One row per run: run, arm, correct, decided, certified, decided_at, paid, offered, refused, banned, free_pulls,
-    reward, bonus, regret; the last three are sums over agents. Where not everybody acts in every step also acts, with
+    reward, spent, regret; the last three are sums over agents. Where not everybody acts in every step also acts, with
     keep="survives" also survives, with keep="checks" common_shock and drift."""
     paid_sum: Counts
     """Bonuses paid per agent and arm, M×K, added up over runs."""
@@ -200,6 +202,7 @@ class Result:
         """Read what `save` wrote."""
         source = Path(path)
         told, frame = _read(source)
+        frame = frame.rename(BEFORE, strict=False)
         try:
             head = json.loads(told or "")
         except ValueError:

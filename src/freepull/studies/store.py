@@ -260,7 +260,7 @@ def _alone(path: Path) -> Iterator[None]:
         yield
 
 
-QUANTITIES = ("paid", "bonus", "decided", "certified", "correct", "decided_at")
+QUANTITIES = ("paid", "spent", "decided", "certified", "correct", "decided_at")
 
 
 def result(store: Store, cell: Cell) -> Result:

@@ -25,12 +25,12 @@ from freepull.principal.rules.certified.books import (
     worse_by,
 )
 from freepull.principal.rules.certified.design import design, fill_spreads, prediction
-from freepull.principal.rules.certified.evaluation import eliminate, evaluate
+from freepull.principal.rules.certified.evaluation import best_up_to, eliminate, evaluate
 from freepull.principal.rules.rounds import fill_needed, smallest_gap
 from freepull.simulation.compiled.lanes import WIDTH
 from freepull.simulation.compiled.offering import Owed, RoundsKernel, decide, global_means, lacking, rounds_stepper
 from freepull.simulation.compiled.playing import pulls_at, reward_at
-from freepull.simulation.compiled.state import ACTIVE, LANE, PLACE, Block, Floats
+from freepull.simulation.compiled.state import ACTIVE, DECLARED, LANE, PLACE, Block, Floats
 
 _W = np.uint64(WIDTH)
 
@@ -64,7 +64,9 @@ def close_rounds(streams: Any, state: Any, terms: Any, own: Any, run: int, t: in
         draw_again(streams, state.seats, one, round, fill, run, agents)
         evaluate(one, round, fill, measure, constants)
         left = eliminate(one, round, constants)
-        if left == 1:
+        named = best_up_to(one, round, constants)
+        if left == 1 or named >= 0:
+            state.trials[run, DECLARED] = named
             for k in range(K):
                 state.arms[np.uint64(run) * K + k, ACTIVE] = one.active[k]
             owed.owing[run] = -1
@@ -92,7 +94,7 @@ def coming_of(own: Any, run: int) -> Any:
     coming = own.coming
     return Round(
         coming.blocks[run], coming.worth[run], coming.capital[run], coming.peaks[run], coming.rivals, coming.fits,
-        coming.lengths, coming.scratch,
+        coming.lengths, coming.scratch, coming.near[run], coming.reached[run], coming.aims,
     )  # fmt: skip
 
 
@@ -148,7 +150,7 @@ def missing(streams: Any, state: Any, terms: Any, own: Any, run: int) -> Any:
     means, spreads, needed = own.estimates[0], own.estimates[1], own.estimates[2]
     global_means(streams, state.seats, means, weights, own.weighted, first)
     fill_spreads(used, own.constants, spreads)
-    beta, margin = own.constants.confidence + 3.0, own.constants.margin
+    beta, margin = own.constants.confidence + 3.0, own.constants.aim
     fill_needed(needed, means, used.active, spreads, beta, own.smallest, margin)
     return lacking(streams, state.seats, weights, needed, terms.each, first)
 
@@ -177,6 +179,8 @@ class CertifiedKernel(RoundsKernel):
     def survives(self, block: Block, run: int) -> float:
         """γ* of a run that is decided."""
         books = block.own
+        if (books.used.active[run] == 1).sum() > 1:
+            return float(books.constants.margin / 2)
         return survives(worse_by(books.coming.peaks[run], books.constants), books.used.active[run] == 1)
 
     def bounds(self, block: Block) -> Floats:

@@ -28,6 +28,8 @@ LEVEL, ROUNDS = range(2)
 """Entries of ``Used.course``: R, the level reached, and how many rounds were evaluated."""
 MARGINS = np.concatenate([[0.0], np.round(0.4 * 1.25 ** -np.arange(24.0), 5)[::-1]])
 """The x for which W_k(x) is kept."""
+NEAR = 0.9
+"""The share of what is bet that is bet on rivals being at most ε worse, where there is an ε."""
 VALUES = 13
 """Columns of ``Measure.values``."""
 RIVAL, TESTED = range(2)
@@ -47,6 +49,10 @@ class Constants(NamedTuple):
     """Which of them eliminates."""
     margin: float
     """That one: 2γ, 0 if nothing else is asked for."""
+    epsilon: float
+    """How much worse than the best the arm may be that is named; 0: not at all."""
+    aim: float
+    """2γ − ε: by how much an arm has to be behind another so that this one may be named in its stead."""
     rules: int
     """Under version 1, a is 1, sums are plain, and a bet is given up only where it is negligible at every margin."""
     threshold: float
@@ -105,6 +111,12 @@ class Round(NamedTuple):
     lengths: Floats
     """h for every arm."""
     scratch: Floats
+    near: Floats
+    """E_k[l, i], capital on l being at most ε worse than k: indices k, l, i; nothing without an ε."""
+    reached: Floats
+    """The most that the evidence against k and E_k[l] together ever were at the end of a round: indices k, l."""
+    aims: Floats
+    """Q_i for the arm at hand, where it is to be shown that another is at most ε worse."""
 
 
 class Fill(NamedTuple):
@@ -153,8 +165,9 @@ def fresh(
     )
     used.arms[..., MEAN], used.arms[..., NOISE], used.arms[..., STRENGTH] = 0.5, 0.25, 1.0
     capital = np.zeros((*lead, X, K, K, len(constants.gaps)))
-    cash = constants.held_back
-    capital[...] = np.where(np.eye(K, dtype=bool)[:, :, None], cash * prior, (1.0 - cash) * prior / (K - 1))
+    cash, near = constants.held_back, K if constants.epsilon > 0 else 0
+    own, bet = np.eye(K, dtype=bool)[:, :, None], (1.0 - cash) * prior / (K - 1)
+    capital[...] = np.where(own, cash * prior, bet if near == 0 else (1.0 - NEAR) * bet)
     coming = Round(
         blocks=np.zeros((*lead, K, M), counts),
         worth=np.zeros((*lead, 1)),
@@ -164,6 +177,9 @@ def fresh(
         fits=np.zeros(len(constants.gaps)),
         lengths=np.zeros(K),
         scratch=np.zeros(K),
+        near=np.broadcast_to(np.where(own, 0.0, NEAR * bet)[:near, :near], (*lead, near, near, len(bet))).copy(),
+        reached=np.ones((*lead, near, near)),
+        aims=np.zeros(len(constants.gaps)),
     )
     return used, coming
 

@@ -11,6 +11,7 @@ from freepull.principal.rules.certified.books import (
     INFORMATION,
     LEVEL,
     MEAN,
+    NEAR,
     NOISE,
     ROUNDS,
     STRENGTH,
@@ -27,7 +28,8 @@ def rebalance(used: Any, coming: Any, constants: Any, first_arm: int, last_arm: 
     """Move capital towards the bets that look best, each account's total unchanged, for a range of arms.
 
     Capital on eliminated rivals and a share s(η) = 1 − (R/(R+r))^η of the rest, gap by gap, goes to the rivals that
-    may be best, P_j; then a share goes to P×Q, Q_i the gaps that fit what was seen.
+    may be best, P_j; then a share goes to P×Q, Q_i the gaps that fit what was seen. With an ε, a share of what is
+    placed is bet on a rival being at most ε worse; it stays with this rival.
     """
     X = constants.margins.shape[0]
     shrunk = used.course[LEVEL] / (used.course[LEVEL] + coming.worth[0])
@@ -39,29 +41,53 @@ def rebalance(used: Any, coming: Any, constants: Any, first_arm: int, last_arm: 
             continue
         best = second if k == first else first
         _rivals(used, coming, k, best)
-        _fits(used, coming, constants, k, best)
+        _fits(used, coming.fits, constants, constants.margin, k, best)
         place = used.course[LEVEL] >= constants.held_until or _clearly_behind(used, constants, k, best)
+        lent = NEAR if constants.epsilon > 0.0 else 0.0
+        if constants.epsilon > 0.0:
+            _fits(used, coming.aims, constants, constants.aim, k, best)
+            _refit(coming, constants, k, from_gaps)
         for x in range(X):
             if place:
-                _place_cash(coming, constants, x, k)
+                _place_cash(coming, constants, x, k, lent)
             _move(coming, constants, x, k, from_rivals, from_gaps)
 
 
 @jit
 def _clearly_behind(used: Any, constants: Any, k: int, best: int) -> Any:
-    """Whether the arm's used samples lie clearly behind the best rival's: (m_j0 − m_k − 2γ)⁺ ≥ 2·√(tv_j0 + tv_k)."""
-    behind = max(used.arms[best, MEAN] - used.arms[k, MEAN] - constants.margin, 0.0)
+    """Whether the arm's used samples lie clearly behind the best rival's: (m_j0 − m_k − aim)⁺ ≥ 2·√(tv_j0 + tv_k)."""
+    behind = max(used.arms[best, MEAN] - used.arms[k, MEAN] - constants.aim, 0.0)
     return behind * behind >= CLEAR * CLEAR * (used.arms[best, VARIANCE] + used.arms[k, VARIANCE])
 
 
 @jit
-def _place_cash(coming: Any, constants: Any, x: int, k: int) -> None:
+def _refit(coming: Any, constants: Any, k: int, from_gaps: float) -> None:
+    """Move a share of what is bet on each rival being at most ε worse to the gaps that fit."""
+    for j in range(coming.near.shape[1]):
+        if coming.reached[k, j] >= constants.threshold:
+            continue
+        total = 0.0
+        for i in range(coming.near.shape[2]):
+            total += coming.near[k, j, i]
+        for i in range(coming.near.shape[2]):
+            coming.near[k, j, i] = (1.0 - from_gaps) * coming.near[k, j, i] + from_gaps * total * coming.aims[i]
+
+
+@jit
+def _place_cash(coming: Any, constants: Any, x: int, k: int, lent: float) -> None:
     """Bet what was held back: on the likeliest rivals, in part on the gaps that fit, in part as planned."""
     cash = 0.0
     for i in range(constants.gaps.shape[0]):
         cash += coming.capital[x, k, k, i]
     if cash == 0.0:
         return
+    if lent > 0.0:
+        for i in range(constants.gaps.shape[0]):
+            if x == constants.decides:
+                for j in range(coming.rivals.shape[0]):
+                    coming.near[k, j, i] += lent * cash * coming.rivals[j] * coming.aims[i]
+            coming.capital[x, k, k, i] *= 1.0 - lent
+        cash *= 1.0 - lent
     for i in range(constants.gaps.shape[0]):
         share = constants.fitted * cash * coming.fits[i] + (1.0 - constants.fitted) * coming.capital[x, k, k, i]
         for j in range(coming.rivals.shape[0]):
@@ -111,18 +137,18 @@ def _rivals(used: Any, coming: Any, k: int, best: int) -> None:
 
 
 @jit
-def _fits(used: Any, coming: Any, constants: Any, k: int, best: int) -> None:
-    """Q_i ∝ exp(−(ℓ_i − (m_j0 − m_k − 2γ)⁺)²/(2(tv_j0 + tv_k))) + 0.001/n."""
+def _fits(used: Any, fits: Any, constants: Any, margin: float, k: int, best: int) -> None:
+    """Q_i ∝ exp(−(ℓ_i − (m_j0 − m_k − margin)⁺)²/(2(tv_j0 + tv_k))) + 0.001/n."""
     n = constants.gaps.shape[0]
-    gap = max(used.arms[best, MEAN] - used.arms[k, MEAN] - constants.margin, 0.0)
+    gap = max(used.arms[best, MEAN] - used.arms[k, MEAN] - margin, 0.0)
     spread = used.arms[best, VARIANCE] + used.arms[k, VARIANCE]
     total = 0.0
     for i in range(n):
         away = constants.gaps[i] - gap
-        coming.fits[i] = math.exp(-0.5 * away * away / spread) + 1e-3 / float(n)
-        total += coming.fits[i]
+        fits[i] = math.exp(-0.5 * away * away / spread) + 1e-3 / float(n)
+        total += fits[i]
     for i in range(n):
-        coming.fits[i] /= total
+        fits[i] /= total
 
 
 PULLED_TO_THE_ARM = 25.0
@@ -245,6 +271,6 @@ def _stretch_to_come(used: Any, constants: Any, k: int, leader: int, second: int
     """h: how many times the level so far the arm is likely to need, from its gap and the information about it."""
     rival = second if k == leader else k
     information = max(used.arms[k, INFORMATION], 1e-9)
-    gap = max(used.arms[leader, MEAN] - used.arms[rival, MEAN] - constants.margin, 1.0 / math.sqrt(information))
+    gap = max(used.arms[leader, MEAN] - used.arms[rival, MEAN] - constants.aim, 1.0 / math.sqrt(information))
     h = constants.gamma * 2.0 * (constants.confidence + 1.5) / (gap * gap) / information
     return min(max(h, constants.shortest), constants.longest)

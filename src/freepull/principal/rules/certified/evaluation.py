@@ -140,6 +140,8 @@ def _pay_out(used: Any, coming: Any, measure: Any, constants: Any, k: int) -> No
             if not counts:
                 for x in range(constants.margins.shape[0]):
                     coming.capital[x, k, j, i] = 0.0
+            nearly = _bets_on_near(coming, constants, k, j, i)
+            if not counts and not nearly:
                 continue
             e = min(constants.gaps[i] / spread, LARGEST_BET / largest)
             paid, power = e * ahead, e
@@ -152,6 +154,14 @@ def _pay_out(used: Any, coming: Any, measure: Any, constants: Any, k: int) -> No
             for x in range(constants.margins.shape[0]):
                 if coming.capital[x, k, j, i] > 0.0:  # nothing stays nothing, also if the factor overflows
                     coming.capital[x, k, j, i] *= math.exp(paid - e * constants.margins[x])
+            if nearly:
+                coming.near[k, j, i] *= math.exp(paid - e * constants.aim)
+
+
+@jit
+def _bets_on_near(coming: Any, constants: Any, k: int, j: int, i: int) -> Any:
+    """Whether something is bet on j being at most ε worse than k; what has been shown is not bet on again."""
+    return constants.epsilon > 0.0 and coming.near[k, j, i] > 0.0 and coming.reached[k, j] < constants.threshold
 
 
 @jit
@@ -180,11 +190,41 @@ def eliminate(used: Any, coming: Any, constants: Any) -> int:
                 least, lowest = k, against
             if against < constants.threshold:
                 left += 1
+    if constants.epsilon > 0.0:
+        _note_near(used, coming, constants)
     for k in range(used.active.shape[0]):
         reached = evidence(coming, constants.decides, k) >= constants.threshold
         if used.active[k] == 1 and reached and (left > 0 or k != least):
             used.active[k] = 0
     return max(left, 1)
+
+
+@jit
+def _note_near(used: Any, coming: Any, constants: Any) -> None:
+    """Note the evidence against every arm that is in together with what was bet on each other one being near it."""
+    K = used.active.shape[0]
+    for k in range(K):
+        if used.active[k] == 1:
+            against = evidence(coming, constants.decides, k)
+            for j in range(K):
+                total = against
+                for i in range(coming.near.shape[2]):
+                    total += coming.near[k, j, i]
+                if coming.reached[k, j] < constants.threshold:
+                    coming.reached[k, j] = max(coming.reached[k, j], total)
+
+
+@jit
+def best_up_to(used: Any, coming: Any, constants: Any) -> int:
+    """The arm that is shown to be at most ε worse than every other, −1 if none is; of several the best looking one."""
+    best = -1
+    if constants.epsilon > 0.0:
+        for j in range(used.active.shape[0]):
+            shown = used.active[j] == 1 and (best < 0 or used.arms[j, MEAN] > used.arms[best, MEAN])
+            for k in range(used.active.shape[0]):
+                shown = shown and (k == j or coming.reached[k, j] >= constants.threshold)
+            best = j if shown else best
+    return best
 
 
 @jit

@@ -196,6 +196,8 @@ class Certified(Rule):
     robust
         γ: a verdict must still stand if payment, drift and the like move every mean by up to ± γ. It has to be shown
         that an arm is worse by more than 2γ, so closer arms are never told apart; below 0.5, and below half of ``gap``.
+    epsilon
+        Stop as soon as an arm is proven to be at most this much worse than the best; 0: when one arm is left.
 
     >>> Certified(delta=0.05)
     Certified(delta=0.05)
@@ -207,6 +209,7 @@ class Certified(Rule):
     gap: float | None = None
     design: Design | str = "auto"
     robust: float = 0.0
+    epsilon: float = 0.0
 
     def __post_init__(self) -> None:
         validation.keep_real(self, "delta", SMALLEST, 1.0, open_high=True)
@@ -215,6 +218,7 @@ class Certified(Rule):
         if self.design != "auto" and not isinstance(self.design, Design):
             raise InvalidInput(f"design must be 'auto' or a rules.Design, got {validation.shown(self.design)}.")
         validation.keep_real(self, "robust", 0.0, 0.5, open_high=True)
+        validation.keep_real(self, "epsilon", 0.0, 1.0)
         if self.gap is not None and self.robust > 0.0 and 2 * self.robust >= self.gap:
             raise InvalidInput(
                 f"robust must be below {self.gap / 2:g}, half of the planned gap, because arms that are closer than "
@@ -222,9 +226,12 @@ class Certified(Rule):
             )
 
     def __repr__(self) -> str:
-        gap = "" if self.gap is None else f", gap={self.gap!r}"
-        design = "" if self.design == "auto" else f", design={self.design!r}"
-        return f"Certified(delta={self.delta!r}{gap}{design}{f', robust={self.robust!r}' if self.robust else ''})"
+        shown = [f"delta={self.delta!r}"]
+        shown += [f"gap={self.gap!r}"] if self.gap is not None else []
+        shown += [f"design={self.design!r}"] if self.design != "auto" else []
+        shown += [f"robust={self.robust!r}"] if self.robust else []
+        shown += [f"epsilon={self.epsilon!r}"] if self.epsilon else []
+        return f"Certified({', '.join(shown)})"
 
     def designed(self, setting: Setting) -> Design:
         """Return the design that is used in a setting."""
@@ -243,6 +250,8 @@ class Certified(Rule):
             margins=margins,
             decides=int(np.searchsorted(margins, margin)),
             margin=margin,
+            epsilon=float(self.epsilon),
+            aim=margin - float(self.epsilon),
             rules=setting.rules,
             threshold=1 / self.delta,
             confidence=math.log(1 / self.delta),

@@ -6,6 +6,7 @@ A stream takes 36 bytes here, and a sample that waits 8. A round is closed in sl
 from __future__ import annotations
 
 from array import array
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
 
 BETS = 1 << 18
 """Bets that one slice looks at."""
+NEAR_BOOKS = ("near", "reached", "aims")
+"""What there is of a round only with an ε."""
 
 
 class CertifiedState(OwingState):
@@ -44,7 +47,9 @@ class CertifiedState(OwingState):
     def __init__(self, rule: Certified, setting: Setting, record: Record) -> None:
         super().__init__(setting, record)
         K, M = setting.arms, setting.agents
-        self.delta = rule.delta
+        self.delta, self.epsilon = rule.delta, float(rule.epsilon)
+        self.declared: int | None = None
+        """The arm that was declared best up to ε, if that has stopped the trial."""
         self.title = f"the certified rule at δ = {rule.delta:g} (proven)"
         self.constants, prior = rule.constants(setting, MARGINS)
         self.used, self.coming = fresh(K, M, self.constants, prior, counts=np.uint32)
@@ -55,6 +60,26 @@ class CertifiedState(OwingState):
         self._shown: tuple[list[float], list[float]] | None = None
         """What the evidence proved before the rounds that are being closed."""
         finish(self._begin_round())
+
+    @property
+    def decided(self) -> bool:
+        """Whether one arm is left, or one is proven to be best up to ε."""
+        return self.declared is not None or super().decided
+
+    @property
+    def target(self) -> str:
+        """The panel, and up to which ε."""
+        return super().target + (f"; the best arm up to ε = {self.epsilon:g}" if self.epsilon > 0 else "")
+
+    def claim(self, arm: Callable[[int], str] = "arm {}".format) -> str:
+        """Say what has decided the trial."""
+        if self.declared is None:
+            return super().claim(arm)
+        return f"it is at most ε = {self.epsilon:g} worse than the best arm by {self.title}"
+
+    def leader(self) -> int:
+        """Return the arm that was declared, or else the active one with the largest global sample mean."""
+        return super().leader() if self.declared is None else self.declared
 
     @property
     def owing(self) -> int:
@@ -122,11 +147,18 @@ class CertifiedState(OwingState):
             yield from self._evaluate_round()
             steps.eliminate(self.used, self.coming, self.constants)
             self.active = (self.used.active == 1).tolist()
+            self._declare()
             if self.decided:
                 self._end()
             else:
                 yield from self._begin_round()
         self._shown = None
+
+    def _declare(self) -> None:
+        """Note the arm that is best up to ε, while others are still in."""
+        named = int(steps.best_up_to(self.used, self.coming, self.constants))
+        if named >= 0 and sum(self.active) > 1:
+            self.declared = named
 
     def _evaluate_round(self) -> Work[None]:
         """Do what `evaluation.evaluate` does."""
@@ -178,7 +210,10 @@ class CertifiedState(OwingState):
         return {f"{book}.{name}": part for book, kept in self._books().items() for name, part in kept.items()}
 
     def _books(self) -> dict[str, dict[str, Any]]:
-        books = {"used": self.used._asdict(), "coming": self.coming._asdict(), "fill": {"errors": self.errors}}
+        coming = self.coming._asdict()
+        if self.epsilon == 0.0:  # trials without an ε are saved as they always were
+            coming = {name: part for name, part in coming.items() if name not in NEAR_BOOKS}
+        books = {"used": self.used._asdict(), "coming": coming, "fill": {"errors": self.errors}}
         return books | {"waiting": self._waiting.queues._asdict()}
 
     def restore(self, parts: dict[str, Any]) -> None:
@@ -188,6 +223,7 @@ class CertifiedState(OwingState):
             for name, part in kept.items():
                 np.copyto(part, parts[f"{book}.{name}"])
         self.active = (self.used.active == 1).tolist()
+        self._declare()
 
     def needed(self) -> Work[Floats]:
         """n_k from the sample means so far (`fill_needed`) with β = log(1/δ) + 3."""
@@ -198,7 +234,7 @@ class CertifiedState(OwingState):
             yield
         means = yield from self.means()
         smallest = smallest_gap(self.setting, self.delta)
-        beta, margin = self.constants.confidence + 3.0, self.constants.margin
+        beta, margin = self.constants.confidence + 3.0, self.constants.aim
         fill_needed(needed, means, self.used.active, spreads, beta, smallest, margin)
         return needed
 
@@ -218,8 +254,8 @@ class CertifiedState(OwingState):
         return worse_by(self.coming.peaks, self.constants)
 
     def survives(self) -> float | None:
-        """γ*: half of the margin by which every arm that is out is proven to be worse."""
-        return survives(self.worse_by(), self.active)
+        """γ*: half of the margin by which every arm that is out is proven to be worse; what was asked for, with ε."""
+        return self.constants.margin / 2 if self.declared is not None else survives(self.worse_by(), self.active)
 
     @property
     def goes_at(self) -> float:
