@@ -256,6 +256,7 @@ def _named(register: Register, detail: dict[str, Any]) -> dict[str, Any]:
     arms = register.arms
     read: dict[str, Callable[[Any], Any]] = {
         "agent": register.shown,
+        "passed_over": register.shown,
         "arm": lambda arm: arms[arm],
         "eliminated": lambda out: [arms[arm] for arm in out],
         "returned": lambda back: [arms[arm] for arm in back],

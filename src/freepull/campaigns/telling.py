@@ -74,7 +74,7 @@ class _Look:
             agent, arm = int(self.batch.agents[i]), int(self.batch.arms[i])
             if not self.batch.simulated:
                 self.decider.check_real()
-            self.moment.check(agent, arm)
+            self.moment.check(agent, arm if self.batch.kind == Kind.TOLD else None)
         except FreepullError as error:
             self.errors[i] = error
             return False
@@ -99,7 +99,8 @@ class _Look:
     def _check_record(self, i: int, event: int, record: bytes) -> None:
         """Refuse what is no pull of this agent, whose id it has."""
         right = isinstance(record, bytes) and len(record) == RECORD.size and 0 <= event < self.decider.state.events
-        if not right or (record[0], RECORD.unpack(record)[3]) != (Kind.TOLD, int(self.batch.agents[i])):
+        right = right and record[0] in (Kind.TOLD, Kind.PASSED)
+        if not right or RECORD.unpack(record)[3] != int(self.batch.agents[i]):
             raise Corrupt(
                 f"the event id of event {event} of campaign {self.decider.name} is damaged; restore a backup."
             )
@@ -122,11 +123,12 @@ class _Look:
             self.repeated[i] = reply(self.decider, int(people.last_event[agent]), record)
         return True
 
-    def _content(self, i: int) -> tuple[int, int, int]:
-        return int(self.batch.arms[i]), int(self.batch.agents[i]), int(self.batch.values[i])
+    def _content(self, i: int) -> tuple[int, ...]:
+        return self.batch.kind, int(self.batch.arms[i]), int(self.batch.agents[i]), int(self.batch.values[i])
 
     def _compare(self, i: int, record: bytes, what: str) -> None:
-        self._same(i, RECORD.unpack(record)[2:5], what)
+        kind, _, *content, _, _ = RECORD.unpack(record)
+        self._same(i, (kind, *content), what)
 
     def _compare_within(self, i: int, place: int, what: str) -> None:
         self._same(i, self._content(place), what)
@@ -154,8 +156,8 @@ class _Moment:
         self.new_round = False
         self.name = decider.name
 
-    def check(self, agent: int, arm: int) -> None:
-        """Refuse a pull that does not fit; otherwise count it."""
+    def check(self, agent: int, arm: int | None) -> None:
+        """Refuse a pull that does not fit, or that none was made; otherwise count it."""
         if self.plain:
             return
         state = self.state
@@ -168,7 +170,7 @@ class _Moment:
             self.acted.add(agent)
         if state.settings.leavers != "wait" and agent in state.people.left:
             raise AgentHasLeft(f"agent #{agent} has left, so its pulls no longer count; do not tell them.")
-        if self.rounds and agent < state.panel:
+        if self.rounds and agent < state.panel and arm is not None:
             self._take_turn(agent)
 
     def _take_turn(self, agent: int) -> None:
@@ -190,7 +192,7 @@ def _write(decider: Decider, batch: Batch, fresh: Sequence[int], at: int, known:
     """Tell new pulls, step by step; return their replies."""
     state, told = decider.state, dict[int, Told]()
     places = np.array(fresh, np.int64)
-    records = pulls(batch.agents[places], batch.arms[places], batch.values[places], at)
+    records = pulls(batch.agents[places], batch.arms[places], batch.values[places], at, batch.kind)
     records["flags"][batch.agents[places] >= state.panel] |= OBSERVED
     if batch.numbers:
         records["flags"][[batch.numbers[i] is not None for i in fresh]] |= NUMBERED

@@ -46,7 +46,7 @@ Epsilon = Annotated[float | None, of_principal("comparisons, pairwise: stop once
 Cap = Annotated[int | None, of_principal("comparisons: the most comparisons that one agent may have.")]
 Late = Annotated[
     bool | None,
-    of_principal("comparisons: outcomes may come late; who asks and does nothing then takes part no more.", "--late"),
+    of_principal("comparisons: outcomes may come late; say so of who asks and does nothing (pass-over).", "--late"),
 ]
 Pulls = Annotated[
     int | None,

@@ -103,7 +103,11 @@ class Checking:
 
     def hears(self, agent: int) -> bool:
         """Say whether an ask would change anything: not while an earlier one waits for its report."""
-        return not self.books.asked[agent]
+        return bool(self.books.asked[agent] <= 0)
+
+    def passed_over(self, agent: int) -> None:
+        """See that an agent who asked made no pull."""
+        pairing.pass_over(self.books, agent)
 
     def told(self, agent: int, arm: int, reward: int, step: int) -> None:
         """See a report, its reward in units of 2⁻³⁰."""
@@ -124,7 +128,7 @@ class Checking:
     def chose(self, agent: int, arm: int, room: int) -> bool:
         """Toss the coin of a free choice that was asked for; return whether it is paid, for which there is room."""
         counts, most = self.books.counts, self.checks.bonuses
-        if not self.checks.payment or self.chosen(agent) or not self.books.asked[agent]:
+        if not self.checks.payment or self.chosen(agent) or self.books.asked[agent] <= 0:
             return False
         if room < 1 or (most is not None and counts[pairing.BONUSES] >= most):
             return False
@@ -147,7 +151,7 @@ class Checking:
         ]
         if self.checks.payment:
             found.append(self._tested(PAYMENT, pairing.PAYMENT, n["COINS"], n["OUTCOMES"], "free choices"))
-        waiting = int(np.count_nonzero(self.books.asked))
+        waiting = int(np.count_nonzero(self.books.asked > 0))
         answered = n["REPORTS"] - n["UNASKED"]
         prompt = f"{n['IN_STEP'] / answered:.1%} of them" if answered else "none"
         again = f"{n['REPEATED']:,} were told again, " if n["REPEATED"] else ""

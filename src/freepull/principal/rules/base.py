@@ -82,6 +82,8 @@ STACKS = (
 """What the rules assume that are proven for any adaptive sampling (docs/certified.md, assumptions)."""
 ASKED = 0xFFFFFFFF
 """What stands in place of a reward where an agent asks."""
+PASSED = 0xFFFFFFFE
+"""The same where an agent who has asked made no pull."""
 SMALLEST = 1e-100
 """The smallest δ: nothing that is computed from it can then overflow."""
 
@@ -176,7 +178,8 @@ class RuleState(ABC):
     def take(self, streams: Words, rewards: Words) -> None:
         """Enter pulls into the record and see them, in their order; a stream is agent·K + arm.
 
-        A reward of `ASKED` is none: the agent asks. Only rules that hear asks are given that.
+        A reward of `ASKED` is none: the agent asks; nor is one of `PASSED`: it asked, and made no pull. Only rules that
+        hear asks are given these.
         """
         if type(self).observe is RuleState.observe:
             self.record.add_many(streams, rewards)

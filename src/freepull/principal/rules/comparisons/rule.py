@@ -14,7 +14,7 @@ from freepull.compiling import jit
 from freepull.errors import InvalidInput
 from freepull.messages import Difference
 from freepull.principal.record import BATCH, Record, Words, enter
-from freepull.principal.rules.base import ASKED, SMALLEST, STACKS, Rule, RuleState, Setting, Want
+from freepull.principal.rules.base import ASKED, PASSED, SMALLEST, STACKS, Rule, RuleState, Setting, Want
 from freepull.principal.rules.comparisons.book import (
     IN,
     NONE,
@@ -36,7 +36,7 @@ from freepull.principal.rules.comparisons.book import (
     tipping_point,
     total_of,
 )
-from freepull.principal.rules.comparisons.openings import hear, judge_guesses, wanted, worth_paying
+from freepull.principal.rules.comparisons.openings import hear, judge_guesses, pass_over, wanted, worth_paying
 from freepull.registry import part
 
 ASKING = "whoever acts has asked first"
@@ -64,7 +64,8 @@ class Comparisons(Rule):
         The most comparisons that one agent may have, so that few people do not speak for all; None: any number.
     late
         Whether outcomes may come late, after the agent has asked again. Then every ask counts as a pull that may be
-        under way until it is told of, and of whoever asks and does nothing you must say so (`Trial.pass_over`).
+        under way until it is told of, and of whoever asks and does nothing you must say so: `Trial.pass_over`, and
+        ``pass_over`` of a campaign.
 
     >>> Comparisons(delta=0.05, epsilon=0.02)
     Comparisons(delta=0.05, epsilon=0.02, cap=None, late=False)
@@ -105,6 +106,8 @@ def take(book: Any, constants: Any, pulls: Any, sums: Any, changes: Any, step: i
         m, k = int(streams[i] // K), int(streams[i] % K)
         if rewards[i] == ASKED:
             hear(book, constants, 0, m, m, pulls[m], sums[m], step)
+        elif rewards[i] == PASSED:
+            pass_over(book, m)
         else:
             enter(pulls, sums, changes, m, k, rewards[i])
             fill(book, constants, 0, m, m, k, np.int64(rewards[i]))
@@ -154,7 +157,7 @@ class ComparisonsState(RuleState):
 
     def passed_over(self, agent: int) -> None:
         """Forget that the agent has asked."""
-        self.book.owed[agent] = max(int(self.book.owed[agent]) - 1, 0)
+        pass_over(self.book, agent)
 
     def observe(self, agent: int, arm: int, reward: int) -> None:
         """Count the pull as the sample that is lacking, if it is."""
