@@ -87,6 +87,7 @@ class Core:
         state.rows = {}
         self._lease, self._closed = lease, False
         self._decider = Decider(state, log)
+        self._decider.shown = self.register.shown
         state.history = lambda: chain((it.records for it in segments(store, self.name)), [log.records()])
         self._snapshots = Snapshotter(store, lease, state, log, limits.snapshot_every, self._wake)
         self.writer = Writer(store, lease, self._decider, clock, limits.queue, self._snapshots.after_group, self._ended)

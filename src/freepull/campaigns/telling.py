@@ -111,7 +111,8 @@ class _Look:
         if number == last + 1:
             return False
         if number > last:
-            said = f"the next event of agent #{agent} must have number {last + 1}, got {number}; send what lies between"
+            whose = self.decider.shown(agent)
+            said = f"the next event of agent {whose} must have number {last + 1}, got {number}; send what lies between"
             raise EventGap(f"{said} first.", last + 1)
         if number < last:
             self.repeated[i] = Told(None)
@@ -136,10 +137,10 @@ class _Look:
 
     def _same(self, i: int, content: tuple[int, ...], what: str) -> None:
         if self._content(i) != content:
-            agent = int(self.batch.agents[i])
+            who = self.decider.shown(int(self.batch.agents[i]))
             raise EventConflict(
-                f"agent #{agent} has used {what} for another arm or reward; repeat an event as it was, or give a new "
-                "one a new id."
+                f"agent {who} has used {what} for something else, another arm or reward; repeat an event as it was, or "
+                "give a new one a new id."
             )
 
 
@@ -154,7 +155,7 @@ class _Moment:
         self.absent, self.returned = self.state.people.absent, set[int]()
         """How many are absent, and who of them has come back in this batch."""
         self.new_round = False
-        self.name = decider.name
+        self.name, self.shown = decider.name, decider.shown
 
     def check(self, agent: int, arm: int | None) -> None:
         """Refuse a pull that does not fit, or that none was made; otherwise count it."""
@@ -169,13 +170,14 @@ class _Moment:
                 raise WrongMoment(f"campaign {self.name} has stopped, so nothing can be told any more.")
             self.acted.add(agent)
         if state.settings.leavers != "wait" and agent in state.people.left:
-            raise AgentHasLeft(f"agent #{agent} has left, so its pulls no longer count; do not tell them.")
+            raise AgentHasLeft(f"agent {self.shown(agent)} has left, so its pulls no longer count; do not tell them.")
         if self.rounds and agent < state.panel and arm is not None:
             self._take_turn(agent)
 
     def _take_turn(self, agent: int) -> None:
         if agent in self.acted or (not self.new_round and bool(self.state.acted[agent])):
-            raise OutOfTurn(f"agent #{agent} has acted in this round already; it can act again when the round closes.")
+            who = self.shown(agent)
+            raise OutOfTurn(f"agent {who} has acted in this round already; it can act again when the round closes.")
         self.acted.add(agent)
         people = self.state.people
         if agent not in self.returned and (agent in people.parked or agent in people.left):

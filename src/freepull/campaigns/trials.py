@@ -95,7 +95,7 @@ def first_events(history: Iterable[Records], count: int) -> Iterator[Records]:
 
 def grounds_of(trial: Trial, settings: Settings, panels: int) -> Grounds:
     """Say what a verdict rests on, with the share of δ that late joiners leave."""
-    grounds = trial.panel.grounds("agent #{}".format, settings.arms.__getitem__)
+    grounds = trial.grounds("agent #{}".format, settings.arms.__getitem__)
     if settings.late_joiners == "observe":
         return grounds
     if settings.principal.rule.grows:

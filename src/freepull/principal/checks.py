@@ -142,8 +142,13 @@ class Checking:
         """Look at what there is at the end of a step, counted from 1."""
         pairing.end_step(self.books, step)
 
-    def results(self) -> tuple[Check, ...]:
-        """Return how each check stands."""
+    @property
+    def unasked(self) -> int:
+        """How many reports came without an ask since the agent's last report."""
+        return int(self.books.counts[pairing.UNASKED])
+
+    def results(self, late: bool = False) -> tuple[Check, ...]:
+        """Return how each check stands; ``late`` where the rule counts asks, so that reports may come later."""
         n = {name: int(self.books.counts[getattr(pairing, name)]) for name in COUNTED}
         found = [
             self._tested(SHOCK, pairing.SHOCK, n["PAIRS"], n["PAIRED"], "pairs of pulls"),
@@ -155,8 +160,9 @@ class Checking:
         answered = n["REPORTS"] - n["UNASKED"]
         prompt = f"{n['IN_STEP'] / answered:.1%} of them" if answered else "none"
         again = f"{n['REPEATED']:,} were told again, " if n["REPEATED"] else ""
-        late = " (outcomes that come after the agent has asked again are such; for them there is late=True)"
-        unasked = f"{n['UNASKED']:,} came without an ask since the agent's last report{late if n['UNASKED'] else ''}"
+        cure = "" if late else "; for them there is late=True"
+        such = f" (outcomes that come after the agent has asked again are such{cure})"
+        unasked = f"{n['UNASKED']:,} came without an ask since the agent's last report{such if n['UNASKED'] else ''}"
         why = (
             f"{n['REPORTS']:,} pulls were reported, {prompt} in the step of their ask and the slowest after "
             f"{n['SLOWEST']:,} steps; {unasked}, {again}and {waiting:,} are awaited; "

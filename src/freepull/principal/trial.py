@@ -21,7 +21,7 @@ from freepull.principal.panel import Panel
 from freepull.principal.record import Record, finish, mark, packed, units
 from freepull.principal.rules.base import ASKED, PASSED, RuleState, Setting
 from freepull.principal.schedules import within
-from freepull.principal.verdict import SHOWN, Verdict, listed, tipping_point
+from freepull.principal.verdict import SHOWN, Grounds, Verdict, listed, tipping_point
 
 if TYPE_CHECKING:
     from freepull.principal.principal import Principal
@@ -482,15 +482,27 @@ class Trial:
             at=self.decided_at,
             spent=self.spent,
             payments=self.offers.payments(),
-            rests_on=self.panel.grounds(),
+            rests_on=self.grounds(),
             survives=survives,
             checks=self.checks(),
             differences=tuple(self.rule.differences()),
         )
 
+    def grounds(
+        self, agent: Callable[[int], str] = "agent {}".format, arm: Callable[[int], str] = "arm {}".format
+    ) -> Grounds:
+        """Say what a verdict rests on; ``agent`` and ``arm`` name one."""
+        found = self.panel.grounds(agent, arm)
+        unasked = 0 if self.checking is None or self.rule.counts_asks else self.checking.unasked
+        if not unasked or not self.rule.hears_asks:
+            return found
+        *others, told = found.assumptions
+        told += f", also of the {unasked:,} that were told without an ask, which are in no comparison"
+        return replace(found, assumptions=(*others, told))
+
     def checks(self) -> tuple[Check, ...]:
         """Say how the checks of assumptions stand; nothing where none run beside the trial."""
-        return () if self.checking is None else self.checking.results()
+        return () if self.checking is None else self.checking.results(self.rule.counts_asks)
 
     def state(self) -> bytes:
         """Return all that `Principal.restore` needs to go on with the same trial, bit for bit."""

@@ -204,6 +204,19 @@ class RuleState(ABC):
         """Return what is known of how much better one arm is than another; nothing where the rule does not bound it."""
         return []
 
+    def nearly_best(self) -> float | None:
+        """Return the evidence that the leader is best up to ε, which decides at `goes_at`; None without an ε."""
+        return None
+
+    def compared(self) -> list[float | None]:
+        """Return every arm's mean in comparisons; nothing where the rule makes none."""
+        return []
+
+    @property
+    def opened(self) -> int | None:
+        """How many comparisons were opened, complete or not; None where the rule makes none."""
+        return None
+
     def survives(self) -> float | None:
         """Return γ*, how far every mean may be moved before a decision loses its proof; None where that is not known.
 
