@@ -23,11 +23,12 @@ from . import (
     writers,
 )
 from .outcome import Finding
-from .world import ASKING
+from .world import ASKING, LATE
 
 CHAOS: dict[str, tuple[Callable[[], Finding], Callable[[], Finding]]] = {
     "kills": (kills.run, lambda: kills.run(6, 0.2)),
     "asks": (lambda: kills.run(50, principal=ASKING), lambda: kills.run(6, 0.2, ASKING)),
+    "late": (lambda: kills.run(50, principal=LATE), lambda: kills.run(6, 0.2, LATE)),
     "power": (power.run, lambda: power.run(25, 40)),
     "faults": (faults.run, lambda: faults.run(200, 23)),
     "verbs": (verbs.run, lambda: verbs.run(12)),

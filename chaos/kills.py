@@ -14,9 +14,11 @@ from typing import Any
 
 import freepull as fp
 from freepull.campaigns import Money, Told
+from freepull.campaigns.journal.events import Kind
+from freepull.campaigns.journal.recovery import segments
 
 from .outcome import Finding, finding
-from .world import AGENTS, NAME, PAYING, Answer, Pull, create, lost, pull, right
+from .world import AGENTS, LATE, NAME, NO_PULL, PAYING, Answer, Pull, create, lost, pull, right
 
 CLIENTS = AGENTS
 """Agents that act at the same time."""
@@ -26,11 +28,11 @@ KILLS, RATE, SNAPSHOT_EVERY = 200, 1_000.0, 400
 
 def run(kills: int = KILLS, seconds: float = 0.5, principal: fp.Principal = PAYING) -> Finding:
     """Kill the same campaign again and again."""
-    rule = type(principal.rule).__name__
+    rule = type(principal.rule).__name__ + (", late outcomes" if principal == LATE else "")
     with finding(f"kill -9 × {kills} under load, {rule}") as found, tempfile.TemporaryDirectory() as folder:
         url, rng = f"sqlite:///{Path(folder)}/chaos.db", random.Random(1)
         create(url, principal=principal).close()
-        answers, doubtful, sent = list[Answer](), dict[str, Pull](), set[str]()
+        answers, doubtful, sent, none = list[Answer](), dict[str, Pull](), set[str](), set[str]()
         busy = 0.0
         for turn in range(kills):
             lines, lasted = _life(url, turn, list(doubtful.values()), rng.uniform(0.05, 2 * seconds))
@@ -38,7 +40,9 @@ def run(kills: int = KILLS, seconds: float = 0.5, principal: fp.Principal = PAYI
             for kind, *rest in lines:
                 if kind == "sent":
                     doubtful[rest[3]] = Pull(*rest)
-                    sent.add(rest[3])
+                    (none if rest[1] == NO_PULL else sent).add(rest[3])
+                elif kind == "passed":
+                    del doubtful[rest[0]]
                 else:
                     event, outcome, offer, paid = rest[1:]
                     told = Told(event, outcome, offer, None if paid is None else Money(*paid))
@@ -50,13 +54,17 @@ def run(kills: int = KILLS, seconds: float = 0.5, principal: fp.Principal = PAYI
         found.demand(not missing, f"{len(missing)} answers are not in the log")
         with fp.Campaign.open(url, NAME) as campaign:
             status, ledger = campaign.status(), campaign.ledger()
+            logged = (it.records["kind"] == Kind.PASSED for it in segments(campaign.core.store, NAME))
+            passed = sum(int(which.sum()) for which in logged)
         twice = len(ledger) - len({entry.offer for entry in ledger})
         found.demand(status.observations == len(sent), f"{status.observations} pulls in the log, {len(sent)} were sent")
         found.demand(twice == 0, f"{twice} offers were paid twice")
+        found.demand(passed == len(none), f"{passed} passes in the log, {len(none)} were sent")
         rate = status.events / busy
         found.demand(rate >= RATE or kills < KILLS, f"{rate:,.0f} events/s, which is no load; use a quieter machine")
         found.figures |= {"pulls answered": len(answers), "lost": len(missing), "paid twice": twice, "events/s": rate}
         found.figures |= {"payments": len(ledger), "snapshots due": status.events // SNAPSHOT_EVERY}
+        found.figures |= {"passes": passed} if none else {}
         return found
 
 
@@ -97,6 +105,10 @@ async def _work(url: str, turn: int, doubtful: list[Pull], writing: int, only_re
         os.write(writing, json.dumps(words[0] if len(words) == 1 else words).encode() + b"\n")
 
     async def tell(pulled: Pull) -> None:
+        if pulled.arm == NO_PULL:
+            await campaign.pass_over(pulled.agent, event=pulled.event)
+            say("passed", pulled.event)
+            return
         told = await campaign.tell(*pulled)
         paid = None if told.paid is None else (told.paid.minor, told.paid.currency)
         say("told", pulled.event, told.event, told.outcome, told.offer, paid)
@@ -111,6 +123,8 @@ async def _work(url: str, turn: int, doubtful: list[Pull], writing: int, only_re
             offer = await campaign.ask(agent)
             offered = None if offer is None else campaign.settings.arms.index(offer.arm)
             pulled = pull(rng, offered, f"{turn}:{number}", agent)
+            if campaign.settings.principal == LATE and rng.random() < 0.3:
+                pulled = pulled._replace(arm=NO_PULL)
             say("sent", *pulled)
             await tell(pulled)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import freepull as fp
@@ -26,6 +27,10 @@ ASKING = fp.Principal(
     fp.rules.Comparisons(1e-100), observe=fp.observe.Steps(0), offers="each", protocol=fp.protocols.NeverBan()
 )
 """Every ask is an event, and nothing is ever decided."""
+LATE = replace(ASKING, rule=fp.rules.Comparisons(1e-100, late=True))
+"""The same where asks count until they are told of, or passed over."""
+NO_PULL = -1
+"""Stands for an arm where an agent asked and made no pull."""
 
 
 class Pull(NamedTuple):

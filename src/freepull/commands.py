@@ -301,6 +301,17 @@ class Leave(OfAgent[None], frozen=True):
     shell: ClassVar = Shell("user-17", "{agent} has left")
 
 
+class PassOver(OfAgent[None], frozen=True):
+    """Note that an agent who asked made no pull, so that none is under way; an open offer stands."""
+
+    event: Annotated[
+        str | int | None,
+        Meta(description="An id that makes it safe to repeat, or the agent's own number of the event."),
+    ] = None
+    route: ClassVar = Route("POST", "agents/{agent}/pass-over")
+    shell: ClassVar = Shell("user-17 --event v2", "{agent} asked and made no pull")
+
+
 class Unban(OfAgent[None], frozen=True):
     """End an agent's ban and forget its refusals."""
 
@@ -398,6 +409,7 @@ class Verbs:
     ask = Verb(Ask)
     tell = Verb(Tell)
     tell_each = Verb(TellEach)
+    pass_over = Verb(PassOver)
     start = Verb(Start)
     pause = Verb(Pause)
     resume = Verb(Resume)

@@ -115,14 +115,14 @@ class Difference:
     high: float
     """At most so much."""
     comparisons: int
-    """Over how many comparisons."""
+    """Over how many comparisons, the first ones; the next look may read fewer."""
     people: int
     """Of how many agents."""
     seen: float | None = None
     """By how much it was better in what was seen, an estimate without a guarantee; None of an arm that is out."""
 
     def __str__(self) -> str:
-        who = f"{self.comparisons:,} comparisons of {self.people:,} agents"
+        who = f"the first {self.comparisons:,} comparisons, of {self.people:,} agents"
         seen = "" if self.seen is None else f" ({self.seen:+.3f} as seen)"
         return f"{self.arm} is {self.low:+.3f} to {self.high:+.3f} better than {self.than}{seen}, over {who}"
 
@@ -192,7 +192,7 @@ class Arm:
     active: bool
     """Whether it is still in: neither eliminated nor withdrawn."""
     mean: float | None
-    """The global sample mean, over those who have pulled it; None while nobody has."""
+    """The global sample mean: of every agent's own mean, over those who have pulled it; None while nobody has."""
     bound: float | None
     """What stops the trial: evidence that goes up to the threshold, or the paper's confidence bound."""
     pulls: int
@@ -201,6 +201,8 @@ class Arm:
     """For how many of these pulls a bonus was paid."""
     withdrawn: bool = False
     """Whether it was taken out by somebody, not by the rule."""
+    compared: float | None = None
+    """Its mean in comparisons, by which they name a leader; None while there is none, and under other rules."""
 
 
 @dataclass(frozen=True)
@@ -238,7 +240,7 @@ class Status:
     threshold: float | None
     """An arm goes when its bound reaches this; None where the rule has no such number."""
     leader: str | None
-    """The arm that is ahead now; None before the start."""
+    """The arm that is ahead now, by means in comparisons where the rule makes them; None before the first pull."""
     decided: bool
     """Whether the rule has decided."""
     certified: bool
@@ -287,6 +289,12 @@ class Status:
     """What can be done about those who are awaited; empty if nobody is."""
     acted: int = 0
     """Agents who count and have pulled at least once."""
+    epsilon: float | None = None
+    """ε: it is also decided when the leader is proven to be at most so much worse than every other arm that is in."""
+    within: float | None = None
+    """The evidence for that, which decides at the threshold; None before the first look, and where no ε is granted."""
+    comparisons: int | None = None
+    """Comparisons opened, complete or not; None where the rule makes none."""
 
 
 @dataclass(frozen=True)
@@ -351,6 +359,10 @@ class BanRow:
     """When somebody ended it."""
 
 
+TIME_OVER = "its time was over"
+"""Why a campaign stops by itself."""
+
+
 @dataclass(frozen=True)
 class AuditEntry:
     """Something that somebody did, or that the campaign concluded."""
@@ -360,11 +372,16 @@ class AuditEntry:
     at: datetime
     """When."""
     who: str
-    """Who did it; empty: the campaign itself."""
+    """Who did it; empty: the campaign itself, or somebody who did not say."""
     action: str
     """What was done, such as created, started, budget or step_ended."""
     detail: dict[str, Any]
     """More about it; agents and arms by name, money with its currency."""
+
+    @property
+    def its_own(self) -> bool:
+        """Whether the campaign did it by itself."""
+        return self.action in ("step_ended", "step_closed", "parked") or self.detail.get("why") == TIME_OVER
 
 
 @dataclass(frozen=True)

@@ -13,20 +13,12 @@ from freepull import errors
 from freepull.campaigns import state
 from freepull.campaigns.commands import Decider
 from freepull.campaigns.journal.events import Kind
-from freepull.campaigns.journal.recovery import segments, verify
-from freepull.campaigns.stores import Store
-from support.staging import EACH, Clock, contents, create, picture, reopen
+from freepull.campaigns.journal.recovery import verify
+from support.staging import EACH, Clock, contents, create, kinds, picture, reopen
 
 COMPARING = fp.Principal(
     fp.rules.Comparisons(0.05), observe=fp.observe.Steps(0), protocol=fp.protocols.NeverBan(), offers="each"
 )
-
-
-def kinds(campaign: fp.Campaign) -> list[Kind]:
-    """What the log has after the start."""
-    store: Store = campaign.core.store
-    found = [Kind(kind) for it in segments(store, campaign.name) for kind in it.records["kind"].tolist()]
-    return found[found.index(Kind.STARTED) + 1 :]
 
 
 def test_an_ask_that_changes_something_is_logged_before_the_offer_that_it_leads_to(url: str, clock: Clock) -> None:

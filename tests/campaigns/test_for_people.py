@@ -83,6 +83,84 @@ def test_a_decided_verdict_names_arms_and_keeps_what_was_known(sqlite: str, cloc
     verify(sqlite, campaign.name)
 
 
+def test_that_the_leader_is_best_up_to_epsilon_has_its_evidence_where_that_against_arms_is(
+    sqlite: str, clock: Clock
+) -> None:
+    principal = fp.Principal(fp.rules.Comparisons(0.05, 0.3), fp.observe.Steps(0), fp.protocols.NeverBan(), "each")
+    campaign = create(sqlite, clock, principal=principal)
+    assert (campaign.status().within, campaign.status().epsilon) == (None, 0.3)
+    act(campaign, 25, {"A": 0.6, "B": 0.6, "C": 0.6})
+    status, verdict = campaign.status(), campaign.verdict()
+    assert not status.decided
+    assert status.within is not None
+    assert status.threshold is not None
+    assert 0 < status.within < status.threshold
+    assert f"best up to ε has evidence {status.within:.4g}, {status.threshold:.4g} needed" in verdict.why
+    act(campaign, 400, {"A": 0.6, "B": 0.6, "C": 0.6})
+    status = campaign.status()
+    assert status.decided
+    assert status.within is not None
+    assert status.within >= 120
+    assert f"any other arm still in (evidence {status.within:.4g}, 120 needed)" in campaign.verdict().why
+    with_one_arm = create(sqlite, clock, principal=EACH, name="certified").status()
+    assert (with_one_arm.within, with_one_arm.epsilon, with_one_arm.comparisons) == (None, None, None)
+
+
+def test_the_leader_is_the_one_whose_differences_are_shown(sqlite: str, clock: Clock) -> None:
+    campaign = create(sqlite, clock, principal=for_people())
+    act(campaign, 40, {"A": 0.6, "B": 0.5, "C": 0.4})
+    campaign.tell_many([(name, "C", 1.0) for name in ("ann", "bob", "cy")] * 200)  # unasked: in means per agent alone
+    status, verdict = campaign.status(), campaign.verdict()
+    assert max(status.arms, key=lambda arm: arm.mean or 0).name == "C"
+    compared = max(status.arms, key=lambda arm: arm.compared or 0).name
+    assert compared != "C"
+    assert {status.leader, verdict.arm, *(it.arm for it in status.differences)} == {compared}
+    assert "this one has the largest mean in comparisons" in verdict.why
+
+
+def test_a_verdict_says_what_it_takes_of_pulls_that_were_told_without_an_ask(sqlite: str, clock: Clock) -> None:
+    """A pull without an ask fills nothing; what matters is that it is told before the agent asks again."""
+    campaign = create(sqlite, clock, principal=for_people())
+    act(campaign, 4, {"A": 0.6, "B": 0.5, "C": 0.4})
+    assert campaign.verdict().rests_on.assumptions[-1] == "whoever asks has told of every pull made before"
+    campaign.tell_many([("ann", "A", 1.0)] * 7)
+    act(campaign, 400, {"A": 0.95, "B": 0.05, "C": 0.05})
+    verdict = campaign.verdict()
+    assert verdict.certified
+    told = ", also of the 7 that were told without an ask, which are in no comparison"
+    assert verdict.rests_on.assumptions[-1] == f"whoever asks has told of every pull made before{told}"
+
+
+def test_who_left_is_named_and_nobody_is_waited_for(sqlite: str, clock: Clock) -> None:
+    campaign = create(sqlite, clock, principal=for_people())
+    campaign.leave("bob")
+    assert campaign.verdict().rests_on.leavers == "nobody is waited for; bob left"
+    act(campaign, 400, {"A": 0.95, "B": 0.05, "C": 0.05})
+    campaign.leave("bob")
+    assert campaign.verdict().decided
+    campaign.erase_names()
+    assert "#" not in campaign.verdict().rests_on.leavers  # who left after the decision is not in it
+
+
+def test_the_names_of_who_left_before_the_decision_can_be_erased(sqlite: str, clock: Clock) -> None:
+    campaign = create(sqlite, clock, principal=for_people(), agents=["ann", "bob", "cy", "dan"])
+    campaign.leave("dan")
+    act(campaign, 400, {"A": 0.95, "B": 0.05, "C": 0.05})
+    assert campaign.verdict().rests_on.leavers == "nobody is waited for; dan left"
+    campaign.erase_names(["dan"])
+    assert campaign.verdict().rests_on.leavers == "nobody is waited for; #3 left"
+
+
+def test_how_many_comparisons_were_opened_never_goes_back(sqlite: str, clock: Clock) -> None:
+    campaign = create(sqlite, clock, principal=for_people())
+    opened = [0]
+    for _ in range(60):
+        act(campaign, 1, {"A": 0.9, "B": 0.2, "C": 0.1})
+        opened.append(campaign.status().comparisons or 0)
+    assert opened == sorted(opened)
+    assert f" of {opened[-1]:,} comparisons opened" in campaign.verdict().rests_on.target
+
+
 def test_rules_that_bound_no_difference_say_none(sqlite: str, clock: Clock) -> None:
     campaign = create(sqlite, clock, principal=EACH)
     act(campaign, 10, {"A": 0.9, "B": 0.1, "C": 0.1})

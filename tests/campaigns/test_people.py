@@ -102,7 +102,7 @@ def test_independent_leavers_are_dropped_and_cannot_be_told_of(url: str, clock: 
     campaign = create(url, clock, leavers="independent")
     campaign.leave("ann")
     before = contents(campaign)
-    with pytest.raises(errors.AgentHasLeft, match="agent #0 has left, so its pulls no longer count"):
+    with pytest.raises(errors.AgentHasLeft, match="agent ann has left, so its pulls no longer count"):
         campaign.tell("ann", "A", 0.5)
     assert contents(campaign) == before
     campaign.tell_many([("bob", "A", 0.5), ("cy", "A", 0.5), ("cy", "B", 0.5)])
@@ -156,7 +156,7 @@ def test_whoever_is_parked_can_be_said_to_have_left(url: str, clock: Clock) -> N
     with pytest.raises(errors.AgentHasLeft):
         campaign.tell("ann", "A", 0.5)
     campaign.tell_many([("bob", "A", 0.5), ("cy", "A", 0.5), ("cy", "B", 0.5)])
-    assert "agent #0 left; panel 2, tested at δ/6" in campaign.verdict().rests_on.leavers
+    assert "ann left; panel 2, tested at δ/6" in campaign.verdict().rests_on.leavers
     before = picture(campaign)
     campaign = reopen(campaign, url, clock)
     assert picture(campaign) == before

@@ -56,7 +56,7 @@ def test_telling_again_returns_the_same_reply_and_counts_once(url: str, clock: C
     assert campaign.tell("ann", offer.arm, 0.5, event=event) == told
     assert campaign.tell_many([("ann", offer.arm, 0.5, event)] * 3) == [told] * 3
     assert contents(campaign) == before
-    with pytest.raises(errors.EventConflict, match="agent #0 has used"):
+    with pytest.raises(errors.EventConflict, match="agent ann has used"):
         campaign.tell("ann", offer.arm, 0.25, event=event)
     with pytest.raises(errors.EventConflict):
         campaign.tell("ann", "B" if offer.arm != "B" else "C", 0.5, event=event)
@@ -147,7 +147,7 @@ def test_a_refusal_bans_as_the_protocol_says_and_unban_ends_it(url: str, clock: 
     assert campaign.status().banned == 1
     (ban,) = campaign.bans()
     assert (ban.agent, ban.offer, ban.step, ban.until, ban.lifted) == ("ann", 1, 1, None, None)
-    with pytest.raises(errors.WrongMoment, match="agent #1 is not banned"):
+    with pytest.raises(errors.WrongMoment, match="agent bob is not banned"):
         campaign.unban("bob")
     campaign.unban("ann", by="ops")
     campaign = reopen(campaign, url, clock)

@@ -78,7 +78,7 @@ def rounds(url: str, clock: Clock, **settings: Any) -> fp.Campaign:
 def test_a_round_closes_when_everybody_has_acted_and_nobody_acts_twice(url: str, clock: Clock) -> None:
     campaign = rounds(url, clock)
     campaign.tell("ann", "A", 0.5)
-    with pytest.raises(errors.OutOfTurn, match="agent #0 has acted in this round already"):
+    with pytest.raises(errors.OutOfTurn, match="agent ann has acted in this round already"):
         campaign.tell("ann", "B", 0.5)
     assert campaign.ask("ann") is None
     campaign = reopen(campaign, url, clock)

@@ -7,6 +7,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import psycopg
 import pytest
 from hypothesis import settings
@@ -24,16 +25,20 @@ import freepull as fp
 from chaos.postgres_server import PostgresServer
 from freepull import errors
 from freepull.campaigns.journal.recovery import verify
-from support.model import HOUR, Model
+from freepull.principal.rules.comparisons.rule import ComparisonsState
+from support.model import HOUR, HearingTrial, Model
 from support.staging import Clock, picture
 
 AGENTS, ARMS = 3, 3
 AGENT, ARM = st.integers(0, AGENTS - 1), st.integers(0, ARMS - 1)
 REWARD = st.sampled_from([0.0, 0.25, 0.5, 1.0])
+NO_BAN = fp.protocols.NeverBan()
 PRINCIPALS = [
     fp.Principal(fp.rules.Certified(0.4), observe=fp.observe.Steps(0), offers="each", budget=12),
     fp.Principal(fp.rules.Pairwise(0.4), observe=fp.observe.Steps(1), offers="each", protocol=fp.protocols.BanFor(2)),
     fp.Principal(fp.rules.Paper(0.5, "simplified", scale=0.02), observe=fp.observe.Steps(1), offers="each"),
+    fp.Principal(fp.rules.Comparisons(0.9, 0.1), observe=fp.observe.Steps(0), offers="each", protocol=NO_BAN),
+    fp.Principal(fp.rules.Comparisons(0.9, late=True), observe=fp.observe.Steps(1), offers="each"),
 ]
 
 
@@ -45,8 +50,10 @@ class Machine(RuleBasedStateMachine):
     @initialize(which=st.integers(0, len(PRINCIPALS) - 1), lasts=st.integers(1, 3), cools=st.integers(1, 3))
     def begin(self, which: int, lasts: int, cools: int) -> None:
         self.clock, self.numbers, self.told = Clock(), [0] * AGENTS, list[tuple[Any, ...]]()
+        self.passed: list[tuple[int, str | int]] = []
         principal = PRINCIPALS[which]
-        self.model = Model(principal, ARMS, AGENTS, 1000, lasts * HOUR, cools * HOUR, 50)
+        horizon = None if isinstance(principal.rule, fp.rules.Comparisons) else 1000
+        self.model = Model(principal, ARMS, AGENTS, horizon, lasts * HOUR, cools * HOUR, 50)
         self.model.budget = None if principal.budget is None else round(principal.budget) * 50
         self.name = f"c{self.clock.now}"
         self.fresh()
@@ -57,7 +64,7 @@ class Machine(RuleBasedStateMachine):
             agents=AGENTS,
             principal=principal,
             price="0.50 EUR",
-            horizon=1000,
+            horizon=horizon,
             offer_lasts=f"{lasts} hours",
             cool_down=f"{cools} hours",
             clock=self.clock,
@@ -91,6 +98,27 @@ class Machine(RuleBasedStateMachine):
             arm = agent if standing is None else (standing.arm + (reply == "refuses")) % ARMS
             if reply != "is silent":
                 self.tell(agent, arm, 0.25 * arm, "plain")
+
+    @rule(agent=AGENT, how=st.sampled_from(["plain", "id", "number"]))
+    def pass_over(self, agent: int, how: str) -> None:
+        place = f"p{len(self.passed)}"
+        event: str | int | None = {"plain": None, "id": place, "number": self.numbers[agent] + 1}[how]
+        self.campaign.pass_over(agent, event=event)
+        self.numbers[agent] += how == "number"
+        self.model.tick(self.clock.now)
+        self.model.trial.passed(agent)
+        if event is not None:
+            self.passed.append((agent, event))
+
+    @precondition(lambda self: self.passed)
+    @rule(data=st.data())
+    def pass_over_again(self, data: st.DataObject) -> None:
+        agent, event = data.draw(st.sampled_from(self.passed))
+        self.campaign.pass_over(agent, event=event)
+        self.model.tick(self.clock.now)
+        if event == self.numbers[agent] or isinstance(event, str):
+            with pytest.raises(errors.EventConflict):
+                self.campaign.tell(agent, 0, 0.0, event)
 
     @precondition(lambda self: self.told)
     @rule(data=st.data())
@@ -194,7 +222,12 @@ class Machine(RuleBasedStateMachine):
         assert (status.step, status.in_step) == (model.trial.steps, model.in_step)
         assert trial.active == model.trial.active
         assert trial.record.pulls.tolist() == model.trial.pulls()
-        assert trial.rule.bounds() == model.trial.rule.numbers()
+        assert trial.rule.bounds() == model.trial.numbers()
+        if isinstance(model.trial, HearingTrial):
+            assert isinstance(trial.rule, ComparisonsState)
+            for name, found in model.trial.rule.book._asdict().items():
+                assert np.array_equal(getattr(trial.rule.book, name), found), name
+            assert np.array_equal(trial.asking, model.trial.asking)
         assert trial.banned_until == model.trial.until
         assert [trial.wanted(m) for m in range(AGENTS)] == [model.trial.wanted(m) for m in range(AGENTS)]
         assert status.decided == (model.trial.decided_at is not None)

@@ -33,6 +33,7 @@ COMMANDS = [
     "budget",
     "unban",
     "leave",
+    "pass-over",
     "withdraw",
     "erase",
     "ledger",
@@ -68,9 +69,9 @@ def told(*words: str) -> Any:
     return json.loads(run(*words, "--json").stdout)
 
 
-def new(url: str, *more: str) -> None:
+def new(url: str, *more: str, code: int = 0) -> None:
     words = ["new", url, "x", "--arms", "A,B", "--agents", "2", "--price", "0.50 EUR", "--observe", "steps:0", *more]
-    run(*words)
+    run(*words, code=code)
 
 
 def test_every_command_has_help_with_an_example() -> None:
@@ -99,7 +100,8 @@ CERTIFIED = ("--rule", "certified", "--observe", "steps:0", "--protocol", "never
 
 
 def test_a_campaign_without_a_rule_gets_what_is_best_for_people(url: str) -> None:
-    for name, more, horizon in (("a", [], None), ("b", ["--horizon", "60"], 60)):
+    named = ["--rule", "comparisons", "--horizon", "60"]
+    for name, more, horizon in (("a", [], None), ("b", ["--horizon", "60"], 60), ("named", named, 60)):
         run("new", url, name, "--arms", "A,B", "--agents", "3", "--price", "1 EUR", *more)
         with fp.Campaign.open(url, name) as campaign:
             assert campaign.settings.principal == for_people(horizon)
@@ -108,6 +110,36 @@ def test_a_campaign_without_a_rule_gets_what_is_best_for_people(url: str) -> Non
         best = for_people()
         rule = replace(best.rule, epsilon=0.1)  # type: ignore[type-var]
         assert campaign.settings.principal == replace(best, rule=rule, budget=5.0)
+
+
+def test_a_budget_can_be_given_as_money(url: str) -> None:
+    made = run("new", url, "x", "--arms", "A,B", "--agents", "3", "--price", "0.50 EUR", "--budget", "30.20 EUR")
+    assert "it may spend 30.00 EUR" in " ".join(made.stdout.split())
+    audit = json.loads(run("audit", url, "x", "--json").stdout.splitlines()[0])["detail"]
+    assert (audit["budget"], audit["principal"]["budget"]) == ("30.00 EUR", "60 units of reward")
+    refused = run("new", url, "y", "--arms", "A,B", "--price", "0.50 EUR", "--budget", "30 USD", code=2)
+    assert "--budget must be in EUR, as the price is, got 30.00 USD" in refused.stderr
+
+
+def test_where_nobody_gets_an_offer_it_says_why(url: str) -> None:
+    new(url)
+    assert "no offer: x has not started" in run("ask", url, "x", "#0").stdout
+    run("start", url, "x")
+    run("pause", url, "x")
+    assert "no offer: x is paused" in run("ask", url, "x", "#0").stdout
+    assert told("ask", url, "x", "#0") is None
+
+
+def test_the_audit_says_who_did_what(url: str) -> None:
+    new(url, "--ends", "2000-01-01T00:00+00:00", code=2)
+    new(url)
+    run("start", url, "x", "--by", "carl")
+    rows = run("audit", url, "x").stdout.splitlines()
+    assert [next(it for it in ("carl", "not said", "the campaign") if it in row) for row in rows if "2" in row] == [
+        "not said",
+        "not said",
+        "carl",
+    ]
 
 
 def test_status_and_verdict_say_how_much_better_arms_are_and_who_is_awaited(url: str) -> None:

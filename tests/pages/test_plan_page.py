@@ -58,7 +58,7 @@ def test_every_variant_is_a_row_beside_the_plan(plan: fp.Plan, page: str) -> Non
             found = point.forecast
             more, margin = found.against(plan.forecast)
             shown = [f"{point.x:,g}", plan.money(found.mean), "" if point.planned else words.signed(more, margin)]
-            shown += [words.between(*found.range(0.9)), words.percent(found.chance[0]), f"{found.runs:,}"]
+            shown += [words.between(*found.range(0.9)), words.chance(*found.chance), f"{found.runs:,}"]
             assert "".join(f'<td class="n">{escape(cell)}</td>' for cell in shown) in page
     assert "EUR)</td>" in page
 

@@ -11,7 +11,7 @@ import pytest
 import freepull as fp
 from freepull.data import Past, Posterior
 from freepull.errors import InvalidInput
-from freepull.planning.beliefs import Drawn, Guess, Known, Logged
+from freepull.planning.beliefs import Drawn, Guess, Known, Logged, described
 
 DRAWS = 2_000
 
@@ -135,3 +135,11 @@ def test_logs_speak_of_the_logged_agents_or_of_others() -> None:
     assert spread == pytest.approx(logged.posterior.spread, rel=5.5 / math.sqrt(2 * 2_000))
     assert "themselves" in logged.words()
     assert "others" in logged.sized(9).words()
+
+
+def test_people_read_of_parts_by_name_with_numbers_to_four_digits() -> None:
+    assert described(fp.activity.Lognormal(0.1 * 3, 0.8)) == "lognormal (median 0.3, sigma 0.8, silent 0)"
+    told = described(fp.leaving.AnyOf([fp.leaving.AtRandom(0.34 - 0.24), fp.leaving.InAnger(0.05)]))
+    assert told.startswith("any-of (at-random (share 0.1")
+    assert "0.0999" not in told
+    assert described(fp.agents.AlphaUCB(2)) == "alpha-ucb (alpha 2)"

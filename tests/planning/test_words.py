@@ -28,6 +28,10 @@ def test_counts(value: float, shown: str) -> None:
     assert words.count(value) == shown
 
 
+def test_the_share_of_few_runs_says_how_far_it_may_be_off() -> None:
+    assert words.chance(0.75, 0.58, 0.87) == "75 % ± 15"
+
+
 @pytest.mark.parametrize(
     ("share", "shown"),
     [

@@ -201,7 +201,7 @@ def heads(page: Page, table: str) -> list[str]:
 
 def test_every_cell_of_every_table_is_in_its_column(page: Page, service: Service) -> None:
     show(page, service)
-    assert heads(page, "arms") == ["Arm", "Standing", "Mean", "Evidence (out at 20)", "Pulls", "Free", "Paid"]
+    assert heads(page, "arms") == ["Arm", "Standing", "Mean per agent", "Evidence (out at 20)", "Pulls", "Free", "Paid"]
     assert cells(page, "arms") == [
         ["A", "in", "0.81", "0.25", "41", "30", "11"],
         ["B", "in", "0.62", "3.5", "33", "25", "8"],
@@ -230,7 +230,8 @@ def test_every_cell_of_every_table_is_in_its_column(page: Page, service: Service
 
 def test_how_much_better_arms_are_is_a_table_a_chart_and_a_sentence(page: Page, service: Service) -> None:
     show(page, service)
-    assert heads(page, "differences") == ["Arm", "than", "At least", "At most", "Seen", "Comparisons", "Of agents"]
+    over = ["Over the first comparisons", "Of agents"]
+    assert heads(page, "differences") == ["Arm", "than", "At least", "At most", "Seen", *over]
     assert cells(page, "differences") == [
         ["A", "B", "-0.0125", "0.21", "0.1", "1,234", "56"],
         ["B", "C", "0.034", "0.45", "–", "789", "43"],
@@ -238,8 +239,26 @@ def test_how_much_better_arms_are_is_a_table_a_chart_and_a_sentence(page: Page, 
     leading, fallen = traces(page, "differences")
     assert (leading["x"], fallen["x"]) == ([-0.0125, 0.21], [0.034, 0.45])
     assert leading["line"]["color"] != fallen["line"]["color"]  # C is out
-    told = "A above B: from -0.0125 to 0.21, over 1,234 comparisons of 56 agents; B above C: from 0.034 to 0.45"
+    told = "A above B: from -0.0125 to 0.21, over the first 1,234 comparisons, of 56 agents; B above C: from 0.034"
     assert words(page, "differences").startswith(told)
+
+
+def test_how_near_the_leader_is_to_being_best_up_to_epsilon_stands_where_evidence_does(
+    page: Page, service: Service
+) -> None:
+    compared = [arm | {"compared": mean} for arm, mean in zip(ARMS, (0.7, 0.6, None), strict=True)]
+    more = {"arms": compared, "epsilon": 0.02, "within": 7.25, "comparisons": 1234, "decided": False}
+    show(page, service, status=STATUS | more)
+    assert "That A is at most ε = 0.02 worse than the others has evidence 7.25." in page.inner_text("#missing")
+    assert "That A is best up to ε = 0.02 has evidence 7.25" in words(page, "stops")
+    assert "1,234 comparisons opened" in page.inner_text("#observations")
+    assert [row[3] for row in cells(page, "arms")] == ["0.7", "0.6", "–"]
+    assert "at the decision" not in page.inner_text("#table-differences-title")
+
+
+def test_differences_of_a_decided_campaign_are_those_of_the_decision(page: Page, service: Service) -> None:
+    show(page, service, status=STATUS | {"decided": True})
+    assert page.inner_text("#table-differences-title").endswith("as it was at the decision")
 
 
 def test_checks_are_a_table_and_an_alarm_is_at_the_top(page: Page, service: Service) -> None:

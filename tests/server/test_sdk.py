@@ -100,6 +100,9 @@ def test_an_agent_asks_acts_and_tells(service: Service) -> None:
             with pytest.raises(errors.EventGap) as gap:
                 me.tell("A", 0.5, event=3)
             assert gap.value.expected == 1
+            for _ in range(2):
+                me.pass_over(event=1)
+            assert me.me().next_number == 2
             pulled: list[str] = []
 
             def pull(arm: str) -> float:

@@ -49,7 +49,7 @@ READS = {(method, route) for method, route, _ in ADMIN_ROUTES if method == "GET"
 SECRETS = {("GET", "/tokens"), ("GET", "/tokens/audit"), ("GET", "/exports/backup.db")}
 OPERATED = {
     *(("POST", f"{{c}}/{verb}") for verb in ("start", "pause", "resume", "snapshot", "agents")),
-    *(("POST", f"{{c}}/agents/bob/{verb}") for verb in ("unban", "leave", "revoke")),
+    *(("POST", f"{{c}}/agents/bob/{verb}") for verb in ("unban", "leave", "pass-over", "revoke")),
 }
 ALLOWED = {
     "admin": {(method, route) for method, route, _ in ADMIN_ROUTES},

@@ -35,6 +35,7 @@ ADMIN_ROUTES: list[tuple[str, str, Any]] = [
     ("GET", "/exports/backup.db", None),
     ("POST", "{c}/agents/bob/unban", None),
     ("POST", "{c}/agents/bob/leave", None),
+    ("POST", "{c}/agents/bob/pass-over", {}),
     ("POST", "{c}/agents/bob/revoke", None),
     ("DELETE", "{c}/agents/bob/name", None),
     ("POST", "{c}/snapshot", None),
@@ -50,5 +51,6 @@ ADMIN_ROUTES: list[tuple[str, str, Any]] = [
 AGENT_ROUTES: list[tuple[str, str, Any]] = [
     ("POST", "{c}/me/offer", None),
     ("POST", "{c}/me/observations", {"arm": "A", "reward": 0.5}),
+    ("POST", "{c}/me/pass-over", {}),
     ("GET", "{c}/me", None),
 ]

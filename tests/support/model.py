@@ -1,6 +1,8 @@
 """A campaign as one would write it down on paper: a plain trial, a list of offers, a list of payments, and a clock.
 
-It knows nothing of events, segments, stores or writers; the stateful test compares it with the real thing.
+It knows nothing of events, segments, stores or writers; the stateful test compares it with the real thing. Where the
+rule hears asks, the trial is a real one, told of everything one by one; the rule itself is compared with its page
+elsewhere.
 """
 
 from __future__ import annotations
@@ -8,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import freepull as fp
+from freepull.principal.rules.comparisons.rule import ComparisonsState
 
 from .plain_trial import PlainTrial
 
@@ -25,13 +28,40 @@ class Paper:
     recalled: bool = False
 
 
+class HearingTrial(fp.Trial):
+    """A trial with the face of `PlainTrial`."""
+
+    rule: ComparisonsState
+
+    def ask(self, m: int) -> int | None:  # type: ignore[override]
+        offer = self.answer(m)
+        return None if offer is None else offer.arm
+
+    def passed(self, m: int) -> None:
+        self.rule.passed_over(m)
+        self.asking[m] = False
+
+    def pulls(self) -> list[list[int]]:
+        rows: list[list[int]] = self.record.pulls.tolist()
+        return rows
+
+    def numbers(self) -> list[float]:
+        return self.rule.bounds()
+
+    @property
+    def until(self) -> list[int]:
+        return self.banned_until
+
+
 class Model:
     """Free mode, one offer an agent."""
 
     def __init__(
-        self, principal: fp.Principal, arms: int, agents: int, horizon: int, lasts: int, cools: int, price: int
+        self, principal: fp.Principal, arms: int, agents: int, horizon: int | None, lasts: int, cools: int, price: int
     ) -> None:
-        self.trial = PlainTrial(principal, principal.start(arms=arms, agents=agents, horizon=horizon).setting)
+        trial = principal.start(arms=arms, agents=agents, horizon=horizon)
+        hears = trial.rule.hears_asks
+        self.trial = HearingTrial(principal, trial.setting) if hears else PlainTrial(principal, trial.setting)
         self.agents, self.lasts, self.cools, self.price = agents, lasts, cools, price
         self.offers: list[Paper] = []
         self.paid: list[tuple[int, int, int]] = []
@@ -68,6 +98,7 @@ class Model:
 
     def ask(self, agent: int, now: int) -> int | None:
         self.tick(now)
+        self.trial.hear(agent)
         if self.status != "running":
             return None
         standing = self.of(agent)

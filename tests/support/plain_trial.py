@@ -312,6 +312,16 @@ class PlainTrial:
             return None
         return self.planned.get(m)
 
+    def hear(self, m: int) -> None:
+        """Asks are nothing to these rules."""
+
+    def passed(self, m: int) -> None:
+        """Nor is that nothing came of them."""
+
+    def numbers(self) -> list[float]:
+        numbers: list[float] = self.rule.numbers()
+        return numbers
+
     def ask(self, m: int) -> int | None:
         arm = self.wanted(m)
         if arm is not None and m not in self.open:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import freepull as fp
-from freepull.campaigns.journal.events import TABLES
-from freepull.campaigns.journal.recovery import pieces_of
+from freepull.campaigns.journal.events import TABLES, Kind
+from freepull.campaigns.journal.recovery import pieces_of, segments
 from freepull.campaigns.stores import Store
 
 OPENED: list[fp.Campaign] = []
@@ -54,6 +54,13 @@ def reopen(campaign: fp.Campaign, url: str | Store, clock: Clock) -> fp.Campaign
 def contents(campaign: fp.Campaign) -> dict[str, list[Any]]:
     """Return every row of every table."""
     return {table: list(campaign.core.store.read(campaign.name, table)) for table in TABLES}
+
+
+def kinds(campaign: fp.Campaign) -> list[Kind]:
+    """Return what the log has after the start."""
+    store: Store = campaign.core.store
+    found = [Kind(kind) for it in segments(store, campaign.name) for kind in it.records["kind"].tolist()]
+    return found[found.index(Kind.STARTED) + 1 :]
 
 
 def picture(campaign: fp.Campaign) -> bytes:

@@ -111,8 +111,8 @@ class Campaign(CampaignVerbs):
         arms, agents
             Their names, or how many; agents without names are known by number. More can be added until the start.
         price
-            What one bonus costs, such as "0.50 EUR"; where the principal has a ``pricing``, a bonus of 1, and every offer
-            has its own amount, rounded up to minor units. ``bonus`` and ``budget`` are in units of reward.
+            What one bonus costs, such as "0.50 EUR"; where the principal has a ``pricing``, a bonus of 1, and
+            every offer has its own amount, rounded up to minor units. ``bonus`` and ``budget`` are in units of reward.
         principal
             The settings of the principal; by default those of `freepull.principal.for_people`.
         horizon

@@ -7,6 +7,7 @@ has changed.
 from __future__ import annotations
 
 import heapq
+from collections.abc import Callable
 from typing import Any
 
 from freepull.campaigns.journal.events import Event, Kind, Log, Records
@@ -14,6 +15,7 @@ from freepull.campaigns.people import Standing
 from freepull.campaigns.settings import PARKED_AFTER
 from freepull.campaigns.state import State
 from freepull.errors import BudgetTooSmall, InvalidInput, WrongMoment
+from freepull.messages import TIME_OVER
 from freepull.money import Money
 
 GOING = ("running", "paused")
@@ -26,6 +28,8 @@ class Decider:
         self.state, self.log = state, log
         self._deadlines = [(standing.deadline, agent, standing.offer) for agent, standing in state.offers.open.items()]
         heapq.heapify(self._deadlines)
+        self.shown: Callable[[int], str] = "#{}".format
+        """How an agent is called in messages."""
 
     @property
     def name(self) -> str:
@@ -119,14 +123,16 @@ class Decider:
         state = self.state
         self.close_step(at)
         if agent >= state.panel or state.trial.bans.until[agent] <= state.trial.steps:
-            raise WrongMoment(f"agent #{agent} is not banned.")
+            raise WrongMoment(f"agent {self.shown(agent)} is not banned.")
         self.write(Kind.UNBANNED, at, agent=agent, more={"by": by})
 
     def leave(self, agent: int, at: int, by: str) -> None:
         """Note that an agent has left; the policy for leavers decides what that means."""
         state = self.state
         if agent >= state.panel or state.status not in GOING:
-            raise WrongMoment(f"agent #{agent} is not on the panel of a campaign that is going on, so it cannot leave.")
+            raise WrongMoment(
+                f"agent {self.shown(agent)} is not on the panel of a campaign that is going on, so it cannot leave."
+            )
         if agent in state.people.left:
             return
         self.close_step(at)
@@ -232,7 +238,7 @@ class Decider:
         state = self.state
         self.close_step(at, state.patience)
         if state.settings.ends is not None and at >= state.settings.ends and state.status != "stopped":
-            self.stop(at, "", "its time was over")
+            self.stop(at, "", TIME_OVER)
         while self._deadlines and self._deadlines[0][0] <= at:
             _, agent, offer = heapq.heappop(self._deadlines)
             standing = state.offers.open.get(agent)

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 from freepull import commands, validation
 from freepull.campaigns.commands import Decider
-from freepull.campaigns.directory import Batch, Register
+from freepull.campaigns.directory import Batch, Pull, Register, identity
 from freepull.campaigns.journal.events import Kind, Log, put
 from freepull.campaigns.journal.recovery import (
     Here,
@@ -87,6 +87,7 @@ class Core:
         state.rows = {}
         self._lease, self._closed = lease, False
         self._decider = Decider(state, log)
+        self._decider.shown = self.register.shown
         state.history = lambda: chain((it.records for it in segments(store, self.name)), [log.records()])
         self._snapshots = Snapshotter(store, lease, state, log, limits.snapshot_every, self._wake)
         self.writer = Writer(store, lease, self._decider, clock, limits.queue, self._snapshots.after_group, self._ended)
@@ -253,6 +254,22 @@ class Core:
     def tell(self, it: commands.Tell) -> Future[Told]:
         """Tell one pull."""
         return self.writer.submit(Job(None, pull=self.register.pull(it.agent, it.arm, it.reward, it.event)))
+
+    @handles(commands.PassOver)
+    def pass_over(self, it: commands.PassOver) -> Future[None]:
+        """Note that an agent who asked made no pull."""
+        number, author = self.register.agent(it.agent), who(it.by)
+        key = (None, None) if it.event is None else identity(number, it.event)
+        batch = Batch.of([Pull(number, 0, 0, *key)])
+        batch.kind = Kind.PASSED
+
+        def run(at: int, known: Known) -> None:
+            before = self._decider.state.events
+            tell(self._decider, batch, at, known, strict=True)
+            if author and self._decider.state.events > before:
+                self._decider.note(at, author, {"passed_over": number})
+
+        return self.writer.submit(Job(run, batch))
 
     def known(self, ids: Iterable[bytes]) -> Known:
         """Return those of some event ids that were used before."""

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from freepull import validation
+from freepull.campaigns.journal.events import Kind
 from freepull.errors import FreepullError, InvalidInput, UnknownAgent, UnknownArm
 from freepull.messages import Observation
 from freepull.money import Money
@@ -52,6 +53,8 @@ class Batch:
     """What is wrong, by position."""
     simulated: bool = False
     """Whether simulated agents made them, in a rehearsal."""
+    kind: Kind = Kind.TOLD
+    """TOLD; or PASSED, if they are none: the agents have asked and made no pull, and arms and rewards are 0."""
 
     @classmethod
     def of(cls, pulls: list[Pull], errors: dict[int, FreepullError] | None = None) -> Batch:

@@ -127,16 +127,17 @@ class State:
     def tell(self, records: Records, fresh: bool = False) -> None:
         """Apply pulls, in their order; outcomes are filled in if they are fresh, and must agree if not.
 
-        From the log there may be asks among them.
+        There may be asks among them, from the log, and agents who asked and made none.
         """
-        agents, asks = records["agent"].astype(np.int64), records["kind"] == Kind.ASKED
-        if asks.any() and not self.trial.rule.hears_asks:
+        agents, kinds = records["agent"].astype(np.int64), records["kind"]
+        hears, told = self.trial.rule.hears_asks, kinds == Kind.TOLD
+        if not hears and (kinds == Kind.ASKED).any():
             raise self._differs("its rule does not hear asks")
         counted = agents < self.panel
-        own = slice(None) if counted.all() else counted
+        heard = counted if hears else counted & told
+        own = slice(None) if heard.all() else heard
         outcomes, ended = np.zeros(len(records), np.uint8), np.zeros(len(records), np.uint32)
-        outcomes[own] = tell_many(self.trial, agents[own], records["arm"][own], records["value"][own], asks[own])
-        told = ~asks
+        outcomes[own] = tell_many(self.trial, agents[own], records["arm"][own], records["value"][own], kinds[own])
         for i in self._ending(np.where(told, agents, -1), outcomes):
             outcomes[i], ended[i] = self._end_offer(int(agents[i]), int(outcomes[i]) or DROPPED, int(records["at"][i]))
         if fresh:
@@ -206,7 +207,7 @@ class State:
         self.trial.hear(event.agent)
 
     def _offered(self, event: Event, fresh: bool) -> Event | None:
-        offer = self.trial.ask(event.agent)
+        offer = self.trial.answer(event.agent)
         if offer is None or offer.arm != event.arm:
             raise self._differs(f"agent {event.agent} is not wanted for arm {event.arm}")
         deadline = event.at + self.settings.offer_lasts if self.round_closes is None else self.round_closes

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import islice
@@ -48,7 +49,7 @@ def status_of(state: State, register: Register) -> Status:
     decision = state.decision
     endings, currency = offers.endings, offers.price.currency
     missing = awaited(state)
-    leader = None if trial is None else trial.rule.leader() if decision else _leader(trial)
+    leader = None if trial is None else trial.rule.leader() if decision else _leader(trial)[0]
     return Status(
         name=settings.name,
         status=state.status,
@@ -90,6 +91,9 @@ def status_of(state: State, register: Register) -> Status:
         pricing=registry.shown(settings.principal.pricing) if settings.priced else "",
         remedy=remedy(state) if missing else "",
         acted=0 if trial is None else int(np.count_nonzero(trial.told)),
+        epsilon=getattr(settings.principal.rule, "epsilon", None) or None,
+        within=None if trial is None else trial.rule.nearly_best(),
+        comparisons=None if trial is None else trial.rule.opened,
     )
 
 
@@ -98,7 +102,9 @@ def verdict_of(state: State, register: Register) -> CampaignVerdict:
     spent = Money(state.offers.spent, state.offers.price.currency)
     decision = state.decision
     if decision is not None:
-        grounds = Grounds(**decision["rests_on"] | {"assumptions": tuple(decision["rests_on"]["assumptions"])})
+        grounds = _with_names(
+            Grounds(**decision["rests_on"] | {"assumptions": tuple(decision["rests_on"]["assumptions"])}), register
+        )
         arm, step = register.arms[decision["arm"]], state.trial.decided_at
         certified, survives, why = bool(decision["certified"]), decision.get("survives"), str(decision["why"])
         if certified and (wrong := alarm(state)) is not None:  # it came after the decision
@@ -107,18 +113,24 @@ def verdict_of(state: State, register: Register) -> CampaignVerdict:
         known = differences(state, register)
         return CampaignVerdict(arm, True, certified, why, step, spent, grounds, survives, known, checks(state))
     trial = state.trial
-    leader = _leader(trial)
-    reason = "nobody has pulled any yet" if leader is None else "this one has the largest mean"
+    leader, leads_by = _leader(trial)
+    reason = "nobody has pulled any yet" if leader is None else f"this one has {leads_by}"
     if sum(trial.rule.active) == 1:
         reason = "it is decided when the step ends"
     why = f"{trial.rule.standing()}; {reason}"
     missing = awaited(state)
     if missing:
         why += f"; awaited: {', '.join(register.shown(agent) for agent in missing)}"
-    grounds = grounds_of(trial, state.settings, state.panels)
+    grounds = _with_names(grounds_of(trial, state.settings, state.panels), register)
     why = "; ".join([why, *([trial.doubt] if trial.doubt else []), *state.doubts])
     arm, known = None if leader is None else register.arms[leader], differences(state, register)
     return CampaignVerdict(arm, False, False, why, None, spent, grounds, None, known, checks(state))
+
+
+def _with_names(grounds: Grounds, register: Register) -> Grounds:
+    """Return grounds that name who left, whom the log knows by number."""
+    named = re.sub(r"agent #(\d+)", lambda it: register.shown(int(it[1])), grounds.leavers)
+    return replace(grounds, leavers=named)
 
 
 def checks(state: State) -> list[Check]:
@@ -176,17 +188,23 @@ def _arms(state: State, register: Register) -> list[Arm]:
     trial = state.started
     if trial is None:
         return [Arm(name, True, None, None, 0, 0) for name in register.arms]
-    bounds, means, out = trial.rule.bounds(), _means(trial), trial.panel.withdrawn
+    rule, means, out = trial.rule, _means(trial), trial.panel.withdrawn
+    bounds, compared = rule.bounds(), rule.compared() or [None] * len(register.arms)
     return [
-        Arm(name, trial.rule.active[k], means[k], float(bounds[k]), int(state.pulls[k]), state.paid[k], k in out)
+        Arm(name, rule.active[k], means[k], float(bounds[k]), int(state.pulls[k]), state.paid[k], k in out, compared[k])
         for k, name in enumerate(register.arms)
     ]
 
 
-def _leader(trial: Trial) -> int | None:
-    """Return the active arm with the largest mean, as means are shown; None if nobody has pulled any."""
+def _leader(trial: Trial) -> tuple[int | None, str]:
+    """Return the active arm that leads, and what it has; None if nobody has pulled any.
+
+    The rule's own means are looked at where it compares, so that differences are the leader's; else those shown.
+    """
+    if any(mean is not None and alive for mean, alive in zip(trial.rule.compared(), trial.rule.active, strict=False)):
+        return trial.rule.leader(), trial.rule.leads_by
     known = [(mean, -k) for k, mean in enumerate(_means(trial)) if mean is not None and trial.rule.active[k]]
-    return -max(known)[1] if known else None
+    return -max(known)[1] if known else None, "the largest mean"
 
 
 def _means(trial: Trial) -> list[float | None]:
@@ -259,6 +277,7 @@ def _named(register: Register, detail: dict[str, Any]) -> dict[str, Any]:
     arms = register.arms
     read: dict[str, Callable[[Any], Any]] = {
         "agent": register.shown,
+        "passed_over": register.shown,
         "arm": lambda arm: arms[arm],
         "eliminated": lambda out: [arms[arm] for arm in out],
         "returned": lambda back: [arms[arm] for arm in back],
@@ -266,6 +285,9 @@ def _named(register: Register, detail: dict[str, Any]) -> dict[str, Any]:
             {"agent": register.shown(agent), "offer": offer, "until": _until(until)} for agent, offer, until in rows
         ],
         "decided": lambda told: told | {"arm": arms[told["arm"]]},
+        "principal": lambda given: (
+            given | {"budget": f"{given['budget']:g} units of reward"} if given.get("budget") is not None else given
+        ),
         "budget": lambda minor: None if minor is None else str(Money(minor, register.currency)),
     }
     return {name: read[name](value) if name in read else value for name, value in detail.items()}

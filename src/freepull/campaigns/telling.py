@@ -74,7 +74,7 @@ class _Look:
             agent, arm = int(self.batch.agents[i]), int(self.batch.arms[i])
             if not self.batch.simulated:
                 self.decider.check_real()
-            self.moment.check(agent, arm)
+            self.moment.check(agent, arm if self.batch.kind == Kind.TOLD else None)
         except FreepullError as error:
             self.errors[i] = error
             return False
@@ -99,7 +99,8 @@ class _Look:
     def _check_record(self, i: int, event: int, record: bytes) -> None:
         """Refuse what is no pull of this agent, whose id it has."""
         right = isinstance(record, bytes) and len(record) == RECORD.size and 0 <= event < self.decider.state.events
-        if not right or (record[0], RECORD.unpack(record)[3]) != (Kind.TOLD, int(self.batch.agents[i])):
+        right = right and record[0] in (Kind.TOLD, Kind.PASSED)
+        if not right or RECORD.unpack(record)[3] != int(self.batch.agents[i]):
             raise Corrupt(
                 f"the event id of event {event} of campaign {self.decider.name} is damaged; restore a backup."
             )
@@ -110,7 +111,8 @@ class _Look:
         if number == last + 1:
             return False
         if number > last:
-            said = f"the next event of agent #{agent} must have number {last + 1}, got {number}; send what lies between"
+            whose = self.decider.shown(agent)
+            said = f"the next event of agent {whose} must have number {last + 1}, got {number}; send what lies between"
             raise EventGap(f"{said} first.", last + 1)
         if number < last:
             self.repeated[i] = Told(None)
@@ -122,11 +124,12 @@ class _Look:
             self.repeated[i] = reply(self.decider, int(people.last_event[agent]), record)
         return True
 
-    def _content(self, i: int) -> tuple[int, int, int]:
-        return int(self.batch.arms[i]), int(self.batch.agents[i]), int(self.batch.values[i])
+    def _content(self, i: int) -> tuple[int, ...]:
+        return self.batch.kind, int(self.batch.arms[i]), int(self.batch.agents[i]), int(self.batch.values[i])
 
     def _compare(self, i: int, record: bytes, what: str) -> None:
-        self._same(i, RECORD.unpack(record)[2:5], what)
+        kind, _, *content, _, _ = RECORD.unpack(record)
+        self._same(i, (kind, *content), what)
 
     def _compare_within(self, i: int, place: int, what: str) -> None:
         self._same(i, self._content(place), what)
@@ -134,10 +137,10 @@ class _Look:
 
     def _same(self, i: int, content: tuple[int, ...], what: str) -> None:
         if self._content(i) != content:
-            agent = int(self.batch.agents[i])
+            who = self.decider.shown(int(self.batch.agents[i]))
             raise EventConflict(
-                f"agent #{agent} has used {what} for another arm or reward; repeat an event as it was, or give a new "
-                "one a new id."
+                f"agent {who} has used {what} for something else, another arm or reward; repeat an event as it was, or "
+                "give a new one a new id."
             )
 
 
@@ -152,10 +155,10 @@ class _Moment:
         self.absent, self.returned = self.state.people.absent, set[int]()
         """How many are absent, and who of them has come back in this batch."""
         self.new_round = False
-        self.name = decider.name
+        self.name, self.shown = decider.name, decider.shown
 
-    def check(self, agent: int, arm: int) -> None:
-        """Refuse a pull that does not fit; otherwise count it."""
+    def check(self, agent: int, arm: int | None) -> None:
+        """Refuse a pull that does not fit, or that none was made; otherwise count it."""
         if self.plain:
             return
         state = self.state
@@ -167,13 +170,14 @@ class _Moment:
                 raise WrongMoment(f"campaign {self.name} has stopped, so nothing can be told any more.")
             self.acted.add(agent)
         if state.settings.leavers != "wait" and agent in state.people.left:
-            raise AgentHasLeft(f"agent #{agent} has left, so its pulls no longer count; do not tell them.")
-        if self.rounds and agent < state.panel:
+            raise AgentHasLeft(f"agent {self.shown(agent)} has left, so its pulls no longer count; do not tell them.")
+        if self.rounds and agent < state.panel and arm is not None:
             self._take_turn(agent)
 
     def _take_turn(self, agent: int) -> None:
         if agent in self.acted or (not self.new_round and bool(self.state.acted[agent])):
-            raise OutOfTurn(f"agent #{agent} has acted in this round already; it can act again when the round closes.")
+            who = self.shown(agent)
+            raise OutOfTurn(f"agent {who} has acted in this round already; it can act again when the round closes.")
         self.acted.add(agent)
         people = self.state.people
         if agent not in self.returned and (agent in people.parked or agent in people.left):
@@ -190,7 +194,7 @@ def _write(decider: Decider, batch: Batch, fresh: Sequence[int], at: int, known:
     """Tell new pulls, step by step; return their replies."""
     state, told = decider.state, dict[int, Told]()
     places = np.array(fresh, np.int64)
-    records = pulls(batch.agents[places], batch.arms[places], batch.values[places], at)
+    records = pulls(batch.agents[places], batch.arms[places], batch.values[places], at, batch.kind)
     records["flags"][batch.agents[places] >= state.panel] |= OBSERVED
     if batch.numbers:
         records["flags"][[batch.numbers[i] is not None for i in fresh]] |= NUMBERED

@@ -96,7 +96,7 @@ def first_events(history: Iterable[Records], count: int) -> Iterator[Records]:
 
 def grounds_of(trial: Trial, settings: Settings, panels: int) -> Grounds:
     """Say what a verdict rests on, with the share of δ that late joiners leave."""
-    grounds = trial.panel.grounds("agent #{}".format, settings.arms.__getitem__)
+    grounds = trial.grounds("agent #{}".format, settings.arms.__getitem__)
     if settings.late_joiners == "observe":
         return grounds
     if settings.principal.rule.grows:
@@ -110,11 +110,12 @@ def grounds_of(trial: Trial, settings: Settings, panels: int) -> Grounds:
 
 
 def tell_many(
-    trial: Trial, agents: NDArray[Any], arms: NDArray[Any], values: NDArray[Any], asks: NDArray[np.bool_]
+    trial: Trial, agents: NDArray[Any], arms: NDArray[Any], values: NDArray[Any], kinds: NDArray[Any]
 ) -> NDArray[np.uint8]:
-    """Tell pulls and asks in their order, rewards in units of 2⁻³⁰; return the outcomes as in `events`."""
+    """Tell pulls, asks and passes in their order, rewards in units of 2⁻³⁰; return the outcomes as in `events`."""
     outcomes = np.zeros(len(agents), np.uint8)
-    for i, end in enumerate(trial.tell_many(agents, arms, values / UNITS, asks=asks if asks.any() else None)):
+    asks, passes = (which if which.any() else None for which in (kinds == Kind.ASKED, kinds == Kind.PASSED))
+    for i, end in enumerate(trial.tell_many(agents, arms, values / UNITS, asks=asks, passes=passes)):
         if end is not None:
             outcomes[i] = OUTCOMES[end]
     return outcomes

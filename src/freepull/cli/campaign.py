@@ -162,8 +162,9 @@ def _offer(command: type[Command[Any]], shell: Shell) -> None:
     own.__signature__ = Signature(parameters)
     own.__annotations__ = {it.name: it.annotation for it in parameters}
     words = (command.__doc__ or "").partition(";")[0].rstrip(".")
-    example = f"freepull campaign {command.verb} sqlite:///trial.db onboarding {shell.example}".rstrip()
-    app.command(command.verb, help=f"{words}.\n\nExample: {example}")(sentence_errors(own))
+    called = command.verb.replace("_", "-")
+    example = f"freepull campaign {called} sqlite:///trial.db onboarding {shell.example}".rstrip()
+    app.command(called, help=f"{words}.\n\nExample: {example}")(sentence_errors(own))
 
 
 def _field(field: msgspec.structs.FieldInfo) -> Parameter:

@@ -30,6 +30,7 @@ from freepull.cli.screen import (
     waits,
 )
 from freepull.errors import InvalidInput
+from freepull.messages import Status
 from freepull.registry import choices
 from freepull.simulation.facade import progress_bar
 
@@ -47,8 +48,23 @@ def ask(url: Url, name: Name, agent: Agent, as_json: AsJson = False) -> None:
     """See the help."""
     with opened(url, name) as campaign:
         offer = campaign.ask(agent)
-    words = "no offer" if offer is None else f"{offer.bonus} for {offer.arm}, until {offer.expires:%Y-%m-%d %H:%M} UTC"
+        none = "" if offer is not None or as_json else _no_offer(campaign.status())
+    words = none if offer is None else f"{offer.bonus} for {offer.arm}, until {offer.expires:%Y-%m-%d %H:%M} UTC"
     answer(offer, as_json, words)
+
+
+def _no_offer(status: Status) -> str:
+    """Say that there is no offer, and why if that holds for everybody."""
+    reasons = {
+        "enrolling": f"{status.name} has not started",
+        "paused": f"{status.name} is paused",
+        "stopped": f"{status.name} has stopped",
+        "decided": "it is decided",
+        "over": "the horizon is reached",
+        "observing": "nobody is paid yet, it only watches",
+    }
+    why = reasons.get(status.status) or reasons.get(status.phase or "")
+    return f"no offer: {why}" if why else "no offer"
 
 
 @app.command(

@@ -9,11 +9,13 @@ from pathlib import Path
 from typing import Annotated, Any, get_args, get_type_hints
 
 import typer
+from rich.markup import escape
 
 from freepull import registry, validation
 from freepull.errors import InvalidInput
 from freepull.game import Game
 from freepull.instances import Family, means_from_csv, toy
+from freepull.money import Money
 from freepull.panels import PANELS, Panel
 from freepull.principal import OFFERS, Principal, for_people
 from freepull.principal.rules import Rule
@@ -27,7 +29,7 @@ def panel(title: str) -> Callable[..., typer.models.OptionInfo]:
     """Return what makes options that the help shows together, under a title."""
 
     def option(help: str, *flags: str) -> typer.models.OptionInfo:
-        made: typer.models.OptionInfo = typer.Option(*flags, help=help, rich_help_panel=title)
+        made: typer.models.OptionInfo = typer.Option(*flags, help=escape(help), rich_help_panel=title)
         return made
 
     return option
@@ -48,7 +50,7 @@ Epsilon = Annotated[
 Cap = Annotated[int | None, of_principal("comparisons: the most comparisons that one agent may have.")]
 Late = Annotated[
     bool | None,
-    of_principal("comparisons: outcomes may come late; who asks and does nothing then takes part no more.", "--late"),
+    of_principal("comparisons: outcomes may come late; say so of who asks and does nothing (pass-over).", "--late"),
 ]
 Pulls = Annotated[
     int | None,
@@ -66,6 +68,9 @@ Pricing = Annotated[str | None, of_principal(f"In place of --bonus: {choices('pr
 Budget = Annotated[
     float | None,
     of_principal("The most that may be spent, in units of reward, as --bonus is: with a bonus of 1, how many bonuses."),
+]
+MoneyBudget = Annotated[
+    str | None, of_principal('The most that may be spent, as in "100 EUR"; a plain number is in units of reward.')
 ]
 Workers = Annotated[int | None, of_runs("How many runs at once; all cores by default.")]
 AsJson = Annotated[bool, of_output("Print JSON and nothing else.", "--json")]
@@ -157,16 +162,29 @@ def build_principal(
     )
 
 
+def units_of(budget: str | None, price: str, bonus: float | None) -> float | None:
+    """Return a budget that is given as money, or as a number, in units of reward."""
+    if budget is None:
+        return None
+    try:
+        return float(budget)
+    except ValueError:
+        money, cost = Money.parse("--budget", budget), Money.price(price)
+    if money.currency != cost.currency:
+        raise InvalidInput(f"--budget must be in {cost.currency}, as the price is, got {money}.")
+    return money.minor // cost.minor * (1.0 if bonus is None else bonus)
+
+
 def build_for_people(told: dict[str, Any], horizon: int | None) -> Principal:
-    """Make the principal of a campaign: where no rule is named, what is left out is as in `for_people`."""
+    """Make the principal of a campaign: unless another rule is named, what is left out is as in `for_people`."""
     given = {name: value for name, value in told.items() if value is not None}
     usual: dict[str, Any] = {name: default for name, (_, default) in PRINCIPALS.items()}
-    if "rule" in given:
-        return build_principal(**usual | given)
     best = for_people(horizon)
+    written = next(rule.written for rule in registry.parts("rule") if rule.made is type(best.rule))
+    if given.get("rule", written) != written:
+        return build_principal(**usual | given)
     own: dict[str, Any] = {name: getattr(best.rule, name) for name in PRINCIPALS if hasattr(best.rule, name)}
-    written = [rule.written for rule in registry.parts("rule") if rule.made is type(best.rule)]
-    made = build_principal(**usual | own | {"rule": written[0], "offers": best.offers} | given)
+    made = build_principal(**usual | own | {"rule": written, "offers": best.offers} | given)
     kept = {name: getattr(best, name) for name in ("observe", "protocol") if name not in given}
     return replace(made, **kept)
 
@@ -199,13 +217,13 @@ LEFT_OUT = ("rule", "delta", "observe", "protocol", "offers")
 def describe_principal(people: bool = False, **defaults: Any) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Give a command all options of a principal; it gets what they describe as its parameter ``principal``.
 
-    Where it is for ``people`` and no rule is named, what is left out is as in `for_people`.
+    Where it is for ``people`` and no other rule is named, what is left out is as in `for_people`; budgets are money.
     """
     options = [
         Parameter(
             name,
             Parameter.KEYWORD_ONLY,
-            annotation=kind if not people else _optional(kind),
+            annotation=kind if not people else MoneyBudget if name == "budget" else _optional(kind),
             default=None if people and name in LEFT_OUT else defaults.get(name, usual),
         )
         for name, (kind, usual) in PRINCIPALS.items()
@@ -214,6 +232,8 @@ def describe_principal(people: bool = False, **defaults: Any) -> Callable[[Calla
     def give(command: Callable[..., None]) -> Callable[..., None]:
         def run(**given: Any) -> None:
             told = {name: given.pop(name) for name in PRINCIPALS}
+            if people:
+                told["budget"] = units_of(told["budget"], given["price"], told["bonus"])
             made = build_for_people(told, given["horizon"]) if people else build_principal(**told)
             command(principal=made, **given)
 

@@ -122,7 +122,8 @@ def command(
         of_principal("certified, pairwise or comparisons [certified; comparisons if people may be absent or refuse]."),
     ] = None,
     epsilon: Annotated[
-        float | None, of_principal("comparisons, pairwise: stop at an arm within ε of the best.")
+        float | None,
+        of_principal("comparisons, pairwise: stop at an arm within ε of the best [comparisons: 0.02; pairwise: 0]."),
     ] = None,
     observe: Annotated[
         str | None, of_principal(f"{choices('observe')} [share:0.5; share:0.1 with comparisons].")
@@ -131,7 +132,7 @@ def command(
         str | None, of_principal(f"{choices('protocol')} [take-or-ban; never-ban with comparisons].")
     ] = None,
     offers: options.Offers = "each",
-    budget: Annotated[float | None, of_principal("The most bonuses that may be paid.")] = None,
+    budget: Annotated[float | None, of_principal("The most bonuses that may be paid, a number of them.")] = None,
     price: Annotated[str | None, of_principal('What a bonus costs, as in "0.50 EUR".')] = None,
     strategy: Annotated[list[str] | None, _people("agents", "alpha-ucb:2")] = None,
     answers: Annotated[list[str] | None, _people("answers", "always")] = None,
@@ -152,7 +153,7 @@ def command(
     def principal(ideal: bool) -> Principal:
         name = rule or ("certified" if ideal and epsilon is None else "comparisons")
         usual = CAMPAIGN if name == "comparisons" else Principal(offers="each")
-        up_to = usual.rule.epsilon if rule is None and isinstance(usual.rule, Comparisons) else None
+        up_to = usual.rule.epsilon if isinstance(usual.rule, Comparisons) else None
         validation.one_of("--offers", offers, OFFERS)
         return replace(
             usual,

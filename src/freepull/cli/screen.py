@@ -19,7 +19,7 @@ from rich.table import Table
 
 from freepull.commands import CampaignVerbs
 from freepull.errors import FreepullError, InvalidInput
-from freepull.messages import CampaignVerdict, Check, Difference, Status
+from freepull.messages import AuditEntry, CampaignVerdict, Check, Difference, Status
 from freepull.money import Money
 from freepull.principal.verdict import tipping_point
 
@@ -243,8 +243,13 @@ def show_rows(rows: Iterable[Any], kind: type, as_json: bool) -> None:
     for name in names:
         table.add_column(name, overflow="fold", no_wrap=name == "id")  # an id is copied
     for row in rows:
-        table.add_row(*(escape(_cell(getattr(row, name))) for name in names))
+        table.add_row(*(escape(_cell(getattr(row, name)) or _nobody(row)) for name in names))
     (console if console.is_terminal else Console(width=WIDE)).print(table)
+
+
+def _nobody(row: Any) -> str:
+    """Say who did what nobody put a name to; other cells stay empty."""
+    return ("the campaign" if row.its_own else "not said, --by was left out") if isinstance(row, AuditEntry) else ""
 
 
 def _cell(given: Any) -> str:
@@ -275,24 +280,42 @@ def show_status(status: Status) -> None:
             console.print(f"[bold]alarm[/bold]: {escape(str(check))}")
     if status.awaited:
         console.print(f"waiting for {escape(', '.join(status.awaited))}; {escape(status.remedy)}")
-    table = Table("arm", "in", "mean", "bound", "pulls", "paid")
-    for arm in status.arms:
-        mean, bound = (float("nan") if it is None else it for it in (arm.mean, arm.bound))
-        cells = number(mean), number(bound) if bound < 1e300 else "∞", f"{arm.pulls:,}", f"{arm.paid:,}"
-        table.add_row(escape(arm.name), "yes" if arm.active else "withdrawn" if arm.withdrawn else "out", *cells)
-    console.print(table)
-    show_differences(status.differences)
+    console.print(_arms(status))
+    if status.comparisons is not None:
+        console.print(
+            f"{status.comparisons:,} comparisons were opened; the leader is the one with the largest mean in them"
+        )
+    show_differences(status.differences, status.decided)
     show_checks(status.checks)
     if status.survives is not None:
         console.print(f"the verdict {tipping_point(status.survives)}")
     if status.threshold is not None:
-        console.print(f"an arm goes when its bound, the evidence against it, reaches {number(status.threshold)}")
+        console.print(f"an arm goes when the evidence against it reaches {number(status.threshold)}")
+    if status.within is not None and status.leader is not None:
+        decides = "" if status.decided else f"; it is decided at {number(status.threshold or 0.0)}"
+        console.print(
+            f"that {escape(status.leader)} is at most ε = {status.epsilon:g} worse than every other arm that is in has "
+            f"evidence {number(status.within)}{decides}"
+        )
+
+
+def _arms(status: Status) -> Table:
+    """Return every arm as it stands; means are of agents' own means, and in comparisons where there are any."""
+    compares = status.comparisons is not None
+    bound = "bound" if status.threshold is None else "evidence"
+    table = Table("arm", "in", "mean per agent", *(["in comparisons"] if compares else []), bound, "pulls", "paid")
+    for arm in status.arms:
+        numbers = (arm.mean, *([arm.compared] if compares else []), arm.bound)
+        known = (float("nan") if it is None else it for it in numbers)
+        cells = *(number(it) if not it >= 1e300 else "∞" for it in known), f"{arm.pulls:,}", f"{arm.paid:,}"
+        table.add_row(escape(arm.name), "yes" if arm.active else "withdrawn" if arm.withdrawn else "out", *cells)
+    return table
 
 
 def show_verdict(verdict: CampaignVerdict) -> None:
     """Print a verdict and what it rests on."""
     console.print(escape(str(verdict)))
-    show_differences(verdict.differences)
+    show_differences(verdict.differences, verdict.decided)
     show_checks(verdict.checks)
     console.print(escape(str(verdict.rests_on)))
 
@@ -302,8 +325,10 @@ def _acted(status: Status) -> str:
     return f"{status.agents:,}" if status.acted == status.agents else f"{status.acted:,} of {status.agents:,}"
 
 
-def show_differences(differences: list[Difference]) -> None:
-    """Print how much better arms are, where that is known."""
+def show_differences(differences: list[Difference], decided: bool) -> None:
+    """Print how much better arms are, where that is known; once it is decided, as it was then."""
+    if differences and decided:
+        console.print("as it was at the decision:")
     for it in differences:
         console.print(escape(str(it)))
 

@@ -259,6 +259,11 @@ class _Agent:
         """Tell a pull; without an event it gets an id of its own."""
         return talks.my_pull(self.campaign, arm, reward, event)
 
+    @Talking
+    def pass_over(self, event: str | int | None = None) -> Talk[None]:
+        """Say that the agent has asked and made no pull; without an event it gets an id of its own."""
+        return talks.no_pull(self.campaign, event)
+
     def _me(self) -> Talk[Me]:
         return send(Call("GET", talks.within(self.campaign, "me"), Me))
 

@@ -17,7 +17,18 @@ from freepull.client.reach import error_of, odd
 from freepull.client.transport import Call, Talk, place, send
 from freepull.commands import Command
 from freepull.errors import FreepullError, InvalidInput, UnknownAgent, UnknownArm
-from freepull.messages import AgentRow, AgentTokens, Arm, CampaignOffer, Imported, Observation, Status, TokenEntry, Told
+from freepull.messages import (
+    AgentRow,
+    AgentTokens,
+    Arm,
+    CampaignOffer,
+    Imported,
+    Me,
+    Observation,
+    Status,
+    TokenEntry,
+    Told,
+)
 
 Reply = TypeVar("Reply")
 AT_ONCE = 1000
@@ -105,6 +116,11 @@ def my_pull(campaign: str, arm: str, reward: float, event: str | int | None) -> 
     """Tell a pull of the agent whose token is sent."""
     body = {"arm": arm, "reward": validation.reward(reward), "event": event_id(event)}
     return (yield from send(Call[_Told]("POST", within(campaign, "me", "observations"), _Told, body))).told()
+
+
+def no_pull(campaign: str, event: str | int | None) -> Talk[None]:
+    """Say that the agent whose token is sent has asked and made no pull."""
+    yield from send(Call[Me]("POST", within(campaign, "me", "pass-over"), Me, {"event": event_id(event)}))
 
 
 def pages(path: str, kind: Any, after: int, key: str) -> Talk[list[Any]]:
@@ -219,6 +235,11 @@ def _tell_some(campaign: str, observations: Iterator[Any]) -> Talk[list[Told | F
     return told
 
 
+def _pass_over(campaign: str, it: commands.PassOver) -> Talk[None]:
+    """Give it an id, because sending it again must not count twice."""
+    return _as_declared(campaign, msgspec.structs.replace(it, event=event_id(it.event)))
+
+
 def _erase(campaign: str, it: commands.EraseNames) -> Talk[None]:
     """Erase names one by one; a service has no request for many."""
     rows = (yield from agents(campaign, -1)) if it.agents is None else []
@@ -248,6 +269,7 @@ OWN: dict[type[Command[Any]], Callable[[str, Any], Talk[Any]]] = {
     commands.Ask: _ask,
     commands.Tell: _tell,
     commands.TellEach: _tell_each,
+    commands.PassOver: _pass_over,
     commands.EraseNames: _erase,
     commands.Export: _export,
     commands.Import: _import,

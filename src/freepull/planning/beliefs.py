@@ -120,8 +120,31 @@ def _uncertain(part: Any) -> list[str]:
 
 def _named(parts: tuple[Any, ...]) -> str:
     """Name the first few of them."""
-    told = list(dict.fromkeys(map(repr, parts)))
+    told = list(dict.fromkeys(map(described, parts)))
     return ", ".join(told[:3]) + (", …" if len(told) > 3 else "")
+
+
+def described(part: Any) -> str:
+    """Return a part as people read it: its name, and its numbers to four digits."""
+    if isinstance(part, float):
+        return f"{part:.4g}"
+    if isinstance(part, tuple | list):
+        return " or ".join(map(described, part)) if any(map(is_dataclass, part)) else " / ".join(map(described, part))
+    if not is_dataclass(part) or isinstance(part, type):
+        return validation.shown(part) if callable(part) else str(part)
+    about = registry.declared(type(part))
+    own = {it.name: getattr(part, it.name) for it in fields(part) if it.repr}
+    told = [
+        described(value) if is_dataclass(value) or _parts(value) else f"{name} {described(value)}"
+        for name, value in own.items()
+        if value is not None
+    ]
+    name = type(part).__name__.lower() if about is None or about.own else about.written
+    return f"{name} ({', '.join(told)})" if told else name
+
+
+def _parts(value: Any) -> bool:
+    return isinstance(value, tuple | list) and any(map(is_dataclass, value))
 
 
 Array = NDArray[np.float64]
@@ -276,7 +299,7 @@ class Drawn:
 
     def words(self) -> str:
         """Say in words what is believed."""
-        return f"games drawn by {validation.shown(self.maker)}"
+        return f"games drawn by {described(self.maker)}"
 
 
 @dataclass(frozen=True)

@@ -126,7 +126,7 @@ class Plan:
     def _variant(self, what: str, point: Point) -> Row:
         found, plan = point.forecast, self.forecast
         more = "" if plan is None else f"{words.signed(*found.against(plan))}, "
-        return Row(f"if {what}", f"{more}certified {words.percent(found.chance[0])}", found.source)
+        return Row(f"if {what}", f"{more}certified {words.chance(*found.chance)}", found.source)
 
     def _expected(self, found: Forecast) -> str:
         error = f" ± {words.count(found.margin)}" if found.margin > 0 else ""
@@ -231,7 +231,7 @@ def cells(plan: Plan, point: Point) -> tuple[str, ...]:
         plan.money(found.mean),
         more,
         words.between(*found.range(0.9)),
-        words.percent(found.chance[0]),
+        words.chance(*found.chance),
         f"{found.runs:,}",
     )
 

@@ -33,6 +33,11 @@ def percent(share: float) -> str:
     return "> 99.9 %" if 0.9995 < share < 1.0 else f"{text} %"
 
 
+def chance(rate: float, low: float, high: float) -> str:
+    """Show the share of few runs, with how far it may be off: half of Wilson's 95 % interval, rounded up."""
+    return f"{percent(rate)} ± {math.ceil(50 * (high - low)):.0f}"
+
+
 def signed(more: float, margin: float) -> str:
     """Show how much more is paid, with its error."""
     sign = "" if more == 0 else "−" if more < 0 else "+"

@@ -103,7 +103,11 @@ class Checking:
 
     def hears(self, agent: int) -> bool:
         """Say whether an ask would change anything: not while an earlier one waits for its report."""
-        return not self.books.asked[agent]
+        return bool(self.books.asked[agent] <= 0)
+
+    def passed_over(self, agent: int) -> None:
+        """See that an agent who asked made no pull."""
+        pairing.pass_over(self.books, agent)
 
     def told(self, agent: int, arm: int, reward: int, step: int) -> None:
         """See a report, its reward in units of 2⁻³⁰."""
@@ -124,7 +128,7 @@ class Checking:
     def chose(self, agent: int, arm: int, room: int) -> bool:
         """Toss the coin of a free choice that was asked for; return whether it is paid, for which there is room."""
         counts, most = self.books.counts, self.checks.bonuses
-        if not self.checks.payment or self.chosen(agent) or not self.books.asked[agent]:
+        if not self.checks.payment or self.chosen(agent) or self.books.asked[agent] <= 0:
             return False
         if room < 1 or (most is not None and counts[pairing.BONUSES] >= most):
             return False
@@ -138,8 +142,13 @@ class Checking:
         """Look at what there is at the end of a step, counted from 1."""
         pairing.end_step(self.books, step)
 
-    def results(self) -> tuple[Check, ...]:
-        """Return how each check stands."""
+    @property
+    def unasked(self) -> int:
+        """How many reports came without an ask since the agent's last report."""
+        return int(self.books.counts[pairing.UNASKED])
+
+    def results(self, late: bool = False) -> tuple[Check, ...]:
+        """Return how each check stands; ``late`` where the rule counts asks, so that reports may come later."""
         n = {name: int(self.books.counts[getattr(pairing, name)]) for name in COUNTED}
         found = [
             self._tested(SHOCK, pairing.SHOCK, n["PAIRS"], n["PAIRED"], "pairs of pulls"),
@@ -147,12 +156,13 @@ class Checking:
         ]
         if self.checks.payment:
             found.append(self._tested(PAYMENT, pairing.PAYMENT, n["COINS"], n["OUTCOMES"], "free choices"))
-        waiting = int(np.count_nonzero(self.books.asked))
+        waiting = int(np.count_nonzero(self.books.asked > 0))
         answered = n["REPORTS"] - n["UNASKED"]
         prompt = f"{n['IN_STEP'] / answered:.1%} of them" if answered else "none"
         again = f"{n['REPEATED']:,} were told again, " if n["REPEATED"] else ""
-        late = " (outcomes that come after the agent has asked again are such; for them there is late=True)"
-        unasked = f"{n['UNASKED']:,} came without an ask since the agent's last report{late if n['UNASKED'] else ''}"
+        cure = "" if late else "; for them there is late=True"
+        such = f" (outcomes that come after the agent has asked again are such{cure})"
+        unasked = f"{n['UNASKED']:,} came without an ask since the agent's last report{such if n['UNASKED'] else ''}"
         why = (
             f"{n['REPORTS']:,} pulls were reported, {prompt} in the step of their ask and the slowest after "
             f"{n['SLOWEST']:,} steps; {unasked}, {again}and {waiting:,} are awaited; "

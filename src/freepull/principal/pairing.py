@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from freepull.compiling import jit, jit_apart
 from freepull.numerics import zeros
+from freepull.principal.rules.base import PASSED
 from freepull.rewards import UNITS
 
 FINE = 250
@@ -57,7 +58,7 @@ class Books(NamedTuple):
     """All arrays; those of agents come first, 36 bytes each, and 39 where payment is tested."""
 
     asked: Any
-    """The step of an ask that no report has answered, plus 1; 0: none."""
+    """The step of an ask that no report has answered, plus 1, negative if no pull was made since; 0: none."""
     pair_place: Any
     """The place of an open pair, plus 1: its period times GROUPS, plus its group; 0: free."""
     pair_arm: Any
@@ -120,7 +121,8 @@ def _log(factor: float) -> Any:
 @jit_apart
 def ask(b: Any, m: int, step: int) -> None:
     """Open a pair and a block for an agent who asks, if it has room for them and no pull of it is under way."""
-    if b.asked[m] > 0:
+    if b.asked[m] != 0:  # the same question again
+        b.asked[m] = abs(b.asked[m])
         return
     b.asked[m] = step + 1
     b.counts[ASKS] += 1
@@ -134,6 +136,12 @@ def ask(b: Any, m: int, step: int) -> None:
         b.pair_early[m, pair] = OPEN
         _missing(b.groups[period % WINDOW, group], 1, -FINE, FINE)
     _ask_blocks(b, m, step // b.frame[LENGTH])
+
+
+@jit
+def pass_over(b: Any, m: int) -> None:
+    """See that an agent who asked made no pull: what was opened waits for its next ask, and no report answers it."""
+    b.asked[m] = -abs(b.asked[m])
 
 
 @jit
@@ -191,7 +199,7 @@ def tell(b: Any, m: int, arm: int, reward: Any, step: int) -> None:
         b.arms[arm, 0] += 1
         b.arms[arm, 1] += np.int64(reward)
         _outcome(b, m, arm, reward)
-    if b.asked[m] == 0:
+    if b.asked[m] <= 0:
         b.counts[UNASKED] += 1
         return
     asked = np.int64(b.asked[m]) - 1
@@ -402,10 +410,12 @@ def _look_at_blocks(b: Any, rounds: int) -> None:
 
 @jit_apart
 def tell_many(b: Any, streams: Any, rewards: Any, step: int) -> None:
-    """See reports and asks in their order; a stream is agent·K + arm, and a reward above UNITS is an ask."""
+    """See reports and asks in their order; a stream is agent·K + arm, and a reward above UNITS is an ask, or none."""
     K = b.frame[ARMS]
     for i in range(streams.shape[0]):
-        if np.int64(rewards[i]) > UNITS:
+        if rewards[i] == PASSED:
+            pass_over(b, np.int64(streams[i]) // K)
+        elif np.int64(rewards[i]) > UNITS:
             ask(b, np.int64(streams[i]) // K, step)
         else:
             tell(b, np.int64(streams[i]) // K, np.int64(streams[i]) % K, rewards[i], step)

@@ -129,7 +129,8 @@ class Panel:
     ) -> Grounds:
         """Say what a verdict rests on: rule, δ, target, policy, assumptions; ``agent`` and ``arm`` name one."""
         who = listed(np.flatnonzero(self.absent).tolist(), agent)
-        policy = f"{self.setting.leavers.replace('_', ' ')}; {who or 'nobody'} left"
+        waits = self.setting.leavers.replace("_", " ") if self._rule.waits else "nobody is waited for"
+        policy = f"{waits}; {who or 'nobody'} left"
         target = self.state.target
         if self.withdrawn:
             target += f"; among the arms that were not withdrawn (withdrawn: {', '.join(map(arm, self.withdrawn))})"

@@ -19,9 +19,9 @@ from freepull.principal.closing import Closing, payable, wanting
 from freepull.principal.offers import NOBODY, PAID, REFUSED, Bans, Offer, Offers
 from freepull.principal.panel import Panel
 from freepull.principal.record import Record, finish, mark, packed, units
-from freepull.principal.rules.base import ASKED, RuleState, Setting
+from freepull.principal.rules.base import ASKED, PASSED, RuleState, Setting
 from freepull.principal.schedules import within
-from freepull.principal.verdict import SHOWN, Verdict, listed, tipping_point
+from freepull.principal.verdict import SHOWN, Grounds, Verdict, listed, tipping_point
 
 if TYPE_CHECKING:
     from freepull.principal.principal import Principal
@@ -194,6 +194,11 @@ class Trial:
     def ask(self, agent: int) -> Offer | None:
         """Issue the offer for this agent, if there is one; asking again returns the same offer."""
         self.hear(agent)
+        return self.answer(agent)
+
+    def answer(self, agent: int) -> Offer | None:
+        """Issue the offer for an agent who has been heard (`hear`), if there is one."""
+        self._check_agent(agent)
         if self.checking is not None and self.checking.chosen(agent):
             return None
         return self.offers.ask(int(agent), self._planned(int(agent)))
@@ -274,11 +279,18 @@ class Trial:
         return self._settle(agent, arm)
 
     def tell_many(
-        self, agents: Any, arms: Any, rewards: Any, *, asks: NDArray[np.bool_] | None = None
+        self,
+        agents: Any,
+        arms: Any,
+        rewards: Any,
+        *,
+        asks: NDArray[np.bool_] | None = None,
+        passes: NDArray[np.bool_] | None = None,
     ) -> list[str | None]:
         """Record pulls in their order, all or none of them; return for each what `tell` returns.
 
-        ``asks`` is True where an agent does not pull but asks (`hear`); its arm and reward are not looked at then.
+        ``asks`` is True where an agent does not pull but asks (`hear`), and ``passes`` where it has asked and made no
+        pull (`pass_over`, but an open offer stands); its arm and reward are not looked at then.
 
         >>> from freepull.principal import Principal, rules, schedules
         >>> trial = Principal(rules.Certified(0.05), observe=schedules.Steps(0), offers="each").start(arms=2, agents=3)
@@ -289,27 +301,30 @@ class Trial:
         """
         streams, units_ = packed(agents, arms, rewards, (self.setting.agents, self.setting.arms))
         pullers = streams // np.uint32(self.setting.arms)
-        told = pullers if asks is None else pullers[~asks]
+        others = asks if passes is None else passes if asks is None else asks | passes
+        told = pullers if others is None else pullers[~others]
         self.panel.welcome(told)
         self.regular = bool(mark(self.told, told, self.steps)) and self.regular
         if self.listening:
             self.asking[pullers] = False if asks is None else asks  # of several by one agent the last one counts
         elif self.rule.hears_asks:
             self.asking[told] = False
-        if asks is not None:
+        if others is not None:
             if not self.rule.hears_asks:
                 raise InvalidInput("asks must be left out with a rule that does not hear them.")
-            units_[asks] = ASKED
+            units_[others] = ASKED
+        if passes is not None:
+            units_[passes] = PASSED
         if self.checking is not None:
             self.checking.told_many(streams, units_, self.steps)
-        own = slice(None) if asks is None or self.listening else ~asks
+        own = slice(None) if others is None or self.listening else ~others
         if self._closing is None:
             self.panel.take(streams[own], units_[own])
         else:
             self._closing.tell_later(streams[own].tobytes(), units_[own].tobytes())
         settled: list[str | None] = [None] * len(streams)
         for at in np.flatnonzero(self.offers.open[pullers] >= 0).tolist() if self.offers.opened else ():
-            if asks is None or not asks[at]:
+            if others is None or not others[at]:
                 settled[at] = self._settle(*divmod(int(streams[at]), self.setting.arms))
         return settled
 
@@ -330,6 +345,8 @@ class Trial:
         self._check_agent(agent)
         self.work()
         self.rule.passed_over(int(agent))
+        if self.checking is not None:
+            self.checking.passed_over(int(agent))
         if self.rule.hears_asks:
             self.asking[agent] = False
         self.offers.cancel(int(agent))
@@ -468,15 +485,27 @@ class Trial:
             at=self.decided_at,
             spent=self.spent,
             payments=self.offers.payments(),
-            rests_on=self.panel.grounds(),
+            rests_on=self.grounds(),
             survives=survives,
             checks=self.checks(),
             differences=tuple(self.rule.differences()),
         )
 
+    def grounds(
+        self, agent: Callable[[int], str] = "agent {}".format, arm: Callable[[int], str] = "arm {}".format
+    ) -> Grounds:
+        """Say what a verdict rests on; ``agent`` and ``arm`` name one."""
+        found = self.panel.grounds(agent, arm)
+        unasked = 0 if self.checking is None or self.rule.counts_asks else self.checking.unasked
+        if not unasked or not self.rule.hears_asks:
+            return found
+        *others, told = found.assumptions
+        told += f", also of the {unasked:,} that were told without an ask, which are in no comparison"
+        return replace(found, assumptions=(*others, told))
+
     def checks(self) -> tuple[Check, ...]:
         """Say how the checks of assumptions stand; nothing where none run beside the trial."""
-        return () if self.checking is None else self.checking.results()
+        return () if self.checking is None else self.checking.results(self.rule.counts_asks)
 
     def state(self) -> bytes:
         """Return all that `Principal.restore` needs to go on with the same trial, bit for bit."""

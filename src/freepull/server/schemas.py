@@ -243,6 +243,13 @@ class Pull(Body, kw_only=True):
     """An id, or the agent's own number of the event: telling again with it is safe."""
 
 
+class NoPull(Body, kw_only=True):
+    """That an agent who asked made no pull."""
+
+    event: Id | Number | None = None
+    """An id, or the agent's own number of the event: sending it again is safe."""
+
+
 class AgentPull(Pull, kw_only=True):
     """One pull, sent by a gateway for an agent; what is wrong with its values is in its own result."""
 
@@ -279,7 +286,12 @@ Stop, Budget, NewAgents = (
     _body("Budget", commands.SetBudget),
     _body("NewAgents", commands.AddAgents),
 )
-BODIES = {commands.Stop: Stop, commands.SetBudget: Budget, commands.AddAgents: NewAgents}
+BODIES = {
+    commands.Stop: Stop,
+    commands.SetBudget: Budget,
+    commands.AddAgents: NewAgents,
+    commands.PassOver: NoPull,
+}
 """The bodies of commands that have one."""
 
 

@@ -127,6 +127,7 @@ class Kind(IntEnum):
     JOINED = 19  # the panel is wider than before, and everything is looked at anew; value: its size
     STEP_CLOSED = 20  # the end of a step that took a while; value and more as for STEP_ENDED
     ASKED = 21  # an agent asks, before it acts; only where the rule hears asks, and if it has not asked already
+    PASSED = 22  # an agent has asked, and made no pull; an open offer stands
 
 
 OUTCOME = 0b11
@@ -159,14 +160,14 @@ class Event(NamedTuple):
         return self.kind, self.flags, self.arm, self.agent, self.value, self.offer, self.at
 
 
-OFTEN = (Kind.TOLD, Kind.ASKED)
+OFTEN = (Kind.TOLD, Kind.ASKED, Kind.PASSED)
 """What is replayed many at once."""
 
 
-def pulls(agents: Any, arms: Any, values: Any, at: int) -> Records:
-    """Return pulls as records, their outcomes still open."""
+def pulls(agents: Any, arms: Any, values: Any, at: int, kind: Kind = Kind.TOLD) -> Records:
+    """Return pulls as records, their outcomes still open; or who made none."""
     records = np.zeros(len(agents), RECORD)
-    records["kind"], records["at"] = Kind.TOLD, at
+    records["kind"], records["at"] = kind, at
     records["agent"], records["arm"], records["value"] = agents, arms, values
     return records
 

@@ -84,6 +84,8 @@ STACKS = (
 """What the rules assume that are proven for any adaptive sampling (docs/certified.md, assumptions)."""
 ASKED = 0xFFFFFFFF
 """What stands in place of a reward where an agent asks."""
+PASSED = 0xFFFFFFFE
+"""The same where an agent who has asked made no pull."""
 SMALLEST = 1e-100
 """The smallest δ: nothing that is computed from it can then overflow."""
 
@@ -178,7 +180,8 @@ class RuleState(ABC):
     def take(self, streams: Words, rewards: Words) -> None:
         """Enter pulls into the record and see them, in their order; a stream is agent·K + arm.
 
-        A reward of `ASKED` is none: the agent asks. Only rules that hear asks are given that.
+        A reward of `ASKED` is none: the agent asks; nor is one of `PASSED`: it asked, and made no pull. Only rules that
+        hear asks are given these.
         """
         if type(self).observe is RuleState.observe:
             self.record.add_many(streams, rewards)
@@ -202,6 +205,19 @@ class RuleState(ABC):
     def differences(self) -> list[Difference]:
         """Return what is known of how much better one arm is than another; nothing where the rule does not bound it."""
         return []
+
+    def nearly_best(self) -> float | None:
+        """Return the evidence that the leader is best up to ε, which decides at `goes_at`; None without an ε."""
+        return None
+
+    def compared(self) -> list[float | None]:
+        """Return every arm's mean in comparisons; nothing where the rule makes none."""
+        return []
+
+    @property
+    def opened(self) -> int | None:
+        """How many comparisons were opened, complete or not; None where the rule makes none."""
+        return None
 
     def survives(self) -> float | None:
         """Return γ*, how far every mean may be moved before a decision loses its proof; None where that is not known.

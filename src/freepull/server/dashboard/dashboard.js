@@ -74,7 +74,7 @@ function draw(data) {
   $("view").hidden = false; // charts need the width
   charts.draw(data);
   tables.fill("arms", data.status.arms, data.status);
-  tables.fill("differences", data.status.differences);
+  tables.fill("differences", data.status.differences, data.status);
   tables.fill("checks", data.status.checks);
   tables.fill("offers", data.offers);
   tables.fill("ledger", data.ledger.toReversed());

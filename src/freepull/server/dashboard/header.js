@@ -1,5 +1,5 @@
 // The head of the page: how the campaign stands, what was spent, the verdict, and what is still missing.
-import { count, edge, element, figure, many, money } from "./words.js";
+import { count, edge, element, figure, many, money, nothing } from "./words.js";
 
 const $ = (id) => document.getElementById(id);
 const PHASES = { observing: "nobody is paid yet", incentivizing: "missing pulls are paid for", decided: "the verdict stands", over: "the horizon is reached" };
@@ -18,6 +18,7 @@ export function header({ status: it, verdict, awaited }, scope) {
   $("progress").textContent = it.horizon ? `step ${count(it.step)} of ${count(it.horizon)}` : `step ${count(it.step)}`;
   bar("progress-bar", it.horizon ? it.step / it.horizon : null);
   const more = [it.banned && `${count(it.banned)} banned`, it.absent && `${count(it.absent)} absent`, it.late_joiners && `${count(it.late_joiners)} joined late`];
+  if (!nothing(it.comparisons)) more.push(`${many(it.comparisons, "comparison")} opened`);
   $("observations").textContent = [`${many(it.observations, "observation")} of ${it.acted < it.agents ? `${count(it.acted)} of ` : ""}${many(it.agents, "agent")}`, `${it.mode} mode (${MODES[it.mode]})`, ...more.filter(Boolean)].join(", ");
   $("spent").textContent = money(it.spent);
   bar("budget-bar", it.budget?.minor ? it.spent.minor / it.budget.minor : null);
@@ -53,10 +54,11 @@ function missing(it, verdict, admin) {
   if (verdict?.rests_on.delta === null) return "This rule only watches: no arm goes, and nothing is ever decided.";
   const rest = it.arms.filter((arm) => arm.active);
   if (rest.length === 1) return "Nothing: it is decided when the step ends.";
-  const go = `${many(rest.length - 1, "more arm")} must go${verdict?.rests_on.rule.includes("up to ε") ? ", or one be best up to ε" : ""}`;
-  if (it.threshold === null) return `${go}.`;
+  const go = `${many(rest.length - 1, "more arm")} must go`, near = verdict?.rests_on.rule.includes("up to ε") ? ", or one be best up to ε" : "";
+  if (it.threshold === null) return `${go}${near}.`;
   const next = rest.filter((arm) => arm.name !== it.leader).sort((a, b) => (b.bound ?? 0) - (a.bound ?? 0))[0];
-  return `${go}, each at evidence ${edge(it.threshold, verdict)}.${it.leader === null ? "" : ` Next is ${next.name}, at ${figure(next.bound)}.`}`;
+  const within = nothing(it.within) ? "" : ` That ${it.leader} is at most ε = ${figure(it.epsilon)} worse than the others has evidence ${figure(it.within)}.`;
+  return `${go}${near}, each at evidence ${edge(it.threshold, verdict)}.${it.leader === null ? "" : ` Next is ${next.name}, at ${figure(next.bound)}.`}${within}`;
 }
 
 function bar(id, share) {

@@ -23,7 +23,7 @@ const faint = (hex) => `rgba(${[1, 3, 5].map((i) => parseInt(hex.slice(i, i + 2)
 
 function means({ status }) {
   if (!pulled(status)) return wait(status);
-  return { words: `${list(status.arms, (arm) => figure(arm.mean) + (arm.active ? "" : " (out)"))}.`, note: "over those who pulled it; grey arms are out",
+  return { words: `${list(status.arms, (arm) => figure(arm.mean) + (arm.active ? "" : " (out)"))}.`, note: `of every agent's own mean, over those who pulled it; grey arms are out${nothing(status.comparisons) ? "" : "; the leader is named by means in comparisons"}`,
     traces: [bars(status.arms, status.arms.map((arm) => arm.mean), { text: status.arms.map((arm) => nothing(arm.mean) ? "" : figure(Number(arm.mean.toFixed(3)))), textposition: "inside", insidetextanchor: "end" })],
     y: { range: [0, 1] } };
 }
@@ -40,7 +40,7 @@ function stops({ status, margins, verdict }) {
         error_y: { type: "data", array: [arm.bound ?? 0], thickness: 2.5, width: 8, color: colour(arm, k) } })) };
   }
   const top = Math.max(threshold, ...arms.map((arm) => arm.bound ?? 1));
-  return { words: `Evidence against ${list(arms, (arm) => figure(arm.bound))}. An arm goes at ${edge(threshold, verdict)}.`, note: `evidence against it; out at ${edge(threshold, verdict)} (dashed)`,
+  return { words: `Evidence against ${list(arms, (arm) => figure(arm.bound))}. An arm goes at ${edge(threshold, verdict)}.${nothing(status.within) ? "" : ` That ${status.leader} is best up to ε = ${figure(status.epsilon)} has evidence ${figure(status.within)}, and decides there too.`}`, note: `evidence against it; out at ${edge(threshold, verdict)} (dashed)${nothing(status.within) ? "" : `; that ${status.leader} is best up to ε = ${figure(status.epsilon)}: ${figure(status.within)}`}`,
     shapes: [level(threshold)], y: { ...POWERS, range: [Math.log10(SMALLEST), Math.log10(top) + 0.25] },
     traces: [bars(arms, arms.map((arm) => Math.max(arm.bound ?? 0, SMALLEST) - SMALLEST), { base: SMALLEST })] };
 }
@@ -58,8 +58,8 @@ function differences({ status }) {
   if (!known.length) return null; // only some rules say so, and not from the beginning
   const tick = ({ arm, than }) => [names[at(arm)], `above ${names[at(than)]}`];
   const wraps = known.some((it) => tick(it).join(" ").length > 18), tint = (it) => status.arms[at(it.than)].active ? COLOURS[0] : GREY;
-  return { words: `${known.map((it) => `${it.arm} above ${it.than}: from ${figure(it.low)} to ${figure(it.high)}, over ${many(it.comparisons, "comparison")} of ${many(it.people, "agent")}`).join("; ")}.`,
-    note: "at least and at most, on average; grey is out", x: { zeroline: true, zerolinewidth: 2 }, y: { type: "category", range: [known.length - 0.5, -0.5], dtick: 1 }, height: Math.max(240, (wraps ? 40 : 28) * known.length + 80),
+  return { words: `${known.map((it) => `${it.arm} above ${it.than}: from ${figure(it.low)} to ${figure(it.high)}, over the first ${many(it.comparisons, "comparison")}, of ${many(it.people, "agent")}`).join("; ")}.`,
+    note: `at least and at most, on average${status.decided ? ", as it was at the decision" : ""}; grey is out`, x: { zeroline: true, zerolinewidth: 2 }, y: { type: "category", range: [known.length - 0.5, -0.5], dtick: 1 }, height: Math.max(240, (wraps ? 40 : 28) * known.length + 80),
     traces: known.map((it) => ({ type: "scatter", mode: "lines+markers", y: Array(2).fill(tick(it).join(wraps ? "<br>" : " ")), x: [it.low, it.high],
       line: { width: 4, color: tint(it) }, marker: { size: 9, symbol: "line-ns-open", color: tint(it) } })) };
 }

@@ -1,15 +1,17 @@
 // Tables of a campaign.
-import { count, detail, element, figure, left, many, money, time } from "./words.js";
+import { count, detail, element, figure, left, many, money, nothing, time } from "./words.js";
 
 const LONG = 90;
+const OWN = ["step ended", "parked"]; // what a campaign does by itself
 const TABLES = {
   arms: { title: "Arms", empty: "There is no arm.", out: (r) => !r.active, columns: [
-    ["Arm", (r) => r.name, "name"], ["Standing", (r) => r.active ? "in" : r.withdrawn ? "withdrawn" : "out"], ["Mean", (r) => figure(r.mean), "number"],
+    ["Arm", (r) => r.name, "name"], ["Standing", (r) => r.active ? "in" : r.withdrawn ? "withdrawn" : "out"], ["Mean per agent", (r) => figure(r.mean), "number"],
+    ["Mean in comparisons", (r) => figure(r.compared), "number", ({ comparisons }) => !nothing(comparisons)],
     [({ phase, threshold }) => phase === null ? "Evidence or bound" : threshold === null ? "Bound (±)" : `Evidence (out at ${figure(threshold)})`, (r) => figure(r.bound), "number"], ["Pulls", (r) => count(r.pulls), "number"],
     ["Free", (r) => count(r.pulls - r.paid), "number"], ["Paid", (r) => count(r.paid), "number"]] },
-  differences: { title: "How much better one arm is than another", columns: [
+  differences: { title: (status) => `How much better one arm is than another${status.decided ? ", as it was at the decision" : ""}`, columns: [
     ["Arm", (r) => r.arm, "name"], ["than", (r) => r.than, "name"], ["At least", (r) => figure(r.low), "number"], ["At most", (r) => figure(r.high), "number"], ["Seen", (r) => figure(r.seen), "number"],
-    ["Comparisons", (r) => count(r.comparisons), "number"], ["Of agents", (r) => count(r.people), "number"]] },
+    ["Over the first comparisons", (r) => count(r.comparisons), "number"], ["Of agents", (r) => count(r.people), "number"]] },
   checks: { title: "Checks", empty: "No assumption is checked here.", columns: [
     ["Check", (r) => r.name, "name"], ["Standing", (r) => r.alarmed ? "alarm" : r.e_value === null ? "counted" : r.counted === 0 ? "nothing yet" : "no alarm"], ["Evidence", (r) => r.e_value === null ? "–" : figure(r.e_value), "number"],
     ["Alarm at", (r) => r.e_value === null ? "–" : figure(1 / r.level), "number"], ["Missing", (r) => `${figure(100 * r.missing)} %`, "number"], ["In words", (r) => r.why, "detail"]] },
@@ -23,13 +25,13 @@ const TABLES = {
     ["Agent", (r) => r.agent, "name"], ["At (UTC)", (r) => time(r.at), "when"], ["Reason", (r) => `refused offer ${r.offer} in step ${r.step}`, "detail"],
     ["Until", (r) => r.lifted ? `lifted ${time(r.lifted)}` : r.until === null ? "for ever" : `step ${r.until}`]] },
   audit: { title: "Audit", empty: "Nothing happened yet.", columns: [
-    ["At (UTC)", (r) => time(r.at), "when"], ["Who", (r) => r.who || "the campaign", "when"], ["What", (r) => r.action], ["Detail", (r) => r.words ?? detail(r.detail), "detail"]] },
+    ["At (UTC)", (r) => time(r.at), "when"], ["Who", (r) => r.who || (OWN.includes(r.action) || r.detail.why === "its time was over" ? "the campaign" : "not said"), "when"], ["What", (r) => r.action], ["Detail", (r) => r.words ?? detail(r.detail), "detail"]] },
 };
 
 export function build(holder) {
   holder.replaceChildren();
   for (const [name, { title }] of Object.entries(TABLES)) {
-    const section = element("section", null, `table ${name}`), head = element("h3", title), scroll = element("div", null, "scroll");
+    const section = element("section", null, `table ${name}`), head = element("h3", typeof title === "function" ? "" : title), scroll = element("div", null, "scroll");
     head.id = `table-${name}-title`;
     scroll.id = `table-${name}`;
     scroll.tabIndex = 0;
@@ -41,8 +43,9 @@ export function build(holder) {
 }
 
 export function fill(name, rows, status) {
-  const { columns, empty, out } = TABLES[name];
+  const { title: called, empty, out } = TABLES[name], columns = TABLES[name].columns.filter(([, , , when]) => !when || when(status));
   const holder = document.getElementById(`table-${name}`);
+  if (typeof called === "function") document.getElementById(`table-${name}-title`).textContent = called(status);
   holder.parentElement.hidden = !rows.length && !empty;
   if (!rows.length) { holder.replaceChildren(element("p", empty, "empty")); return; }
   const table = element("table"), top = element("thead"), head = element("tr"), body = element("tbody");

@@ -23,6 +23,7 @@ from freepull.server.routes.common import BEARER, READ, WRITE, Asked, InPath, fi
 from freepull.server.schemas import (
     Batch,
     BatchReply,
+    NoPull,
     OfferReply,
     Pull,
     Strict,
@@ -137,6 +138,14 @@ async def observe(visit: Visit, data: Pull) -> ToldReply:
     return told_reply(told)
 
 
+@hot("me/pass-over", "agent", responses=WRITE, tags=["agents"])
+async def pass_over(visit: Visit, data: NoPull) -> Me:
+    """I have asked and made no pull; with an event it is safe to repeat. My open offer stands."""
+    found, number = await visit.hosting.find(visit.campaign), visit.visitor.own_number
+    await found.campaign.pass_over(number, event=data.event)
+    return await found.view.me(number)
+
+
 @hot("observations:batch", "admin", "gateway", responses=WRITE, tags=["gateway"])
 async def batch(visit: Visit, data: Batch) -> BatchReply:
     """Tell pulls of many agents, in one commit; each has a result of its own."""
@@ -160,5 +169,5 @@ async def me(request: Asked, campaign: InPath) -> Me:
     return await (await find(request, campaign)).view.me(visitor_of(request).own_number)
 
 
-HOT = [offer, observe, batch]
+HOT = [offer, observe, pass_over, batch]
 HANDLERS = [*(it.handler() for it in HOT), me]

@@ -15,7 +15,7 @@ from litestar.enums import HttpMethod
 from litestar.handlers import HTTPRouteHandler
 from litestar.params import Body as In
 
-from freepull.commands import COMMANDS, AddAgents, Command, Leave, Pause, Resume, Start, TakeSnapshot, Unban
+from freepull.commands import COMMANDS, AddAgents, Command, Leave, PassOver, Pause, Resume, Start, TakeSnapshot, Unban
 from freepull.errors import FreepullError, UnknownName
 from freepull.messages import SCOPES, AgentToken, AgentTokens, CampaignRow, MadeToken, Status, TokenEntry, TokenRow
 from freepull.server.openapi import Keyed
@@ -44,7 +44,7 @@ from freepull.server.schemas import BODIES, Mine, NewAgentTokens, NewCampaign, N
 
 CHANGE: dict[str, Any] = {"before_request": needs(*ADMIN), "responses": WRITE, "security": BEARER, "return_dto": None}
 POST = CHANGE | {"operation_class": Keyed}
-OPERATED = (Start, Pause, Resume, AddAgents, Leave, Unban, TakeSnapshot)
+OPERATED = (Start, Pause, Resume, AddAgents, Leave, PassOver, Unban, TakeSnapshot)
 """What operators may do too: nothing of it changes what may be spent, or cannot be undone by more pulls."""
 
 

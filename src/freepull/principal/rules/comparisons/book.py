@@ -51,6 +51,8 @@ MOST = 10**8
 LOW, HIGH, HEADS, TAILS = range(4)
 """What ``logs`` has: ``plus`` and ``minus`` of what is missing, ``plus`` of a reward of 1, ``minus`` of one of 0."""
 NONE = -1
+UNCOUNTED = 255
+"""So many pulls under way are no longer counted: nothing is opened for that agent any more."""
 
 
 class Book(NamedTuple):
@@ -76,7 +78,7 @@ class Book(NamedTuple):
     lacks: Bytes
     """1 where that comparison still lacks its sample of an arm, by agent and arm."""
     owed: Bytes
-    """How often the agent has asked without being told of: pulls that may be under way."""
+    """How often the agent has asked without being told of: pulls that may be under way; `UNCOUNTED` for ever."""
     openings: Words
     """How many comparisons an agent has had."""
     guessed: Shorts
@@ -222,7 +224,8 @@ def fill(book: Any, constants: Any, run: int, m: Any, seat: Any, k: Any, reward:
     own, owed = book.guessed[seat], book.owed[seat]
     if owed == 0:  # nobody asked for it
         return
-    book.owed[seat] = owed - 1 if constants.late else 0
+    if owed < UNCOUNTED:
+        book.owed[seat] = owed - 1 if constants.late else 0
     if book.place[seat] == NONE or (book.wasted[seat] == 0 and book.lacks[seat, own] == 1):
         book.counts[run, GUESSES] += 1  # nothing was offered, so the guess is put to the test
         book.counts[run, HITS] += own == k

@@ -22,6 +22,7 @@ from freepull.principal.rules.comparisons.book import (
     MOST,
     NONE,
     OPENED,
+    UNCOUNTED,
     WITHDRAWN,
     open_comparison,
 )
@@ -73,7 +74,7 @@ def hear(book: Any, constants: Any, run: int, m: Any, seat: Any, pulls: Any, sum
     """
     if book.owed[seat] > 0:
         if constants.late:
-            book.owed[seat] = min(book.owed[seat] + 1, 255)
+            book.owed[seat] = min(book.owed[seat] + 1, UNCOUNTED)
             book.place[seat] = NONE
         return
     book.owed[seat] = 1
@@ -97,6 +98,14 @@ def hear(book: Any, constants: Any, run: int, m: Any, seat: Any, pulls: Any, sum
         if left < AHEAD * arms:
             return
     open_comparison(book, constants, run, m, seat)
+
+
+@jit
+def pass_over(book: Any, seat: Any) -> None:
+    """Note that an agent who has asked made no pull, so that one less may be under way."""
+    owed = book.owed[seat]
+    if owed > 0 and owed < UNCOUNTED:
+        book.owed[seat] = owed - 1
 
 
 @jit

@@ -14,7 +14,7 @@ from freepull.compiling import jit
 from freepull.errors import InvalidInput
 from freepull.messages import Difference
 from freepull.principal.record import BATCH, Record, Words, enter
-from freepull.principal.rules.base import ASKED, SMALLEST, STACKS, Rule, RuleState, Setting, Want
+from freepull.principal.rules.base import ASKED, PASSED, SMALLEST, STACKS, Rule, RuleState, Setting, Want
 from freepull.principal.rules.comparisons.book import (
     IN,
     NONE,
@@ -29,6 +29,7 @@ from freepull.principal.rules.comparisons.book import (
     fresh,
     is_due,
     leading,
+    least,
     look,
     lower_bound,
     renew_predictions,
@@ -36,11 +37,11 @@ from freepull.principal.rules.comparisons.book import (
     tipping_point,
     total_of,
 )
-from freepull.principal.rules.comparisons.openings import hear, judge_guesses, wanted, worth_paying
+from freepull.principal.rules.comparisons.openings import hear, judge_guesses, pass_over, wanted, worth_paying
 from freepull.registry import part
 
-ASKING = "whoever acts has asked first"
-REPORTING = "whoever asks again has told of the last pull, or has made none"
+ASKING = "whoever acts has asked first, once for every pull"
+REPORTING = "whoever asks has told of every pull made before"
 UNLIMITED = (1 << 31) - 1
 
 
@@ -64,7 +65,8 @@ class Comparisons(Rule):
         The most comparisons that one agent may have, so that few people do not speak for all; None: any number.
     late
         Whether outcomes may come late, after the agent has asked again. Then every ask counts as a pull that may be
-        under way until it is told of, and of whoever asks and does nothing you must say so (`Trial.pass_over`).
+        under way until it is told of, and of whoever asks and does nothing you must say so: `Trial.pass_over`, and
+        ``pass_over`` of a campaign.
 
     >>> Comparisons(delta=0.05, epsilon=0.02)
     Comparisons(delta=0.05, epsilon=0.02, cap=None, late=False)
@@ -105,6 +107,8 @@ def take(book: Any, constants: Any, pulls: Any, sums: Any, changes: Any, step: i
         m, k = int(streams[i] // K), int(streams[i] % K)
         if rewards[i] == ASKED:
             hear(book, constants, 0, m, m, pulls[m], sums[m], step)
+        elif rewards[i] == PASSED:
+            pass_over(book, m)
         else:
             enter(pulls, sums, changes, m, k, rewards[i])
             fill(book, constants, 0, m, m, k, np.int64(rewards[i]))
@@ -128,7 +132,7 @@ class ComparisonsState(RuleState):
         """The arm that is best up to ε, once there is one."""
         up_to = f" up to ε = {rule.epsilon:g}" if rule.epsilon > 0 else ""
         self.title = f"comparisons within people at δ = {rule.delta:g}{up_to} (proven)"
-        self.assumptions = (*STACKS, ASKING) if rule.late else (*STACKS, ASKING, REPORTING)
+        self.assumptions = (*STACKS, ASKING if rule.late else REPORTING)
 
     @property
     def decided(self) -> bool:
@@ -140,12 +144,18 @@ class ComparisonsState(RuleState):
         """The comparisons that were opened, not the panel."""
         comparisons, people = self.extent
         how = "weighted average" if self.setting.weighted else "average"
-        return f"the {how} over the first {comparisons:,} comparisons opened, of {people:,} agents"
+        opened = f"{comparisons:,} of {self.opened:,} comparisons opened"
+        return f"the {how} over the first {opened}, of {people:,} agents"
 
     @property
     def extent(self) -> tuple[int, int]:
         """How many comparisons the last look has read, and of how many agents."""
         return int(self.book.counts[0, READ]), int(self.book.counts[0, READERS])
+
+    @property
+    def opened(self) -> int:
+        """How many comparisons were opened, complete or not."""
+        return int(self.book.counts[0, OPENED])
 
     def asked(self, agent: int) -> None:
         """Open a comparison, if that is likely to be completed."""
@@ -154,7 +164,7 @@ class ComparisonsState(RuleState):
 
     def passed_over(self, agent: int) -> None:
         """Forget that the agent has asked."""
-        self.book.owed[agent] = max(int(self.book.owed[agent]) - 1, 0)
+        pass_over(self.book, agent)
 
     def observe(self, agent: int, arm: int, reward: int) -> None:
         """Count the pull as the sample that is lacking, if it is."""
@@ -228,9 +238,28 @@ class ComparisonsState(RuleState):
             n, people = self.extent
             said.append(
                 f"over the first {n:,}, of {people:,} agents, {arm(self.declared)} was at most {self.epsilon:g} worse "
-                "than any other arm still in"
+                f"than any other arm still in (evidence {self.nearly_best():.4g}, {self.goes_at:.4g} needed)"
             )
         return "; ".join([*(said or ["every other arm was withdrawn"]), *self._disagreement(arm)]) + f" ({self.title})"
+
+    def standing(self) -> str:
+        """Say how many arms are in, and how far the leader is from being best up to ε."""
+        found = self.nearly_best()
+        if found is None:
+            return super().standing()
+        near = f"that the leader is best up to ε has evidence {found:.4g}, {self.goes_at:.4g} needed"
+        return f"{super().standing()}; {near}"
+
+    def nearly_best(self) -> float | None:
+        """The least of E_lk(n; −ε) over the other arms still in, for the leader l, as the last look has read it."""
+        if self.epsilon == 0 or self.book.counts[0, READ] == 0 or sum(self.active) == 1:
+            return None
+        return math.exp(min(least(self.book, self.constants, 0, self.leader()), 700.0))
+
+    def compared(self) -> list[float | None]:
+        """Every arm's mean over the samples that have come."""
+        found = [total_of(self.book, 0, k) for k in range(self.setting.arms)]
+        return [float(total / came) if came > 0 else None for total, came in found]
 
     def survives(self) -> float | None:
         """γ*, where rewards are 0 and 1."""
