@@ -12,7 +12,7 @@ import threading
 from collections.abc import Callable
 from contextlib import suppress
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 import msgspec
@@ -34,6 +34,9 @@ except ImportError as error:  # pragma: no cover - a test runs this in a process
         raise
     raise MissingExtra("the service needs Litestar; install freepull with pip install 'freepull[live]'.") from error
 
+if TYPE_CHECKING:
+    from freepull.server.oidc import Provider
+
 SWITCH = 0.0005
 """Seconds after which the writers' threads get their turn; with Python's 5 ms every reply would wait for several."""
 ENDING_SECONDS = 10
@@ -50,11 +53,12 @@ class Server(uvicorn.Server):
         port: int,
         limits: Limits | None = None,
         log: Callable[..., None] | None = None,
+        provider: Provider | None = None,
         **more: Any,
     ) -> None:
         self.log = log or write_log
         self.gate = Gate(self.log)
-        self.application = Application(where, limits, self.log)
+        self.application = Application(where, limits, self.log, provider)
         config = uvicorn.Config(
             self.application,
             host=host,
@@ -206,16 +210,22 @@ def run(
     address: str | None = None,
     limits: Limits | None = None,
     first_token: bool = False,
+    provider: Callable[[str], Provider] | None = None,
     **more: Any,
 ) -> int:
-    """Serve the campaigns of a store, its URL or what opens it, until a signal comes; return the exit code."""
+    """Serve the campaigns of a store, its URL or what opens it, until a signal comes; return the exit code.
+
+    ``provider`` returns with whom people log in, given how this process is reached.
+    """
     if address is not None:
         check_address(address)
     listening = listen(host, port)
     port = listening.getsockname()[1]
     here = address_of(host, port, tls=more.get("ssl_certfile") is not None)
-    recovery.known_as((address or here).rstrip("/"))
-    server = Server(where, host, port, limits, **more)
+    known_as = (address or here).rstrip("/")
+    recovery.known_as(known_as)
+    asked = None if provider is None else provider(known_as)
+    server = Server(where, host, port, limits, provider=asked, **more)
     log_everything()
     sys.setswitchinterval(SWITCH)
     raise_limit()
