@@ -278,6 +278,9 @@ def command(
         bool,
         setting("If the store has no token, make an admin's, and print it once.", "first_token", "--first-token"),
     ] = False,
+    traces: Annotated[
+        str | None, setting("Send traces through this exporter of OpenTelemetry, such as otlp.", "traces")
+    ] = None,
     oidc_issuer: Annotated[
         str | None, setting("Let people log in to the dashboard with this OpenID provider, https://…", "oidc_issuer")
     ] = None,
@@ -317,7 +320,7 @@ def command(
         raise InvalidInput("--oidc-issuer must be given with the other options of --oidc; name the provider.")
     asked = (oidc_client, oidc_secret_file, oidc_asks, oidc_claim, scopes, oidc_lasts)
     provider = None if oidc_issuer is None else _provider(oidc_issuer, *asked)
-    raise typer.Exit(run(where, host, port, address, limits, first_token, provider, **tls))
+    raise typer.Exit(run(where, host, port, address, limits, first_token, provider, traces, **tls))
 
 
 def _provider(

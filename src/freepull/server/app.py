@@ -36,13 +36,15 @@ from freepull.server.middleware import (
     sent_token,
 )
 from freepull.server.problems import Refused, described
-from freepull.server.readings import Readings
+from freepull.server.readings import Readings, Traces, with_traces
 from freepull.server.routes import agents, campaigns, files, reading
 from freepull.server.routes.agents import HotRoutes
 from freepull.server.routes.common import READER
 from freepull.version import __version__
 
 if TYPE_CHECKING:
+    from opentelemetry.trace import Tracer
+
     from freepull.server.oidc import Provider
 
 Asked = Request[Any, Any, Any]
@@ -65,9 +67,11 @@ class Application:
         limits: Limits | None = None,
         log: Log = lambda *_, **__: None,
         provider: Provider | None = None,
+        tracer: Tracer | None = None,
     ) -> None:
         limits, metrics = limits or Limits(), Metrics()
         rate_limit = RateLimit(limits.agent_rate)
+        where = where if tracer is None else with_traces(where, tracer)
         self.hosting = Hosting(where, log)
         credentials, pages = sent_token, dashboard.pages(login=provider is not None)
         if provider is not None:
@@ -80,6 +84,7 @@ class Application:
             [
                 Parse(),
                 Overload(limits.waiting, metrics, log),
+                *([] if tracer is None else [Traces(tracer)]),
                 RequestLog(metrics, log),
                 Problems(log),
                 TimeLimits(limits),
