@@ -15,7 +15,7 @@ import pytest
 
 from freepull.campaigns.stores.serving import StoredToken, TokenNote
 from freepull.errors import InvalidInput
-from freepull.server import oidc
+from freepull.server import auth, oidc
 from freepull.server.app import Application
 from freepull.server.oidc import Provider
 from support.provider import CLIENT, SECRET, OpenIdProvider, elliptic
@@ -227,7 +227,7 @@ def test_a_login_counts_once_and_only_in_the_browser_that_began_it(run: Run) -> 
 
 def test_a_login_ends_after_ten_minutes(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     async def test(desk: Desk) -> None:
-        back, now = await desk.begin(), oidc.latest()
+        back, now = await desk.begin(), auth.latest()
         monkeypatch.setattr(oidc, "latest", lambda: now + oidc.BEGUN + 1)
         assert (await desk.browser.get(back)).status_code == 403
         cookie = desk.browser.cookies.get("__Host-freepull-login")
@@ -409,8 +409,6 @@ def test_a_session_ends_by_itself_and_other_tokens_are_no_cookies(run: Run, monk
             assert (await doubled.get("/v1/token", headers={"cookie": sent})).status_code == 200
         given = {"authorization": f"Bearer {token}"}  # a token that is sent counts before the cookie
         assert (await desk.browser.get("/v1/token", headers=given)).json()["scope"] == "admin"
-        from freepull.server import auth
-
         now = auth.latest()
         monkeypatch.setattr(auth, "latest", lambda: now + 8 * HOUR * 10**6 + 10**6)
         assert await desk.scope() == ""

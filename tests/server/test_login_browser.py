@@ -23,9 +23,9 @@ def test_a_browser_logs_in_changes_something_and_logs_out(
     with listening() as id:
         allowed = {"operator": ("staff",)}
 
-        def with_provider(self: Server, url: str, host: str, port: int, *more: Any) -> None:
+        def with_provider(self: Server, url: str, host: str, port: int, limits: Any, log: Any) -> None:
             asked = Provider(id.issuer, CLIENT, SECRET, allowed=allowed, address=f"http://{host}:{port}")
-            begin(self, url, host, port, *more, asked)
+            begin(self, url, host, port, limits, log, asked)
 
         monkeypatch.setattr(Server, "__init__", with_provider)
         with Service(f"sqlite:///{tmp_path}/trial.db") as service:

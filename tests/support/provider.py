@@ -85,7 +85,7 @@ class OpenIdProvider:
         right = {"iss": self.issuer, "aud": CLIENT, "iat": now, "exp": now + 300, "nonce": nonce}
         claims = {name: it for name, it in (right | self.claims | self.changed).items() if it is not None}
         if self.forge == "none":
-            return jwt.encode(claims, None, algorithm="none")
+            return jwt.encode(claims, "", algorithm="none")
         if self.forge == "HS256":  # signed with what everybody knows, as if it were a secret
             parts = ({"alg": "HS256", "kid": "one"}, claims)
             body = b".".join(urlsafe_b64encode(json.dumps(it).encode()).rstrip(b"=") for it in parts)
