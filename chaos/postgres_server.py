@@ -81,6 +81,15 @@ class PostgresServer:
             time.sleep(0.1)
         raise RuntimeError((self.root / "log").read_text()[-2000:])
 
+    def settle(self) -> None:
+        """Wait until nothing is under way any more for clients that were killed."""
+        others = (
+            "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()"
+        )
+        with psycopg.connect(self.url, autocommit=True) as connection:
+            while connection.execute(others).fetchone() != (0,):
+                time.sleep(0.005)
+
     def kill(self) -> None:
         """Kill it and all of its processes at once, as a crash would."""
         assert self.process is not None

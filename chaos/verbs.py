@@ -11,14 +11,21 @@ import time
 import traceback
 import warnings
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import psycopg
+
 import freepull as fp
+from freepull.campaigns.stores import Where
+from freepull.campaigns.stores.postgres import PostgresStore
 
 from .outcome import Finding, finding
+from .postgres_server import PostgresServer
 from .world import NAME, right
 
 PRINCIPAL = fp.Principal(
@@ -66,27 +73,56 @@ class Model:
 def run(kills: int = 150) -> Finding:
     """Let a process do one verb after the other, kill it, and compare what is left with the model."""
     with finding(f"kill -9 × {kills} during verbs") as found:
-        cut, happened = Counter[str](), 0
-        rng = random.Random(8)
-        for turn in range(kills):
+
+        @contextmanager
+        def file() -> Iterator[Where]:
             with tempfile.TemporaryDirectory() as folder:
-                model, doubt = _life(Path(folder), turn, rng.randrange(60 if turn % 2 else 8), rng.uniform(0.0, 0.01))
-                now = _now(Path(folder))
-                possible = [model] if doubt is None else [model, model.after(*doubt)]
-                happened += doubt is not None and now == possible[-1] != model
-                cut[doubt[0] if doubt else "between two"] += 1
-                found.demand(now in possible, f"life {turn}, during {doubt}: {now} is none of {possible}")
-                wrong = right(f"sqlite:///{folder}/trial.db") if now.status else ""
-                found.demand(not wrong, f"life {turn}: {wrong}")
-        found.figures |= {"verbs cut off": len(cut), "cut off and there": happened}
-        found.figures["cut off"] = ", ".join(f"{verb} {count}" for verb, count in cut.most_common())
-        return found
+                yield f"sqlite:///{folder}/trial.db"
+
+        return _lives(kills, found, file)
 
 
-def _now(folder: Path) -> Model:
+def on_postgres(kills: int = 150) -> Finding:
+    """Do the same on a PostgreSQL, where a process that dies leaves a lease, and perhaps a statement under way."""
+    with finding(f"kill -9 × {kills} during verbs on PostgreSQL") as found, PostgresServer() as server:
+
+        @contextmanager
+        def database() -> Iterator[Where]:
+            with psycopg.connect(server.url, autocommit=True) as connection:
+                connection.execute("DROP SCHEMA IF EXISTS freepull CASCADE")
+            yield partial(PostgresStore, server.url, lease_seconds=0.3)
+
+        return _lives(kills, found, database, server.settle)
+
+
+def _lives(
+    kills: int,
+    found: Finding,
+    place: Callable[[], AbstractContextManager[Where]],
+    settle: Callable[[], None] = lambda: None,
+) -> Finding:
+    """Kill one process after the other; each has a store of its own."""
+    cut, happened, rng = Counter[str](), 0, random.Random(8)
+    for turn in range(kills):
+        with place() as where:
+            model, doubt = _life(where, turn, rng.randrange(60 if turn % 2 else 8), rng.uniform(0.0, 0.01))
+            settle()
+            now = _now(where)
+            possible = [model] if doubt is None else [model, model.after(*doubt)]
+            happened += doubt is not None and now == possible[-1] != model
+            cut[doubt[0] if doubt else "between two"] += 1
+            found.demand(now in possible, f"life {turn}, during {doubt}: {now} is none of {possible}")
+            wrong = right(where) if now.status else ""
+            found.demand(not wrong, f"life {turn}: {wrong}")
+    found.figures |= {"verbs cut off": len(cut), "cut off and there": happened}
+    found.figures["cut off"] = ", ".join(f"{verb} {count}" for verb, count in cut.most_common())
+    return found
+
+
+def _now(where: Where) -> Model:
     """Return what a store has."""
     try:
-        with fp.Campaign.open(f"sqlite:///{folder}/trial.db", NAME) as campaign:
+        with fp.Campaign.open(where, NAME, wait=30.0) as campaign:
             it = campaign.status()
             active = len(ARMS) if it.status == "enrolling" else sum(arm.active for arm in it.arms)
             budget = None if it.budget is None else str(it.budget)
@@ -95,7 +131,7 @@ def _now(folder: Path) -> Model:
         return Model()
 
 
-def _life(folder: Path, turn: int, verbs: int, seconds: float) -> tuple[Model, tuple[str, Any] | None]:
+def _life(where: Where, turn: int, verbs: int, seconds: float) -> tuple[Model, tuple[str, Any] | None]:
     """Work in a process of its own until it is killed; return what was answered, and what was under way."""
     reading, writing = os.pipe()
     child = os.fork()
@@ -103,7 +139,7 @@ def _life(folder: Path, turn: int, verbs: int, seconds: float) -> tuple[Model, t
         os.close(reading)
         warnings.simplefilter("ignore")
         try:
-            _work(folder, random.Random(turn), lambda *words: os.write(writing, json.dumps(words).encode() + b"\n"))
+            _work(where, random.Random(turn), lambda *words: os.write(writing, json.dumps(words).encode() + b"\n"))
         except BaseException:
             traceback.print_exc()
         finally:
@@ -127,7 +163,7 @@ def _life(folder: Path, turn: int, verbs: int, seconds: float) -> tuple[Model, t
     return model, doubt
 
 
-def _work(folder: Path, rng: random.Random, say: Callable[..., object]) -> None:
+def _work(where: Where, rng: random.Random, say: Callable[..., object]) -> None:
     names = (f"user {i}" for i in range(10**9))
     first = [next(names) for _ in range(20)]
     there = list(first)
@@ -143,9 +179,8 @@ def _work(folder: Path, rng: random.Random, say: Callable[..., object]) -> None:
     def many() -> list[tuple[Any, ...]]:
         return [(rng.randrange(20), rng.choice("AB"), rng.random(), f"e {next(numbers)}") for _ in range(7)]
 
-    url = f"sqlite:///{folder}/trial.db"
     made: dict[str, Any] = {"name": NAME, "arms": ARMS, "agents": first, "price": "0.25 EUR"}
-    campaign = do("create", first, lambda: fp.Campaign.create(url, **made, principal=PRINCIPAL, withdrawal=True))
+    campaign = do("create", first, lambda: fp.Campaign.create(where, **made, principal=PRINCIPAL, withdrawal=True))
     more = [next(names) for _ in range(5)]
     do("enrol", more, campaign.add_agents, more)
     there += more
@@ -162,8 +197,8 @@ def _work(folder: Path, rng: random.Random, say: Callable[..., object]) -> None:
         gone = [there.pop(rng.randrange(len(there)))] if len(there) > 3 else []
         do("erase", gone, campaign.erase_names, gone)
         do("snapshot", None, campaign.snapshot)
-        copy = folder / f"copy {lap}.db"
-        do("backup", None, campaign.backup, copy)
+        if isinstance(where, str):
+            do("backup", None, campaign.backup, Path(where.removeprefix("sqlite:///")).with_name(f"copy {lap}.db"))
         if lap < 2:
             do("withdraw", None, campaign.withdraw, ARMS[3 - lap])
     do("stop", None, campaign.stop)

@@ -11,7 +11,7 @@ import freepull as fp
 from freepull.campaigns import Told
 from freepull.campaigns.journal.events import ENDINGS, OUTCOME
 from freepull.campaigns.journal.recovery import owned, segments, verify
-from freepull.campaigns.stores import Store
+from freepull.campaigns.stores import Where
 from freepull.principal.record import UNITS
 
 NAME, ARMS, AGENTS = "chaos", 3, 60
@@ -49,7 +49,7 @@ class Answer(NamedTuple):
     told: Told
 
 
-def create(store: str | Store, **settings: Any) -> fp.Campaign:
+def create(store: Where, **settings: Any) -> fp.Campaign:
     """Make the campaign and start it."""
     chosen: dict[str, Any] = {"arms": ARMS, "agents": AGENTS, "principal": PRINCIPAL, "price": "0.25 EUR"}
     campaign = fp.Campaign.create(store, name=NAME, **chosen | settings)
@@ -63,7 +63,7 @@ def pull(rng: random.Random, offered: int | None, number: object, agent: int) ->
     return Pull(agent, arm, round(rng.random() * 0.9 + 0.1 * (arm == 0), 6), f"{agent}:{number}")
 
 
-def lost(store: str | Store, answers: Iterable[Answer]) -> list[Answer]:
+def lost(store: Where, answers: Iterable[Answer]) -> list[Answer]:
     """Return the answers that the log does not bear out, exactly as they were given."""
     wanted = {answer.told.event: answer for answer in answers}
     missing = []
@@ -87,7 +87,7 @@ def _borne_out(record: Any, answer: Answer) -> bool:
     )
 
 
-def right(store: str | Store) -> str:
+def right(store: Where) -> str:
     """Verify the campaign; return what is wrong with it, nothing if all is well."""
     try:
         verify(store, NAME, wait=30.0)

@@ -20,11 +20,14 @@ from .crowd import crowd
 from .loads import batches, closed_loop, half_open, overload, while_scraped
 from .security import Row, security
 from .siege import siege
+from .soak import soak
 from .takeover import kill_the_owner
 from .traffic import agent_tokens, fsync_time, stage
 
 PAGE = Path(__file__).parents[1] / "docs" / "load.md"
 PARTS = ("small", "large", "security", "takeover", "hanging", "siege")
+SOAK = "soak"
+"""Runs only when it is asked for: it takes hours."""
 ONLY = {"takeover": "PostgreSQL", "hanging": "PostgreSQL", "siege": "SQLite"}
 """Parts on one store alone: a file has one process, and what comes before a token is the same on both."""
 HEAD = """# The service under load
@@ -102,6 +105,13 @@ def hanging(url: str, seconds: float) -> Iterator[Row]:
     yield f"owner stopped and woken under load, {times}×", bar, found, good
 
 
+def soaked(url: str, seconds: float, rate: float, server: PostgresServer) -> Iterator[Row]:
+    """Everything at once, for long."""
+    found = soak(url, seconds, rate, server if url == server.url else None)
+    bar = "every answer borne out, the ledger to the cent, verify"
+    yield f"soak, {rate:,.0f} events/s, faults of all kinds", bar, found, not found.problems and found.events > 0
+
+
 @contextmanager
 def sqlite() -> Iterator[str]:
     """Yield a new file."""
@@ -121,7 +131,9 @@ def main() -> None:
     """Run everything that is asked for."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=float, default=60.0, help="of every row; the long one takes five times that")
-    parser.add_argument("--only", choices=PARTS, help="one part alone")
+    parser.add_argument("--only", choices=(*PARTS, SOAK), help="one part alone")
+    parser.add_argument("--minutes", type=float, default=120.0, help="of the soak, on all stores together")
+    parser.add_argument("--rate", type=float, default=1000.0, help="events a second of the soak")
     parser.add_argument("--store", choices=("SQLite", "PostgreSQL"), help="one store alone")
     parser.add_argument("--page", type=Path, default=PAGE, help="where the table is written, if everything ran")
     asked = parser.parse_args()
@@ -138,8 +150,10 @@ def main() -> None:
     print(f"this machine's fsync: {fsync} (median of 200); load average {others}")
     lines, reached = list[str](), list[bool]()
     with PostgresServer() as server:
+        stores = [asked.store] if asked.store else ["SQLite", "PostgreSQL"]
+        parts[SOAK] = lambda url, _: soaked(url, 60 * asked.minutes / len(stores), asked.rate, server)
         for part in [asked.only] if asked.only else PARTS:
-            for store in [asked.store] if asked.store else ("SQLite", "PostgreSQL"):
+            for store in stores:
                 if store not in ONLY.get(part, store):
                     continue
                 with sqlite() if store == "SQLite" else postgres(server) as url:

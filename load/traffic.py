@@ -24,9 +24,11 @@ ROOT = Path(__file__).parents[1]
 class Process:
     """A service in a process of its own, which can be killed."""
 
-    def __init__(self, url: str, *options: str, log: str | Path = os.devnull) -> None:
-        command = [sys.executable, "-m", "freepull", "serve", "--store", url, "--port", "0", *options]
-        environment = os.environ | {"PYTHONPATH": str(ROOT / "src")}
+    def __init__(
+        self, url: str, *options: str, log: str | Path = os.devnull, program: tuple[str, ...] = ("-m", "freepull")
+    ) -> None:
+        command = [sys.executable, *program, "serve", "--store", url, "--port", "0", *options]
+        environment = os.environ | {"PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}"}
         self.process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment)
         assert self.process.stderr is not None
         self.address = ""

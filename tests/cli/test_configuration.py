@@ -25,7 +25,7 @@ from support.program import check_refusal, inside
 
 SECRET = "sesame-0815"
 PLAIN: dict[Any, Any] = {int: WHOLE, float: NUMBER, bool: FLAG}
-FIELDS = ("where", "host", "port", "address", "limits", "first_token")
+FIELDS = ("where", "host", "port", "address", "limits", "first_token", "provider", "traces")
 
 
 @pytest.fixture
@@ -128,6 +128,21 @@ def test_the_store_may_stand_in_a_file_of_its_own(
         check_refusal(inside("serve"), ["--store-file must name a file that holds one line"])
     file.unlink()
     check_refusal(inside("serve"), ["--store-file must name a file that can be read"])
+
+
+def test_a_provider_is_set_like_everything_else(
+    run: list[dict[str, Any]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "secret").write_text(f"{SECRET}\n")
+    file = tmp_path / "freepull.toml"
+    file.write_text('store = "sqlite:///a.db"\noidc_issuer = "https://id.example"\noidc_admin = "owners, it"\n')
+    monkeypatch.setenv("FREEPULL_OIDC_SECRET_FILE", str(tmp_path / "secret"))
+    assert inside("serve", "--config", file, "--oidc-client", "trial").returncode == 0
+    made = run[0]["provider"]("https://freepull.example")
+    assert (made.issuer, made.client, made.secret) == ("https://id.example", "trial", SECRET)
+    assert made.allowed == {"admin": ("owners", "it"), "operator": (), "read": ()}
+    assert (made.claim, made.lasts, made.address) == ("groups", "8 hours", "https://freepull.example")
+    check_refusal(inside("serve", "--store", "sqlite:///a.db"), ["--oidc-issuer must be given"])
 
 
 def test_tokens_and_their_store_come_from_files_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -33,6 +33,7 @@ from freepull.messages import TokenEntry, TokenRow
 if TYPE_CHECKING:
     from freepull.client.client import Client
     from freepull.server.auth import Tokens
+    from freepull.server.oidc import Provider
 
 Rows = TypeVar("Rows")
 app = typer.Typer(help="Tokens for the service.", no_args_is_help=True, rich_markup_mode="rich")
@@ -277,6 +278,24 @@ def command(
         bool,
         setting("If the store has no token, make an admin's, and print it once.", "first_token", "--first-token"),
     ] = False,
+    traces: Annotated[
+        str | None, setting("Send traces through this exporter of OpenTelemetry, such as otlp.", "traces")
+    ] = None,
+    oidc_issuer: Annotated[
+        str | None, setting("Let people log in to the dashboard with this OpenID provider, https://…", "oidc_issuer")
+    ] = None,
+    oidc_client: Annotated[str, setting("How the provider calls this service.", "oidc_client")] = "",
+    oidc_secret_file: Annotated[
+        Path | None, setting("A file with the secret that the provider has given it.", "oidc_secret_file")
+    ] = None,
+    oidc_asks: Annotated[
+        str, setting("What the provider is asked for; some need groups.", "oidc_asks")
+    ] = "openid email profile",
+    oidc_claim: Annotated[str, setting("The claim that says who may what; or email.", "oidc_claim")] = "groups",
+    oidc_admin: Annotated[str, setting("Values of it for admins, with commas between them.", "oidc_admin")] = "",
+    oidc_operator: Annotated[str, setting("The same for operators.", "oidc_operator")] = "",
+    oidc_read: Annotated[str, setting("The same for who only looks; *: everybody.", "oidc_read")] = "",
+    oidc_lasts: Annotated[str, setting("How long a session lasts.", "oidc_lasts")] = "8 hours",
     config: Annotated[
         Path | None,
         setting("A TOML file with these settings.", "config", is_eager=True, callback=sentence_errors(read_file)),
@@ -296,7 +315,23 @@ def command(
         _check_tls(certificate, key)
     limits = Limits(waiting=waiting, agent_rate=agent_rate)
     tls = {"ssl_certfile": certificate, "ssl_keyfile": key}
-    raise typer.Exit(run(where, host, port, address, limits, first_token, **tls))
+    scopes = {"admin": oidc_admin, "operator": oidc_operator, "read": oidc_read}
+    if oidc_issuer is None and any((oidc_client, oidc_secret_file, *scopes.values())):
+        raise InvalidInput("--oidc-issuer must be given with the other options of --oidc; name the provider.")
+    asked = (oidc_client, oidc_secret_file, oidc_asks, oidc_claim, scopes, oidc_lasts)
+    provider = None if oidc_issuer is None else _provider(oidc_issuer, *asked)
+    raise typer.Exit(run(where, host, port, address, limits, first_token, provider, traces, **tls))
+
+
+def _provider(
+    issuer: str, client: str, file: Path | None, asks: str, claim: str, scopes: dict[str, str], lasts: str
+) -> Callable[[str], Provider]:
+    """Return what makes a provider, once it is known how this service is reached."""
+    from freepull.server.oidc import Provider
+
+    held = None if file is None else secret("--oidc-secret-file", file)
+    allowed = {it: tuple(filter(None, map(str.strip, names.split(",")))) for it, names in scopes.items()}
+    return lambda address: Provider(issuer, client, held, asks, claim, allowed, lasts, address)
 
 
 def _check_tls(certificate: str, key: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from litestar import Litestar, Request, Response, Router, get, route
 from litestar.datastructures import State
@@ -17,9 +17,8 @@ from litestar.params import FromPath
 
 from freepull.campaigns.stores import Where
 from freepull.errors import FreepullError
-from freepull.server import openapi, problems
+from freepull.server import dashboard, openapi, problems
 from freepull.server.auth import Limits, RateLimit, check
-from freepull.server.dashboard import PAGES
 from freepull.server.hosting import Hosting
 from freepull.server.idempotency import Idempotency
 from freepull.server.middleware import (
@@ -34,13 +33,19 @@ from freepull.server.middleware import (
     RequestLog,
     TimeLimits,
     chain,
+    sent_token,
 )
 from freepull.server.problems import Refused, described
-from freepull.server.readings import Readings
+from freepull.server.readings import Readings, Traces, with_traces
 from freepull.server.routes import agents, campaigns, files, reading
 from freepull.server.routes.agents import HotRoutes
 from freepull.server.routes.common import READER
 from freepull.version import __version__
+
+if TYPE_CHECKING:
+    from opentelemetry.trace import Tracer
+
+    from freepull.server.oidc import Provider
 
 Asked = Request[Any, Any, Any]
 HEALTH: dict[str, Any] = {"http_method": ["GET", "HEAD"], "tags": ["health"], "responses": described(500, 503)}
@@ -56,19 +61,34 @@ weights than agents. Amounts are whole minor units of a currency; times are RFC 
 class Application:
     """The ASGI application for a store."""
 
-    def __init__(self, where: Where, limits: Limits | None = None, log: Log = lambda *_, **__: None) -> None:
+    def __init__(
+        self,
+        where: Where,
+        limits: Limits | None = None,
+        log: Log = lambda *_, **__: None,
+        provider: Provider | None = None,
+        tracer: Tracer | None = None,
+    ) -> None:
         limits, metrics = limits or Limits(), Metrics()
         rate_limit = RateLimit(limits.agent_rate)
+        where = where if tracer is None else with_traces(where, tracer)
         self.hosting = Hosting(where, log)
-        self._litestar = _routes(self.hosting, metrics, rate_limit, log)
+        credentials, pages = sent_token, dashboard.pages(login=provider is not None)
+        if provider is not None:
+            from freepull.server.oidc import Login
+
+            self.login = Login(provider, self.hosting.tokens, log)
+            credentials, pages = self.login.credentials, pages + self.login.handlers
+        self._litestar = _routes(self.hosting, metrics, rate_limit, log, pages)
         self._http = chain(
             [
                 Parse(),
                 Overload(limits.waiting, metrics, log),
+                *([] if tracer is None else [Traces(tracer)]),
                 RequestLog(metrics, log),
                 Problems(log),
                 TimeLimits(limits),
-                Auth(self.hosting.tokens),
+                Auth(self.hosting.tokens, credentials),
                 Bodies(limits),
                 Places(limits.waiting, metrics),
                 Idempotency(lambda: self.hosting.tokens.store),
@@ -82,7 +102,7 @@ class Application:
         await (self._http if scope["type"] == "http" else self._litestar)(scope, receive, send)
 
 
-def _routes(hosting: Hosting, metrics: Metrics, rate_limit: RateLimit, log: Log) -> Litestar:
+def _routes(hosting: Hosting, metrics: Metrics, rate_limit: RateLimit, log: Log, pages: list[Any]) -> Litestar:
     """Return the routes, and what they answer when something is wrong."""
     written: dict[str, Any] = {}
     readings = Readings()
@@ -157,7 +177,7 @@ def _routes(hosting: Hosting, metrics: Metrics, rate_limit: RateLimit, log: Log)
     app = Litestar(
         route_handlers=[
             Router("/v1", route_handlers=[it for group in handlers for it in group]),
-            *(healthz, readyz, counters, explanation, document, *PAGES),
+            *(healthz, readyz, counters, explanation, document, *pages),
         ],
         state=State({"hosting": hosting, "metrics": metrics, "rate_limit": rate_limit}),
         lifespan=[open_campaigns],

@@ -174,13 +174,13 @@ class Tokens:
             self._versions = versions
 
     def new(
-        self, scope: str, campaign: str = "", label: str = "", lasts: str | None = None, by: str = ""
+        self, scope: str, campaign: str = "", label: str = "", lasts: str | None = None, by: str = "", prefix: str = ""
     ) -> tuple[str, TokenRow]:
-        """Make a token; it is returned here and nowhere else."""
+        """Make a token; it is returned here and nowhere else. Ids of sessions begin with a prefix of their own."""
         length = check_new(scope, label, lasts)
         if campaign and not self._store.holders(campaign):
             raise self._store.unknown(campaign)
-        id, secret, now = secrets.token_hex(6), secrets.token_urlsafe(32), system_clock()
+        id, secret, now = prefix + secrets.token_hex(6), secrets.token_urlsafe(32), system_clock()
         expires = None if length is None else latest() + length
         note = TokenNote(now, who(by), "made", id, scope, campaign, label)
         self._store.add_token(StoredToken(id, _digest(secret), scope, campaign, label, now, expires), note)

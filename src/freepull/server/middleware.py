@@ -1,7 +1,7 @@
 """What every request passes before and after the application: one class for each thing that is done with it.
 
 `app` has the list. What one finds out, later ones read in ``scope["state"]``: headers, whether it streams,
-visitor, clock, body, status.
+authorization, visitor, clock, body, status.
 """
 
 from __future__ import annotations
@@ -231,15 +231,22 @@ class TimeLimits(Middleware):
 class Auth(Middleware):
     """Finds out who asks, before anything of a body is read."""
 
-    def __init__(self, tokens: Tokens) -> None:
-        self._tokens = tokens
+    def __init__(self, tokens: Tokens, credentials: Callable[[Any], str]) -> None:
+        self._tokens, self._credentials = tokens, credentials
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """Handle one request."""
         if scope["path"].startswith("/v1/") and scope["path"] != OPEN:
             state = scope["state"]
-            state["visitor"] = self._tokens.visitor(state["headers"].get(b"authorization", b"").decode("latin-1"))
+            state["authorization"] = given = self._credentials(scope)
+            state["visitor"] = self._tokens.visitor(given)
         await self.next(scope, receive, send)
+
+
+def sent_token(scope: Any) -> str:
+    """Return who asks, as the header Authorization says."""
+    header: bytes = scope["state"]["headers"].get(b"authorization", b"")
+    return header.decode("latin-1")
 
 
 class Bodies(Middleware):

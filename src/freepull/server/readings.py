@@ -1,7 +1,8 @@
-"""How campaigns stand, for Prometheus: money, offers, decisions, alarms, and whom they wait for.
+"""What monitors are told: how campaigns stand, for Prometheus, and traces of requests and writes, for OpenTelemetry.
 
 Whoever scrapes sees the last reading of each campaign, a few seconds old at most unless its writer is busy; nothing is
-read while nobody asks. Campaigns have names, so this is for tokens that may look.
+read while nobody asks. Campaigns have names, so this is for tokens that may look. Traces need an extra, and where they
+are off nothing of them is loaded or passed through.
 """
 
 from __future__ import annotations
@@ -12,13 +13,20 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from importlib.metadata import entry_points
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from freepull.errors import FreepullError
+from freepull.campaigns.journal.events import ManyRows
+from freepull.campaigns.stores import Lease, Store, Where, connect
+from freepull.errors import FreepullError, InvalidInput, MissingExtra
 from freepull.messages import Status
 from freepull.money import Money
+from freepull.server.middleware import Middleware
 
 if TYPE_CHECKING:
+    from opentelemetry.sdk.trace import TracerProvider
+    from opentelemetry.trace import Tracer
+
     from freepull.server.hosting import Open
 
 MOST = 200
@@ -179,3 +187,80 @@ METRICS = (
         "campaign_read_timestamp_seconds", "gauge", "When these numbers were read.", lambda it: _one(round(it.at, 3))
     ),
 )
+
+
+EXPORTERS = "opentelemetry_traces_exporter"
+"""Under this name packages say which exporters they bring along."""
+
+
+def traced_by(name: str) -> TracerProvider:
+    """Return what sends traces through an exporter that is installed; its own settings are OpenTelemetry's."""
+    try:
+        from opentelemetry.sdk.resources import Resource
+        from opentelemetry.sdk.trace import TracerProvider
+        from opentelemetry.sdk.trace.export import BatchSpanProcessor
+    except ImportError as error:  # pragma: no cover - the extra is there where tests run
+        raise MissingExtra("traces need OpenTelemetry; install freepull with pip install 'freepull[otel]'.") from error
+    found = {it.name: it for it in entry_points(group=EXPORTERS)}
+    if name not in found:
+        raise InvalidInput(
+            f"--traces must name an exporter that is installed, of which there are {', '.join(sorted(found))}, got "
+            f"{name!r}; for otlp, pip install opentelemetry-exporter-otlp."
+        )
+    provider = TracerProvider(resource=Resource.create({"service.name": "freepull"}))
+    provider.add_span_processor(BatchSpanProcessor(found[name].load()()))
+    return provider
+
+
+class Traces(Middleware):
+    """Makes a span of every request; one that names a trace of its own is linked to it, because anybody may send it."""
+
+    def __init__(self, tracer: Tracer) -> None:
+        from opentelemetry.trace import Link, SpanKind, StatusCode, get_current_span
+        from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+
+        self._tracer, self._kind, self._error = tracer, SpanKind.SERVER, StatusCode.ERROR
+        self._read, self._span, self._link = TraceContextTextMapPropagator().extract, get_current_span, Link
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        """Handle one request."""
+        state, method, links = scope["state"], scope["method"], []
+        if b"traceparent" in state["headers"]:
+            theirs = self._span(self._read({"traceparent": state["headers"][b"traceparent"].decode("latin-1")}))
+            links = [self._link(theirs.get_span_context())] if theirs.get_span_context().is_valid else []
+        with self._tracer.start_as_current_span(method, kind=self._kind, links=links) as span:
+            try:
+                await self.next(scope, receive, send)
+            finally:
+                route, status = scope.get("path_template") or "none", state.get("status", 499)
+                span.update_name(f"{method} {route}")
+                span.set_attributes(
+                    {"http.request.method": method, "http.route": route, "http.response.status_code": status}
+                )
+                if state["visitor"] is not None:
+                    span.set_attribute("freepull.scope", state["visitor"].scope)
+                if status >= 500:
+                    span.set_status(self._error)
+
+
+def with_traces(where: Where, tracer: Tracer) -> Callable[[], Store]:
+    """Return what opens a store whose writes are spans; leases that are merely renewed are not."""
+
+    def opened() -> Store:
+        store = connect(where, new=True)
+        plain = store.write
+        if hasattr(plain, "traced"):  # the same one for all campaigns
+            return store
+
+        def write(lease: Lease, rows: ManyRows) -> None:
+            if not rows:
+                return plain(lease, rows)
+            about: dict[str, Any] = {"freepull.campaign": lease.name, "freepull.tables": list(rows)}
+            with tracer.start_as_current_span("store write", attributes=about):
+                return plain(lease, rows)
+
+        write.traced = True  # type: ignore[attr-defined]
+        vars(store)["write"] = write
+        return store
+
+    return opened

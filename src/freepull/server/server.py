@@ -12,7 +12,7 @@ import threading
 from collections.abc import Callable
 from contextlib import suppress
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 import msgspec
@@ -29,10 +29,16 @@ try:
     from freepull.server.app import Application
     from freepull.server.auth import Tokens
     from freepull.server.connections import IDLE_SECONDS, Acceptor, Connection, Gate, raise_limit
+    from freepull.server.readings import traced_by
 except ImportError as error:  # pragma: no cover - a test runs this in a process of its own
     if isinstance(error, MissingExtra):
         raise
     raise MissingExtra("the service needs Litestar; install freepull with pip install 'freepull[live]'.") from error
+
+if TYPE_CHECKING:
+    from opentelemetry.trace import Tracer
+
+    from freepull.server.oidc import Provider
 
 SWITCH = 0.0005
 """Seconds after which the writers' threads get their turn; with Python's 5 ms every reply would wait for several."""
@@ -50,11 +56,13 @@ class Server(uvicorn.Server):
         port: int,
         limits: Limits | None = None,
         log: Callable[..., None] | None = None,
+        provider: Provider | None = None,
+        tracer: Tracer | None = None,
         **more: Any,
     ) -> None:
         self.log = log or write_log
         self.gate = Gate(self.log)
-        self.application = Application(where, limits, self.log)
+        self.application = Application(where, limits, self.log, provider, tracer)
         config = uvicorn.Config(
             self.application,
             host=host,
@@ -206,16 +214,26 @@ def run(
     address: str | None = None,
     limits: Limits | None = None,
     first_token: bool = False,
+    provider: Callable[[str], Provider] | None = None,
+    traces: str | None = None,
     **more: Any,
 ) -> int:
-    """Serve the campaigns of a store, its URL or what opens it, until a signal comes; return the exit code."""
+    """Serve the campaigns of a store, its URL or what opens it, until a signal comes; return the exit code.
+
+    ``provider`` returns with whom people log in, given how this process is reached; ``traces`` is the
+    name of an exporter of OpenTelemetry.
+    """
     if address is not None:
         check_address(address)
     listening = listen(host, port)
     port = listening.getsockname()[1]
     here = address_of(host, port, tls=more.get("ssl_certfile") is not None)
-    recovery.known_as((address or here).rstrip("/"))
-    server = Server(where, host, port, limits, **more)
+    known_as = (address or here).rstrip("/")
+    recovery.known_as(known_as)
+    asked = None if provider is None else provider(known_as)
+    spans = None if traces is None else traced_by(traces)
+    tracer = None if spans is None else spans.get_tracer("freepull")
+    server = Server(where, host, port, limits, provider=asked, tracer=tracer, **more)
     log_everything()
     sys.setswitchinterval(SWITCH)
     raise_limit()
@@ -224,5 +242,7 @@ def run(
     for number in (signal.SIGINT, signal.SIGTERM):  # uvicorn raises them again once it has ended well
         signal.signal(number, lambda *_: None)
     server.run(sockets=[listening])
+    if spans is not None:
+        spans.shutdown()
     write_log("ended")
     return 1 if server.application.hosting.failed.is_set() or not server.started else 0

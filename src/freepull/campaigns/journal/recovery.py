@@ -35,7 +35,7 @@ from freepull.campaigns.journal.events import (
 from freepull.campaigns.journal.snapshots import pieces, read
 from freepull.campaigns.settings import Settings
 from freepull.campaigns.state import State
-from freepull.campaigns.stores import Lease, ServedStore, Store, connect
+from freepull.campaigns.stores import Lease, ServedStore, Store, Where, connect
 from freepull.errors import CampaignBusy, Corrupt, FreepullError
 from freepull.money import Money
 
@@ -106,7 +106,7 @@ def forget(url: str, name: str) -> None:
 
 
 @contextmanager
-def owned(url: str | Store, name: str, wait: float = 0.0) -> Iterator[tuple[Store, Lease]]:
+def owned(url: Where, name: str, wait: float = 0.0) -> Iterator[tuple[Store, Lease]]:
     """Own a campaign for a while without running it."""
     store = connect(url)
     with Here(store, name):
@@ -268,7 +268,7 @@ class Report:
     snapshots: int
 
 
-def verify(url: str | Store, name: str, wait: float = 0.0) -> Report:
+def verify(url: Where, name: str, wait: float = 0.0) -> Report:
     """Replay a campaign's log and compare it with its tables; raise `Corrupt` and say what is wrong, if anything is."""
     with owned(url, name, wait) as (store, _), readable(name):
         rows: Rows = {}

@@ -26,6 +26,12 @@ class Holder(NamedTuple):
     """Whether nobody else can claim it now; never, where the store as a whole is locked instead."""
 
 
+SESSION = "s"
+"""What the ids of tokens begin with that somebody got by logging in; those of others are hexadecimal."""
+KEPT = 30 * 86_400 * 10**6
+"""Microseconds for which a session is listed after its end; its notes stay."""
+
+
 class StoredToken(NamedTuple):
     """A token as it is kept: its secret is known to nobody. Times are microseconds since 1970."""
 
@@ -217,6 +223,8 @@ class SqlServing(ABC):
         with self.transaction() as do:
             _fill(do, "tokens", token)
             _fill(do, "token_notes", note)
+            if token.id.startswith(SESSION):  # there is one for every login, and all tokens are read every second
+                do.run(f"DELETE FROM tokens WHERE id LIKE '{SESSION}%' AND expires < ?", (token.made - KEPT,))
 
     def revoke_token(self, id: str, note: TokenNote) -> None:
         """Revoke a token, and note it the first time."""

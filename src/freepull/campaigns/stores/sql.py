@@ -30,6 +30,8 @@ PAGE = 1 << 22
 """This many bytes are read at a time, about."""
 HALF = 1 << 31
 """Amounts are added up in multiples of it, and what is left over."""
+FAR = 60 * 10**6
+"""Microseconds, or ten leases if that is longer: one that lasts longer from now on was made before the clock jumped."""
 FIRST_SEALED = 5
 """The migration that gave rows their seals."""
 MIGRATIONS = sorted(files(__package__).joinpath("migrations").iterdir(), key=lambda file: file.name)
@@ -126,7 +128,7 @@ class SqlStore(SqlServing, Store):
         with self.transaction() as do:
             found = do.run(
                 f"UPDATE campaigns SET epoch = epoch + 1, owner = ?, lease_until = {self._until} "
-                f"WHERE name = ? AND (lease_until <= {self.words['now']} OR owner = ?) RETURNING campaign, epoch, seal",
+                f"WHERE name = ? AND (NOT {self._held} OR owner = ?) RETURNING campaign, epoch, seal",
                 (owner, name, owner),
             )
             if not found:
@@ -248,7 +250,7 @@ class SqlStore(SqlServing, Store):
     def holders(self, campaign: str | None = None) -> list[Holder]:
         """Return who has every campaign, or one alone."""
         raw = self.words["raw"].format
-        sql = f"SELECT {raw('name')}, {raw('owner')}, lease_until > {self.words['now']} FROM campaigns"
+        sql = f"SELECT {raw('name')}, {raw('owner')}, {self._held} FROM campaigns"
         one = "" if campaign is None else " WHERE name = ?"
         rows = self.query(f"{sql}{one}", () if campaign is None else (campaign,))
         return sorted(Holder(text_of(name), text_of(owner), bool(held)) for name, owner, held in rows)
@@ -275,6 +277,14 @@ class SqlStore(SqlServing, Store):
     def _until(self) -> str:
         micros = 0 if self.lease_seconds == float("inf") else round(self.lease_seconds * 1e6)
         return f"{self.words['now']} + {micros}"
+
+    @property
+    def _held(self) -> str:
+        """Whether a lease runs; a database whose clock was set back must not keep a dead owner's for hours."""
+        now, far = self.words["now"], FAR
+        if self.lease_seconds != float("inf"):
+            far = max(far, round(self.lease_seconds * 1e7))
+        return f"(lease_until > {now} AND lease_until <= {now} + {far})"
 
     def _lease(self, campaign: int, name: str, epoch: int, begun: float) -> Lease:
         return Lease(int(campaign), name, int(epoch), self.lease_seconds, begun + self.lease_seconds)

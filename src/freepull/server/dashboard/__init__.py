@@ -10,6 +10,7 @@ from typing import Any
 from litestar import Response, get
 
 DAY = {"cache-control": "public, max-age=86400"}
+Make = Callable[[bytes], bytes]
 FRESH = {"cache-control": "no-cache"}
 
 
@@ -18,18 +19,21 @@ def _read(package: str, name: str) -> bytes:
     return files(package).joinpath(name).read_bytes()
 
 
-def _page(path: str, package: str, name: str, kind: str, headers: dict[str, str]) -> Any:
+def _page(path: str, package: str, name: str, kind: str, headers: dict[str, str], make: Make = bytes) -> Any:
     async def page() -> Response[bytes]:
-        return Response(_read(package, name), media_type=kind, headers=headers)
+        return Response(make(_read(package, name)), media_type=kind, headers=headers)
 
     page.__doc__ = f"Return {name}."
     handler: Callable[[], Coroutine[Any, Any, Response[bytes]]] = page
     return get(path, include_in_schema=False, name=path)(handler)
 
 
+def _with_login(page: bytes) -> bytes:
+    return page.replace(b"<html", b"<html data-login", 1)
+
+
 HERE = __name__
 PAGES = [
-    _page("/", HERE, "index.html", "text/html; charset=utf-8", FRESH),
     _page("/dashboard.css", HERE, "dashboard.css", "text/css; charset=utf-8", FRESH),
     *(
         _page(f"/{name}", HERE, name, "text/javascript; charset=utf-8", FRESH)
@@ -38,3 +42,8 @@ PAGES = [
     _page("/icon.svg", HERE, "icon.svg", "image/svg+xml", DAY),
     _page("/plotly.js", "plotly.package_data", "plotly.min.js", "text/javascript; charset=utf-8", DAY),
 ]
+
+
+def pages(login: bool = False) -> list[Any]:
+    """Return all files; the page says whether one can also log in with a provider."""
+    return [_page("/", HERE, "index.html", "text/html; charset=utf-8", FRESH, _with_login if login else bytes), *PAGES]

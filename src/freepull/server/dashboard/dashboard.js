@@ -15,7 +15,7 @@ const path = (name) => `/campaigns/${encodeURIComponent(name)}`;
 async function enter(given) {
   const [mine, rows] = await Promise.all([ask(given, "/token"), ask(given, "/campaigns")]);
   token = given;
-  sessionStorage.setItem("token", token);
+  if (token) sessionStorage.setItem("token", token);
   scope = mine.scope;
   $("login").hidden = true;
   for (const id of ["live", "logout", "choose"]) $(id).hidden = false;
@@ -105,7 +105,14 @@ $("login-form").addEventListener("submit", async (event) => {
     $("login-error").textContent = error.message;
   }
 });
-$("logout").addEventListener("click", () => { sessionStorage.clear(); now?.leave(); location.replace("/"); location.reload(); });
+$("logout").addEventListener("click", async () => {
+  now?.leave();
+  if (!token) await fetch("/logout", { method: "POST" }).catch(() => null);
+  sessionStorage.clear();
+  location.replace("/");
+  location.reload();
+});
+$("provider-link").addEventListener("click", () => sessionStorage.setItem("hash", location.hash));
 $("campaign").addEventListener("change", () => follow($("campaign").value));
 $("pause").addEventListener("click", () => act("pause"));
 $("resume").addEventListener("click", () => act("resume"));
@@ -114,8 +121,13 @@ $("stop-dialog").addEventListener("close", () => { if ($("stop-dialog").returnVa
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => now?.data && charts.draw(now.data));
 setInterval(() => now?.data?.offers.length && tables.fill("offers", now.data.offers), 1000);
 
-if (token) {
-  enter(token).catch((error) => {
+const provider = "login" in document.documentElement.dataset;
+$("provider").hidden = !provider;
+if (!location.hash && sessionStorage.getItem("hash")) history.replaceState(null, "", sessionStorage.getItem("hash"));
+sessionStorage.removeItem("hash");
+if (token || provider) {
+  enter(token ?? "").catch((error) => {
+    if (!token && error.status === 401) return; // nobody has logged in yet
     if (error.status === 401) sessionStorage.clear();
     $("login-error").textContent = error.message;
   });

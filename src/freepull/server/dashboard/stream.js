@@ -10,8 +10,8 @@ export class Refused extends Error {
 }
 
 async function send(token, path, options) {
-  const headers = { authorization: `Bearer ${encodeURI(token)}`, ...options.headers };
-  const found = await fetch(`/v1${path}`, { ...options, headers, cache: "no-store", credentials: "omit" }).catch(() => { throw new Refused(0, AWAY); });
+  const headers = { ...(token && { authorization: `Bearer ${encodeURI(token)}` }), ...options.headers }; // without one, the session's cookie counts
+  const found = await fetch(`/v1${path}`, { ...options, headers, cache: "no-store", credentials: token ? "omit" : "same-origin" }).catch(() => { throw new Refused(0, AWAY); });
   if (!found.ok) throw new Refused(found.status, await found.json().catch(() => ({})));
   return found;
 }

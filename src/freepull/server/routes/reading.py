@@ -127,7 +127,7 @@ async def stream(request: Asked, campaign: InPath, after: After = -1, screen: Sc
         after = int(last)
     if found.streams.count >= streams.MOST:
         raise Refused(503, f"{streams.MOST} people watch already.", "Close a page, or try again later.")
-    hosting, token = hosting_of(request), request.headers["authorization"]
+    hosting, token = hosting_of(request), request.scope["state"]["authorization"]
     body = found.streams.stream(after, screen, hosting.closing, lambda: hosting.tokens.holds(token))
     return Stream(body, media_type="text/event-stream", headers={"x-accel-buffering": "no"})
 
