@@ -99,7 +99,7 @@ def test_people_of_several_kinds_are_read() -> None:
         (["--delta", "0"], ["delta", "got 0"]),
         (["--rule", "paper"], ["--rule must be one of certified, pairwise, comparisons"]),
         (["--rule", "pairwize"], ["--rule", "did you mean 'pairwise'?"]),
-        (["--rule", "certified", "--epsilon", "0.1"], ["--epsilon", "--rule comparisons or pairwise"]),
+        (["--pricing", "compensat"], ["--pricing", "did you mean 'compensate'?"]),
         (["--strategy", "tompson"], ["--strategy", "did you mean 'thompson'?"]),
         (["--price", "cheap"], ["price", "'0.50 EUR'"]),
         (["--runs", "3"], ["runs", "at least 40"]),

@@ -139,8 +139,6 @@ def test_fixed_is_the_bonus() -> None:
         (lambda: fp.pricing.Compensate(least=0.5, most=0.2), "most must be at least 0.5"),
         (lambda: fp.pricing.Posted(start=2.0), "start must"),
         (lambda: fp.pricing.Posted(accept=0.0), "accept must"),
-        (lambda: fp.plan(arms=2, agents=50, horizon=50, gap=0.1, principal=principal(fp.pricing.Compensate())),
-         "pricing must be left out, because plans"),
         (lambda: fp.Campaign.create("sqlite:///nowhere.db", name="x", arms=["A", "B"], agents=2, horizon=50,
                                     price="9000000 EUR", principal=principal(fp.pricing.Compensate(most=4))),
          "price must be at most 5000000.00 EUR where bonuses go up to 4 times it, got 9000000.00 EUR."),
@@ -149,3 +147,15 @@ def test_fixed_is_the_bonus() -> None:
 def test_what_is_not_allowed_gets_a_sentence(make: Any, said: str) -> None:
     with pytest.raises(InvalidInput, match=said):
         make()
+
+
+def test_a_plan_forecasts_what_a_pricing_costs() -> None:
+    told: dict[str, Any] = {"arms": 2, "agents": 30, "horizon": 60, "gap": 0.1, "runs": 40, "progress": False}
+    full = fp.plan(principal=principal(None), **told)
+    less = fp.plan(principal=principal(fp.pricing.Compensate()), price="0.50 EUR", **told)
+    assert full.forecast is not None
+    assert less.forecast is not None
+    assert 0 < less.forecast.mean < 0.7 * full.forecast.mean
+    assert "units of reward" in str(less)
+    assert "EUR" in str(less)
+    assert less.first.spend is None, "formulas know one bonus for all"

@@ -132,8 +132,15 @@ def command(
         str | None, of_principal(f"{choices('protocol')} [take-or-ban; never-ban with comparisons].")
     ] = None,
     offers: options.Offers = "each",
-    budget: Annotated[float | None, of_principal("The most bonuses that may be paid, a number of them.")] = None,
-    price: Annotated[str | None, of_principal('What a bonus costs, as in "0.50 EUR".')] = None,
+    pricing: Annotated[
+        str | None, of_principal(f"What an offer pays, if not the same to all: {choices('pricing')}.")
+    ] = None,
+    budget: Annotated[
+        float | None, of_principal("The most bonuses that may be paid; with --pricing, in bonuses of 1.")
+    ] = None,
+    price: Annotated[
+        str | None, of_principal('What a bonus costs, as in "0.50 EUR"; with --pricing, one of 1.')
+    ] = None,
     strategy: Annotated[list[str] | None, _people("agents", "alpha-ucb:2")] = None,
     answers: Annotated[list[str] | None, _people("answers", "always")] = None,
     activity: Annotated[list[str] | None, _people("activity", "every-step")] = None,
@@ -161,6 +168,7 @@ def command(
             observe=usual.observe if observe is None else build("observe", observe),
             protocol=usual.protocol if protocol is None else build("protocol", protocol),
             offers=offers,
+            pricing=None if pricing is None else build("pricing", pricing),
             budget=budget,
         )
 

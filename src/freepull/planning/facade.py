@@ -71,7 +71,7 @@ class Plan:
     """What a log with times says of its people."""
 
     def chance(self, budget: float) -> float:
-        """Return the probability of a certified answer for at most ``budget`` bonuses."""
+        """Return the probability of a certified answer for at most ``budget``, in bonuses of 1."""
         if self.forecast is None:
             raise InvalidInput("chance needs a simulated plan; leave quick out.")
         return self.forecast.within(validation.real("budget", budget, 0.0))
@@ -303,7 +303,7 @@ def plan(
         leave (`Stays()`); of several, every agent has one, at random; M of them are one each. With guesses, the numbers
         in the last three may be off by ``error`` as well.
     price
-        What one bonus costs, as in "0.50 EUR".
+        What one bonus costs, as in "0.50 EUR"; with a pricing, a bonus of 1. Spends are then in units of reward.
     quick
         Only the first answer: by formulas, or by 40 runs where these know nothing.
     curves
@@ -337,11 +337,6 @@ def plan(
         principal = principal(people.ideal)
     validation.instance("principal", principal, Principal, "a freepull.Principal(...)")
     check_rule(principal.rule)
-    if principal.pricing is not None:
-        raise InvalidInput(
-            f"pricing must be left out, because plans know one bonus for all, got {principal.pricing!r}; see with "
-            "freepull.simulate what it would cost."
-        )
     if horizon < count:
         raise InvalidInput(f"horizon must be at least {count}, the number of arms, got {horizon}.")
     case = Case(

@@ -47,7 +47,7 @@ class Forecast:
     """What trials pay, whether they end with a certified answer, and when: one entry per run."""
 
     paid: Array
-    """Numbers of bonuses."""
+    """Numbers of bonuses; with a pricing, what they cost in units of reward."""
     certified: NDArray[np.bool_]
     decided_at: Array
     """The step of the decision; NaN where there was none."""

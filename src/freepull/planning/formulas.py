@@ -183,7 +183,9 @@ DRAWS, ROWS, PANEL = 64, 20_000, 5_000
 POWER = 0.95
 HEURISTIC = "formula, heuristic"
 FREE, OUT_OF_REACH = "most of it is free", "time or money do not suffice"
-UNKNOWN = "simulation only: formulas know the rules Certified and Pairwise, and people who act in every step"
+UNKNOWN = (
+    "simulation only: formulas know the rules Certified and Pairwise, people who always act, and one bonus for all"
+)
 """Why a spend is not shown."""
 
 
@@ -223,7 +225,8 @@ class First:
 
 def first(case: Case) -> First:
     """Compute the first answer."""
-    if not case.people.always_there or isinstance(case.principal.rule, Comparisons):
+    principal = case.principal
+    if not case.people.always_there or isinstance(principal.rule, Comparisons) or principal.pricing is not None:
         return _unknown(case)
     learners = [agent for agent in case.people.strategies if type(agent) is AlphaUCB]
     alpha = float(np.mean([agent.alpha for agent in learners])) if learners else 2.0

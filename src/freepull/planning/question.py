@@ -94,7 +94,7 @@ class Case:
         if result.interrupted:
             raise KeyboardInterrupt
         return Forecast(
-            frame["paid"].to_numpy().astype(float),
+            frame["paid" if self.principal.pricing is None else "spent"].to_numpy().astype(float),
             frame["certified"].to_numpy(),
             frame["decided_at"].cast(float).fill_null(math.nan).to_numpy(),
         )

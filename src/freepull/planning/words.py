@@ -136,7 +136,7 @@ def _headline(case: Case, found: Forecast, price: Money | None) -> str:
     epsilon = formulas.tolerance(case.principal.rule)
     what = f" (an arm that is best, or at most {epsilon:g} behind it)" if epsilon > 0 else ""
     return (
-        f"Expect to pay {spend(found.mean, price, _bonuses(found.mean))}; 9 of 10 such trials pay "
+        f"Expect to pay {spend(found.mean, price, _bonuses(found.mean, case))}; 9 of 10 such trials pay "
         f"{between(*found.range(0.9), price)}. {percent(found.chance[0])} end with a certified answer{what} "
         f"within {case.horizon:,} steps{when}."
     )
@@ -151,7 +151,9 @@ def _campaign(case: Case) -> str:
     )
 
 
-def _bonuses(number: float) -> str:
+def _bonuses(number: float, case: Case) -> str:
+    if case.principal.pricing is not None:
+        return " units of reward"
     return " bonus" if count(number) == "1" else " bonuses"
 
 
@@ -182,7 +184,9 @@ def _by_formula(case: Case, at_once: First, price: Money | None) -> list[str]:
             "By the formulas most of the pulls needed come for free, and of the rest they know little: simulate it."
         )
     if at_once.spend is not None:
-        told.append(f"The formulas put the spend at about {spend(at_once.spend, price, _bonuses(at_once.spend))}.")
+        told.append(
+            f"The formulas put the spend at about {spend(at_once.spend, price, _bonuses(at_once.spend, case))}."
+        )
     return told
 
 
