@@ -42,6 +42,8 @@ class Tried:
     """The share of true trials with one."""
     formula: float | None
     """The spend by the formulas, None near zero."""
+    logged: bool = False
+    """Whether the plan was made from a log."""
 
     def covered(self, share: float) -> float:
         """The share of trials within the range, ties broken at random."""
@@ -71,6 +73,7 @@ def tried(number: int, seed: int = SEED, runs: int = RUNS, trials: int = TRIALS,
         certain=plan.forecast.chance[0],
         certified=float(true.frame["certified"].mean()),  # type: ignore[arg-type]
         formula=plan.first.spend,
+        logged="log" in at.told,
     )
 
 

@@ -73,13 +73,25 @@ def lines(found: Found) -> list[str]:
 
 def street_lines(rows: list[Tried]) -> list[str]:
     """What is said of street panels."""
+    told = []
+    for name, some in _halves(rows).items():
+        held = "; ".join(f"{100 * share:g} %: {_rate(some, share)}" for share in SHARES)
+        told.append(f"{name} ({len(some)}): {held}; certified: planned less happened {_more(some)} points")
+    return [*told, f"{STREET}: the bar is {'met' if street_met(rows) else 'MISSED'}"]
+
+
+def _halves(rows: list[Tried]) -> dict[str, list[Tried]]:
+    """Plans by what the planner had, then all of them."""
+    halves = {
+        f"{STREET}, told": [it for it in rows if not it.logged],
+        f"{STREET}, from a log": [it for it in rows if it.logged],
+    }
+    return {name: some for name, some in halves.items() if len(some) > 1} | {f"{STREET}, all": rows}
+
+
+def _more(rows: list[Tried]) -> str:
     more, error = too_sure(rows)
-    held = "; ".join(f"{100 * share:g} %: {_rate(rows, share)}" for share in SHARES)
-    met = "met" if street_met(rows) else "MISSED"
-    return [
-        f"{STREET} ({len(rows)}): {held}; certified: planned less happened {100 * more:.1f} ± {100 * error:.1f} "
-        f"points: the bar is {met}"
-    ]
+    return f"{100 * more:+.1f} ± {100 * error:.1f}"
 
 
 def _rate(rows: list[Tried], share: float) -> str:
@@ -127,19 +139,40 @@ of 150 to 500 others, 150 to 400 steps long, and the planner is told nothing els
 the strategy are fitted. What the fit does not know: that some leave in anger."""
 
 
+WHY = """\
+**Why plans from logs are too careful here.** A log of 150 to 500 people leaves the gap between the two best arms open
+by a few hundredths, and what is believed then allows for gaps near 0, with which hardly any trial ends with a certified
+answer. In these worlds every gap is at least .03, which a planner with nothing but a log does not know. Tried beside
+this page on 40 settings with a log for each of three seeds, 100 runs a plan, planned less happened in points, ± one
+standard error:
+
+| | seed 2027 | seed 3001 | seed 3002 |
+|---|---|---|---|
+| as plans are made | -9.9 ± 3.3 | -1.7 ± 3.5 | -7.4 ± 2.8 |
+| if draws with a gap outside .03 to .1 are left out | -5.3 ± 3.0 | +0.8 ± 3.4 | -2.5 ± 2.3 |
+| if arms are not drawn towards each other | -7.2 ± 3.1 | -0.0 ± 3.8 | -6.7 ± 3.3 |
+
+So the gap is about 4 of some 6 points, what is left is within the error, and this page's seed is the worst of
+the three. Nothing was changed for it: the second row knows the answer, and the third would promise too much where arms
+are nearly equal. Who knows that small gaps do not occur should plan with `gap` or `means` instead of the log."""
+
+
 def street_section(rows: list[Tried]) -> str:
     """The part of the page about street panels."""
-    more, error = too_sure(rows)
     met = "met" if street_met(rows) else "**not met**"
     return "\n\n".join(
         [
             f"## {STREET.capitalize()}",
             STREETS,
             f"**{100 * pooled(rows, 0.9)[0]:.1f} %** of {sum(len(row.places) for row in rows):,} single trials cost "
-            f"what their plan's 90 % range said. Certified answers were planned {100 * more:+.1f} ± {100 * error:.1f} "
-            "points more often than they came, one standard error. The bars are "
-            f"{100 * LOW:.0f} to {100 * HIGH:.0f} %, and {100 * CHANCE:g} points: {met}.",
-            table(HEADS, [_row(STREET, rows)]),
+            f"what their plan's 90 % range said. Certified answers were planned {_more(rows)} points more often than "
+            f"they came, one standard error. The bars are {100 * LOW:.0f} to {100 * HIGH:.0f} %, and {100 * CHANCE:g} "
+            f"points: {met}.",
+            table(
+                (*HEADS, "planned less happened"),
+                [(*_row(name, some), _more(some)) for name, some in _halves(rows).items()],
+            ),
+            WHY,
         ]
     )
 

@@ -7,6 +7,7 @@ and 5.5 standard errors of the mean over settings.
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -111,6 +112,18 @@ def test_a_bar_that_is_missed_is_named() -> None:
         ([inside] * 9 + [outside], 0.05, ["MISSED", "met"]),
         ([inside] * 8 + [outside] * 2, 0.01, ["met", "MISSED"]),
     ):
-        fluid_line, street, coverage = calibration_page.lines(Found(places, [(fluid, 0.001)], GOOD))[-3:]
-        assert [line.rpartition(" ")[2] for line in (fluid_line, coverage)] == said
-        assert street.endswith("met")
+        told = calibration_page.lines(Found(places, [(fluid, 0.001)], GOOD))
+        fluid_line = next(line for line in told if line.startswith("fluid counts"))
+        assert [line.rpartition(" ")[2] for line in (fluid_line, told[-1])] == said
+        assert told[-2].endswith("met")
+
+
+def test_plans_for_street_panels_are_shown_by_what_the_planner_had() -> None:
+    logged = [replace(made([0.5] * 20, certain=0.6), logged=True), replace(made([0.5] * 20), logged=True)]
+    text = calibration_page.street_section([*GOOD, *logged])
+    rows = [line for line in text.splitlines() if line.startswith("| street panels")]
+    told, from_log, both = ([cell.strip() for cell in row.strip("|").split("|")] for row in rows)
+    assert (told[0], from_log[0], both[0]) == tuple(f"street panels, {it}" for it in ("told", "from a log", "all"))
+    assert (told[1], from_log[1], both[1]) == (f"{len(GOOD)}", "2", f"{len(GOOD) + 2}")
+    assert told[-1].startswith("+0.0")
+    assert from_log[-1] == "-20.0 ± 20.0"

@@ -90,7 +90,8 @@ BANNED = (
     "protocol, such as never-ban, does better."
 )
 SIMULATED = (
-    "Simulation only: the formulas know the rules Certified and Pairwise, and people who act in every step to the end."
+    "Simulation only: the formulas know the rules Certified and Pairwise, people who act in every step to the end, and "
+    "one bonus for all."
 )
 NO_TIMES = (
     "The log does not say when people acted, so everybody is assumed to act in every step and to stay, and how they "
