@@ -74,7 +74,7 @@ account lies on the true best rival at the true gap: better betting could save n
 *Right* counts decided runs that name a best arm of the panel."""
 ABOUT_MONEY = """\
 What is spent, in units of reward, under other [prices](#prices) than 1 and at other [times](#adaptive), by `Certified`
-on the same games as above. *At true gaps* is what the same pulls would have cost, had everybody been paid exactly what it
+on the same games as above. *At true gaps* is what the same pulls would have cost, had everybody been paid just what it
 gives up. The last column is the share of the bonuses that were paid in trials that ended undecided. People with
 *reservations* take a price of at least their true gap and an amount drawn for each from [0, .1]."""
 ABOUT_FORECASTS = """\
