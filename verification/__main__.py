@@ -2,7 +2,7 @@
 
 `python -m verification` takes less than half an hour on two cores and writes docs/verification.md with its
 pictures; `--quick` takes about two minutes with few runs, and `--only crowds` measures the rule for people as they are
-alone; both write nothing. It ends with 1 if a bar is missed.
+alone, `--only money` what is spent; these write nothing. It ends with 1 if a bar is missed.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from . import bars, checked, costs, crowds, displayed, drawn, elimination, page, pictures
+from . import bars, checked, costs, crowds, displayed, drawn, elimination, money, page, pictures
 from .covered import cases
 from .results import Results
 from .settings import SETTINGS
@@ -26,7 +26,7 @@ def main() -> int:
     """Measure, judge, print, write."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="few runs, in about two minutes; writes nothing")
-    parser.add_argument("--only", choices=["crowds"], help="measure this part, and print it; writes nothing")
+    parser.add_argument("--only", choices=["crowds", "money"], help="measure this part, and print it; writes nothing")
     parser.add_argument("--docs", type=Path, default=ROOT / "docs", help="where to write verification.md")
     chosen = parser.parse_args()
     console, began = Console(highlight=False, width=None if sys.stdout.isatty() else 160), time.perf_counter()
@@ -35,7 +35,9 @@ def main() -> int:
         console.print(f"[dim]{time.perf_counter() - began:5.0f} s  {what}[/dim]")
 
     scale = 0.02 if chosen.quick else 1.0
-    if chosen.only is not None:
+    if chosen.only == "money":
+        judged = bars.judge_money(money.measure(scale, say))
+    elif chosen.only is not None:
         alone = crowds.measure(scale, say)
         judged = bars.judge_crowds(alone)
         for part in page.crowds(alone):
@@ -49,7 +51,9 @@ def main() -> int:
         console.print(f"{page.write(found, judged, chosen.docs)}")
     console.print(f"{time.perf_counter() - began:.0f} s; {len(judged.missed)} of {len(judged.rows)} bars not met")
     if chosen.quick:  # few runs tell only whether an error rate is far off
-        return int(any(bar.met is False and bar.part not in (bars.COSTS, crowds.COSTS) for bar in judged.rows))
+        return int(
+            any(bar.met is False and bar.part not in (bars.COSTS, crowds.COSTS, money.MONEY) for bar in judged.rows)
+        )
     return int(bool(judged.missed))
 
 
@@ -88,6 +92,7 @@ def measure(scale: float, say: page.Say) -> Results:
         for name, rule in setting.rules().items():
             found.costs.append(costs.measure(setting, name, rule, runs))
         found.costs.append(costs.oracle(setting, runs))
+    found.money = money.measure(scale, say)
     say("wrong forecasts")
     found.forecasts = costs.wrong_forecasts(scale)
     return found

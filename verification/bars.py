@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from . import crowds
+from . import crowds, money
 from .checked import CHECKS
 from .costs import Cost
 from .elimination import DELTA
@@ -25,6 +25,7 @@ def judge(found: Results) -> Bars:
     _displayed(bars, found)
     _costs(bars, found)
     crowds.judge_costs(bars, found.crowds)
+    money.judge(bars, found.money)
     return bars
 
 
@@ -62,6 +63,13 @@ def judge_crowds(found: crowds.Crowds) -> Bars:
     bars = Bars()
     crowds.judge_errors(bars, found, ERRORS)
     crowds.judge_costs(bars, found)
+    return bars
+
+
+def judge_money(found: money.Money) -> Bars:
+    """Hold what is spent against its bars, alone."""
+    bars = Bars()
+    money.judge(bars, found)
     return bars
 
 

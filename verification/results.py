@@ -10,6 +10,7 @@ from .crowds import Crowds
 from .displayed import Displayed
 from .elimination import Row
 from .judging import Rate
+from .money import Money
 
 
 @dataclass
@@ -35,6 +36,7 @@ class Results:
     costs: list[Cost] = field(default_factory=list)
     forecasts: list[tuple[str, Cost, Cost]] = field(default_factory=list)
     crowds: Crowds = field(default_factory=Crowds)
+    money: Money = field(default_factory=Money)
 
     def cost(self, setting: str, rule: str) -> Cost | None:
         """One of them."""

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+import numpy as np
+
 from .checked import CHECKS, Alarms
 from .costs import Cost
 from .crowds import Crowds
 from .displayed import Displayed
 from .elimination import OTHERS, Row
 from .judging import LEVELS, Rate, percent
+from .money import Money
 from .results import Results
 from .settings import AFTER, BEFORE, ORACLE
 
@@ -69,6 +72,11 @@ free pulls suffice, and then there is no ratio. *Oracle bets* have the rounds an
 account lies on the true best rival at the true gap: better betting could save no more than what lies between the two.
 *Before* stands for the designs from before capital sat out the first round. The authors' constant is not proven.
 *Right* counts decided runs that name a best arm of the panel."""
+ABOUT_MONEY = """\
+What is spent, in units of reward, under other [prices](#prices) than 1 and at other [times](#adaptive), by `Certified`
+on the same games as above. *At true gaps* is what the same pulls would have cost, had everybody been paid just what it
+gives up. The last column is the share of the bonuses that were paid in trials that ended undecided. People with
+*reservations* take a price of at least their true gap and an amount drawn for each from [0, .1]."""
 ABOUT_FORECASTS = """\
 The forecast of natural pulls assumes learners like α-UCB. Others pull differently, and then it may cost money. It never
 costs validity. The toy, and K = M = 30, σ = .1 with T = 2·10⁵."""
@@ -222,6 +230,17 @@ def costs_table(found: Results) -> str:
 
 def _compared(found: Results, name: str) -> list[Cost]:
     return [cost for rule in (BEFORE, AFTER, ORACLE) if (cost := found.cost(name, rule)) is not None]
+
+
+def money_table(found: Money) -> str:
+    """What was paid and spent."""
+    body = [
+        (row.setting, row.how, f"{row.paid.mean():,.0f}", f"{np.median(row.paid):,.0f}", f"{row.spent.mean():,.0f}",
+         f"{row.gaps.mean():,.0f}", f"{row.certain:.1%}", f"{row.wrong}", f"{len(row.paid):,}", f"{row.lost:.1%}")
+        for row in found.rows
+    ]  # fmt: skip
+    heads = ("setting", "pricing, time", "paid", "median", "spent", "at true gaps", "decided", "wrong", "runs", "lost")
+    return table(heads, body)
 
 
 def forecasts_table(rows: list[tuple[str, Cost, Cost]]) -> str:

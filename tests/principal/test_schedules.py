@@ -140,6 +140,42 @@ def test_adaptive_goes_on_observing_while_nothing_is_missing() -> None:
     assert (trial.kappa, trial.phase, trial.active) == (None, "observing", [0, 1])
 
 
+def test_under_certified_it_pays_only_while_time_is_short_and_from_half_of_it_on() -> None:
+    T = setting(K=2, T=100)
+    assert [Adaptive(3.0).pays(t, 12.0, T) for t in (49, 63, 64, 99)] == [False, False, True, True]
+    assert not Adaptive(3.0).pays(49, 100.0, T)
+    trial = fp.Principal(fp.rules.Certified(0.05), observe=Adaptive()).start(arms=2, agents=1, horizon=60)
+    offered = [step(trial, (t % 2, 0.5)) for t in range(60)]  # a tie: everything is owed, so it pays from half time on
+    assert offered[:30] == [[None]] * 30
+    assert offered[30] != [None]
+    assert (trial.kappa, trial.waits) == (30, False)
+
+
+def test_without_hope_nothing_is_offered_and_the_verdict_says_so_until_hope_returns() -> None:
+    principal = fp.Principal(fp.rules.Certified(0.05), observe=fp.observe.Steps(0), futility=0.3)
+    trial = principal.start(arms=2, agents=1, horizon=60)
+    said = "no offers for now, because a verdict in time is less likely than 30 %"
+    for t in range(40):
+        step(trial, (t % 2, 0.5))
+    assert (trial.futile, trial.held) == (True, said)
+    assert said in trial.verdict().why
+    assert trial.ask(0) is None
+    again = principal.restore(trial.state())
+    assert (again.futile, again.wanted(0)) == (True, None)
+    for t in range(14):
+        step(again, (t % 2, float(t % 2)))
+    assert (again.futile, again.held) == (False, None)
+
+
+def test_futility_needs_a_rule_that_forecasts_and_a_horizon() -> None:
+    with pytest.raises(InvalidInput) as problem:
+        fp.Principal(fp.rules.Pairwise(0.05), futility=0.1)
+    assert assert_sentence(problem).startswith("futility must be 0 with rules.Pairwise, got 0.1")
+    with pytest.raises(InvalidInput) as problem:
+        fp.Principal(fp.rules.Certified(0.05), fp.observe.Steps(0), futility=0.1).start(arms=2, agents=1)
+    assert assert_sentence(problem).startswith("horizon must be a number of steps where there is a futility")
+
+
 @pytest.mark.parametrize(
     ("make", "said"),
     [

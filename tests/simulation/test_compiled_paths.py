@@ -89,6 +89,7 @@ OPTIONS: dict[str, list[Any]] = {
     "offers": ["one", "each"],
     "budget": [None, 0.5, 7.0, 60.0],
     "bonus": [1.0, 0.25],
+    "futility": [0.0, 0.0, 0.3],
     "until": ["horizon", "decided"],
     "trace": [None, [1, 17, 40, 120]],
 }  # fmt: skip
@@ -141,8 +142,9 @@ def experiment(case: dict[str, Any], horizon: int, runs: Any, seed: int) -> Expe
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         principal = fp.Principal(
-            case["rule"], case["observe"], case["protocol"], case["offers"], case["bonus"], case["budget"]
-        )
+            case["rule"], case["observe"], case["protocol"], case["offers"], case["bonus"], case["budget"],
+            futility=case.get("futility", 0.0) if case["rule"].forecasts else 0.0,
+        )  # fmt: skip
     checked = check(
         case["game"], case["agents"], case["answers"], principal, horizon, runs, seed, case["until"], case["trace"],
         **{name: case[name] for name in PRESENCE if name in case},

@@ -26,14 +26,14 @@ def show_table(store: Store) -> None:
     study = store.study
     if study.title:
         console.print(f"[bold]{study.title}[/bold]", markup=True)
-    table = Table("principal", *study.axes, "runs", "paid", *RATES)
+    table = Table("principal", *study.axes, "runs", "paid", "spent", *RATES)
     for column in table.columns[1:]:
         column.justify = "right"
     for row in summary(store).iter_rows(named=True):
         swept = ("–" if row[axis] is None else str(row[axis]) for axis in study.axes)
         runs = f"{row['runs']:,}" if row["runs"] >= row["wanted"] else f"{row['runs']:,} of {row['wanted']:,}"
         rates = (_rate(row, name) for name in RATES)
-        table.add_row(row["principal"], *swept, runs, _mean(row, "paid"), *rates)
+        table.add_row(row["principal"], *swept, runs, _mean(row, "paid"), _mean(row, "spent"), *rates)
     console.print(table)
     console.print("means ± half of the 95 % interval; rates with 95 % intervals")
 

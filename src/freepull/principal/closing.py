@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from freepull.principal.record import STREAMS, Work, pieces
 from freepull.principal.rules.base import RuleState, Wanted
-from freepull.principal.schedules import Adaptive
+from freepull.principal.schedules import Adaptive, looks_at
 
 if TYPE_CHECKING:
     from freepull.principal.trial import Trial
@@ -57,14 +57,23 @@ class Closing:
         yield from trial.panel.renewal()
         trial.rule.step = t
         yield from trial.rule.evaluation(incentivizing=kappa is not None and t >= kappa)
-        schedule = trial.principal.observe
-        if kappa is None and isinstance(schedule, Adaptive) and schedule.looks(t, trial.setting):
-            total, most = yield from trial.rule.lacking()
-            if schedule.due(t, total, most, trial.setting):
-                kappa = t
-                yield from trial.rule.evaluation(incentivizing=True)
+        schedule, waits, futile = trial.principal.observe, trial.waits, trial.futile
+        if isinstance(schedule, Adaptive) and schedule.looks(t, trial.setting):
+            if trial.rule.forecasts:
+                if not trial.rule.decided:
+                    waits = not schedule.pays(t, (yield from trial.rule.still_owed()), trial.setting)
+                    kappa = t if kappa is None and not waits else kappa
+            elif kappa is None:
+                total, most = yield from trial.rule.lacking()
+                if schedule.due(t, total, most, trial.setting):
+                    kappa = t
+                    yield from trial.rule.evaluation(incentivizing=True)
+        if trial.principal.futility > 0.0 and kappa is not None and t >= kappa and not trial.rule.decided:
+            T = trial.setting.horizon_for("futility")
+            if looks_at(t, T, trial.setting.arms):
+                futile = (yield from trial.rule.chance(T - t)) < trial.principal.futility
         decided = trial.rule.decided
-        wanted = None if decided else (yield from wanting(trial, who, room, kappa))
+        wanted = None if decided or waits or futile else (yield from wanting(trial, who, room, kappa))
         while self._later[0]:
             streams, rewards = (np.array(kept, np.uint32) for kept in self._later)
             self._later = array("I"), array("I")
@@ -72,6 +81,7 @@ class Closing:
                 trial.panel.take(streams[first:last], rewards[first:last])
                 yield
         trial.kappa, trial.decided_at = kappa, t if decided else None
+        trial.waits, trial.futile = waits, futile
         trial.offers.replace(wanted, trial.panel.absent)
 
     def _view(self) -> View:

@@ -48,8 +48,8 @@ class Principal:
         Who is still in, and which pull is missing: `rules.Certified` at δ = 0.05 by default, `Comparisons` for people
         who come and go, `Pairwise`, `Population`, `Paper`, `Passive`.
     observe
-        When to stop observing: `observe.Share`, `Root`, `Steps`, `KnownGap`, or `Adaptive`, which pays too early and
-        warns.
+        When to stop observing: `observe.Share`, `Root`, `Steps`, `KnownGap`, or `Adaptive`, which pays late, and under
+        rules other than `Certified` too early.
     protocol
         Who may still be paid after a refusal: `protocols.TakeOrBan`, `BanFor`, `BanAfter`, `NeverBan`.
     offers
@@ -60,6 +60,9 @@ class Principal:
         The most that may be spent, in units of reward.
     pricing
         What an offer pays: `pricing.Fixed`, `Compensate`, `Posted`; None stands for ``Fixed(bonus)``.
+    futility
+        Make no offers while a verdict within the horizon is forecast to be less likely than this (`Certified` only); 0:
+        never stop.
     """
 
     rule: Rule = field(default_factory=Certified)
@@ -69,6 +72,7 @@ class Principal:
     bonus: float = 1.0
     budget: float | None = None
     pricing: Pricing | None = None
+    futility: float = 0.0
 
     def __post_init__(self) -> None:
         validation.instance("rule", self.rule, Rule, "a rule such as freepull.rules.Certified(delta=0.01)")
@@ -84,16 +88,22 @@ class Principal:
             validation.keep_real(self, "budget", 0.0)
         if self.pricing is not None:
             self._keep_pricing(self.pricing)
+        validation.keep_real(self, "futility", 0.0, 1.0, open_high=True)
+        if self.futility > 0.0 and not self.rule.forecasts:
+            raise InvalidInput(
+                f"futility must be 0 with rules.{type(self.rule).__name__}, got {self.futility:g}; only "
+                "rules.Certified forecasts how likely a verdict is."
+            )
         if self.bonus < 1.0:
             warnings.warn(
                 f"bonus = {self.bonus:g} is below the reward range 1, so Lemma 1 (taking every offer is optimal) "
                 "no longer holds.",
                 stacklevel=3,
             )
-        if isinstance(self.observe, Adaptive):
+        if isinstance(self.observe, Adaptive) and not self.rule.forecasts:
             warnings.warn(
-                "observe.Adaptive starts paying too early, once and for good, which costs money and no certainty; take "
-                "observe.Share(0.5).",
+                f"observe.Adaptive starts paying too early under rules.{type(self.rule).__name__}, once and for good, "
+                "which costs money and no certainty; take observe.Share(0.5).",
                 stacklevel=3,
             )
 
@@ -171,6 +181,8 @@ class Principal:
             raise InvalidInput(
                 f"withdrawal must be False with rules.{name}; only rules.Comparisons and Pairwise provide for it."
             )
+        if self.futility > 0.0 and horizon is None:
+            raise InvalidInput("horizon must be a number of steps where there is a futility, got None; give one.")
         version = validation.whole("rules", rules, 1, RULES)
         unit = validation.whole("unit", unit, 1, MOST_UNITS)
         frame = Setting(arms, agents, horizon, p, weighted, self.offers, None, leavers, bool(withdrawal), version, unit)

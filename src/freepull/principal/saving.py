@@ -32,6 +32,7 @@ def parts_of(trial: Trial) -> dict[str, Any]:
     own |= {"told": trial.told, "resting": sorted(trial.resting)}
     if trial.rule.hears_asks:
         own["asking"] = trial.asking
+    own |= {name: True for name in ("waits", "futile") if getattr(trial, name)}
     things = {
         "trial": own,
         "setting": {name: getattr(setting, name) for name in frame} | unit,

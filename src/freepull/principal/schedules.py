@@ -91,10 +91,12 @@ class KnownGap(Schedule):
 @part("observe", "adaptive", kernel=4)
 @dataclass(frozen=True)
 class Adaptive(Schedule):
-    """Start paying when the time left falls to ``slack`` times what is still missing.
+    """Pay while the time left is at most ``slack`` times what is still missing (docs/statistics.md, adaptive).
 
-    It looks until it has started, and then never again. Early estimates of what is missing are far too large, so it
-    starts too early and costs too much; a principal that uses it warns.
+    Under `Certified` it is checked at every look, from half of the horizon on: what is missing follows from the
+    evidence, and paying pauses when there is time again. Under other rules it looks until it has started, and then
+    never again; early estimates of what is missing are far too large there, so it costs too much, and a principal that
+    uses it warns.
     """
 
     slack: float = 3.0
@@ -107,9 +109,13 @@ class Adaptive(Schedule):
         setting.horizon_for("observe.Adaptive")
 
     def looks(self, t: int, setting: Setting) -> bool:
-        """Say whether step t is one at whose end the schedule looks: every T/1000 steps from T/10 on, and the last."""
+        """Say whether step t is one at whose end the schedule looks."""
+        return looks_at(t, setting.horizon_for("observe.Adaptive"), setting.arms)
+
+    def pays(self, t: int, owed: float, setting: Setting) -> bool:
+        """Say whether to pay after step t, under a rule that forecasts what is owed until a verdict."""
         T = setting.horizon_for("observe.Adaptive")
-        return t == T or (t % max(1, T // 1000) == 0 and t >= setting.arms and 10 * t >= T)
+        return 2 * t >= T and T - t <= self.slack * owed
 
     def starts(self, t: int, missing: list[list[float]], setting: Setting) -> bool:
         """Say whether to start at the end of step t, from the pulls that are missing by agent and arm."""
@@ -119,6 +125,11 @@ class Adaptive(Schedule):
         """T − t ≤ slack · w: w is all that is missing ("one"), or the most that one agent misses ("each")."""
         w = total if setting.offers == "one" else most
         return setting.horizon_for("observe.Adaptive") - t <= self.slack * w
+
+
+def looks_at(t: int, horizon: int, arms: int) -> bool:
+    """Say whether forecasts are made at the end of step t: every T/1000 steps from T/10 on, and at the last."""
+    return t == horizon or (t % max(1, horizon // 1000) == 0 and t >= arms and 10 * t >= horizon)
 
 
 def in_all(missing: list[list[float]]) -> tuple[float, float]:

@@ -61,6 +61,8 @@ class Trial:
         self.bans = Bans(principal.protocol, setting.agents)
         self.kappa = kappa
         """κ, the last step of the observing phase; None while an adaptive schedule has not found it."""
+        self.waits = self.futile = False
+        """Whether nothing is offered because an adaptive schedule waits, and because a verdict in time is unlikely."""
         self.steps = 0
         """Steps that have ended."""
         self.decided_at: int | None = None
@@ -374,7 +376,8 @@ class Trial:
 
     def _plan(self) -> None:
         """Say anew who is wanted for what."""
-        wanted = None if self.decided_at is not None else finish(wanting(self, *payable(self), self.kappa))
+        held = self.decided_at is not None or self.waits or self.futile
+        wanted = None if held else finish(wanting(self, *payable(self), self.kappa))
         self.offers.replace(wanted, self.panel.absent)
 
     def take_over(self, old: Trial) -> None:
@@ -396,6 +399,7 @@ class Trial:
             for arm in old.panel.withdrawn:
                 self.withdraw(arm)
         self.steps, self.kappa, self.regular, self.resting = old.steps, old.kappa, old.regular, old.resting
+        self.waits, self.futile = old.waits, old.futile
         self.told[: len(old.told)] = old.told
         self.panel.absent[: len(old.told)] = old.panel.absent
         self.bans.take_over(old.bans)
@@ -475,6 +479,8 @@ class Trial:
         survives = self.rule.survives() if decided and self.certifiable else None
         if survives is not None:
             why += f"; {tipping_point(survives)}"
+        if self.held is not None:
+            why += f"; {self.held}"
         if awaited := self.awaited:
             why += f"; awaited: {listed(awaited)}"
         return Verdict(
@@ -502,6 +508,13 @@ class Trial:
         *others, told = found.assumptions
         told += f", also of the {unasked:,} that were told without an ask, which are in no comparison"
         return replace(found, assumptions=(*others, told))
+
+    @property
+    def held(self) -> str | None:
+        """Why nothing is offered for now although the trial goes on, in words; None if offers are made."""
+        if not self.futile or self.decided_at is not None or self.over:
+            return None
+        return f"no offers for now, because a verdict in time is less likely than {100 * self.principal.futility:g} %"
 
     def checks(self) -> tuple[Check, ...]:
         """Say how the checks of assumptions stand; nothing where none run beside the trial."""

@@ -110,6 +110,8 @@ class Rule(ABC):
     """Whether the rule can provide for arms that are withdrawn."""
     grows: ClassVar[bool] = False
     """Whether agents can join a trial that is under way, with everything else as it is and no share of δ."""
+    forecasts: ClassVar[bool] = False
+    """Whether the rule forecasts what a verdict still takes, and how likely it comes in time."""
     waits: ClassVar[bool] = True
     """Whether nothing goes on while somebody is silent."""
 
@@ -281,6 +283,19 @@ class RuleState(ABC):
         yield
         return in_all(self.missing())
 
+    @property
+    def forecasts(self) -> bool:
+        """Whether `still_owed` and `chance` are known."""
+        return False
+
+    def still_owed(self) -> Work[float]:
+        """Find in slices what is owed until a verdict: in all, or by the agent who owes most if each may be paid."""
+        raise self._lacks("still_owed")
+
+    def chance(self, left: int) -> Work[float]:
+        """Find in slices how likely a verdict in the steps that are left is, if all that is owed is paid for."""
+        raise self._lacks("chance")
+
     @abstractmethod
     def bounds(self) -> list[float]:
         """Return what stops the trial, per arm, for traces (the paper's rule: CB_k)."""
@@ -300,6 +315,7 @@ class RuleState(ABC):
 
     def _lacks(self, method: str) -> InvalidInput:
         whats = {"leave": "count leavers by the worst case", "withdraw": "take arms out", "wanted": "hear asks"}
+        whats |= {"still_owed": "forecast what is owed", "chance": "forecast a verdict"}
         what = (whats | {"take_over": "let agents join"}).get(method, "be saved")
         return InvalidInput(f"{type(self).__name__} must have the method {method}, if trials under it are to {what}.")
 

@@ -95,6 +95,66 @@ def fill_needed(
     needed[leader] = most
 
 
+SCORE, REACH = range(2)
+"""Columns of an outlook, by arm: the z-score of what has to be shown of it, and the one that is enough."""
+DOUBT = 0.5
+"""Standard errors that are taken off a gap where it is asked how much is still needed."""
+MOST_RATIO, HALVINGS = 64.0, 14
+"""How far it is looked ahead where a chance is forecast, and how finely."""
+LONGEST = 1e6
+"""No forecast needs more than so many times the samples that there are."""
+
+
+@jit
+def fill_ratios(ratios: Any, outlook: Any, active: Any) -> None:
+    """How many times as many samples again each arm needs, by its z-score less some doubt; −1 for arms that are out."""
+    most = 0.0
+    for k in range(ratios.shape[0]):
+        ratios[k] = -1.0
+        if active[k] == 1:
+            score = outlook[k, SCORE] - DOUBT
+            short = outlook[k, REACH] / score if score > 0.0 else math.inf
+            ratios[k] = min(max(short * short - 1.0, 0.0), LONGEST) if outlook[k, REACH] > 0.0 else 0.0
+            most = max(most, ratios[k])
+    for k in range(ratios.shape[0]):
+        if active[k] == 1 and outlook[k, SCORE] == math.inf:
+            ratios[k] = most
+
+
+@jit
+def chance_of(outlook: Any, active: Any, ratio: float) -> float:
+    """How likely every arm reaches its z with ``ratio`` times as many samples again; two arms may change places.
+
+    The z-score is then normal with mean z·√(1 + ratio) and variance ratio, what is not known of the gap included.
+    """
+    least = 1.0
+    for k in range(active.shape[0]):
+        if active[k] == 1 and outlook[k, REACH] > 0.0:
+            score, away = outlook[k, SCORE] * math.sqrt(1.0 + ratio), math.sqrt(2.0 * max(ratio, 1e-12))
+            ahead = 0.5 * math.erfc((outlook[k, REACH] - score) / away)
+            behind = 0.5 * math.erfc((outlook[k, REACH] + score) / away)
+            least = min(least, ahead + behind)
+    return least
+
+
+@jit
+def still_owed(ratio: float, used: Any, block: Any, pulls: Any) -> float:
+    """What a stream owes until it has ``ratio`` times its used samples again, the coming round at least."""
+    return max(math.ceil(float(used) * (1.0 + ratio)), float(used) + float(block)) - float(pulls)
+
+
+@jit
+def add_owed(found: Any, ratios: Any, used: Any, blocks: Any, pulls: Any, first: int, last: int) -> None:
+    """Add what some agents still owe to the total, and to the most of one agent."""
+    for m in range(first, last):
+        own = 0.0
+        for k in range(ratios.shape[0]):
+            if blocks[k, m] > 0:
+                own += max(still_owed(ratios[k], used[k, m], blocks[k, m], pulls[m, k]), 0.0)
+        found[0] += own
+        found[1] = max(found[1], own)
+
+
 Ints = NDArray[np.int64]
 
 

@@ -24,11 +24,11 @@ from freepull.principal.rules.certified.books import (
     survives,
     worse_by,
 )
-from freepull.principal.rules.certified.design import design, fill_spreads, prediction
-from freepull.principal.rules.certified.evaluation import best_up_to, eliminate, evaluate
-from freepull.principal.rules.rounds import fill_needed, smallest_gap
+from freepull.principal.rules.certified.design import design, prediction
+from freepull.principal.rules.certified.evaluation import best_up_to, eliminate, evaluate, look_ahead
+from freepull.principal.rules.rounds import HALVINGS, MOST_RATIO, chance_of, fill_ratios, still_owed
 from freepull.simulation.compiled.lanes import WIDTH
-from freepull.simulation.compiled.offering import Owed, RoundsKernel, decide, global_means, lacking, rounds_stepper
+from freepull.simulation.compiled.offering import Owed, RoundsKernel, decide, rounds_stepper
 from freepull.simulation.compiled.playing import pulls_at, reward_at
 from freepull.simulation.compiled.state import ACTIVE, DECLARED, LANE, PLACE, Block, Floats
 
@@ -44,11 +44,9 @@ class Books(NamedTuple):
     measure: Measure
     owed: Owed
     estimates: Floats
-    """Rows of numbers by arm: means, spreads, pulls needed."""
+    """Rows of numbers by arm: what is still needed."""
+    outlook: Floats
     constants: Constants
-    smallest: float
-    """The smallest gap that an estimate may have."""
-    weighted: bool
 
 
 @jit_apart
@@ -144,18 +142,47 @@ def draw_again(streams: Any, seats: Any, used: Any, coming: Any, fill: Any, run:
 
 
 @jit_apart
-def missing(streams: Any, state: Any, terms: Any, own: Any, run: int) -> Any:
-    """w of an adaptive schedule, as in `CertifiedState.missing`."""
-    used, weights, first = used_of(own, run), own.constants.weights, run * terms.agents
-    means, spreads, needed = own.estimates[0], own.estimates[1], own.estimates[2]
-    global_means(streams, state.seats, means, weights, own.weighted, first)
-    fill_spreads(used, own.constants, spreads)
-    beta, margin = own.constants.confidence + 3.0, own.constants.aim
-    fill_needed(needed, means, used.active, spreads, beta, own.smallest, margin)
-    return lacking(streams, state.seats, weights, needed, terms.each, first)
+def forecast(streams: Any, state: Any, terms: Any, own: Any, run: int) -> Any:
+    """w of an adaptive schedule, as in `CertifiedState.still_owed`."""
+    used, coming, outlook, ratios = used_of(own, run), coming_of(own, run), own.outlook, own.estimates[0]
+    look_ahead(used, coming, own.constants, outlook)
+    fill_ratios(ratios, outlook, used.active)
+    return owed_in_all(streams, state.seats, used, coming, ratios, terms.each, run * terms.agents)
 
 
-step = rounds_stepper("certified", close_rounds, missing, each_arm=False)
+@jit
+def owed_in_all(streams: Any, seats: Any, used: Any, coming: Any, ratios: Any, each: bool, first: int) -> float:
+    """What all agents still owe together ("one"), or the one who owes most ("each")."""
+    total, most = 0.0, 0.0
+    for m in range(used.pulls.shape[1]):
+        own, place = 0.0, np.uint64(seats[first + m, PLACE])
+        for k in range(ratios.shape[0]):
+            if coming.blocks[k, m] > 0:
+                pulls = pulls_at(streams, place + np.uint64(k) * _W)
+                own += max(still_owed(ratios[k], used.pulls[k, m], coming.blocks[k, m], pulls), 0.0)
+        total += own
+        most = max(most, own)
+    return most if each else total
+
+
+@jit_apart
+def chance(streams: Any, state: Any, terms: Any, own: Any, run: int, t: int) -> float:
+    """The forecast chance of a verdict in time, as in `CertifiedState.chance`."""
+    used, coming, outlook, ratios = used_of(own, run), coming_of(own, run), own.outlook, own.estimates[0]
+    look_ahead(used, coming, own.constants, outlook)
+    least, most = 0.0, MOST_RATIO
+    for _ in range(HALVINGS):
+        middle = 0.5 * (least + most)
+        ratios[:] = middle
+        owed = owed_in_all(streams, state.seats, used, coming, ratios, terms.each, run * terms.agents)
+        if owed <= float(terms.horizon - t):
+            least = middle
+        else:
+            most = middle
+    return chance_of(outlook, used.active, least)
+
+
+step = rounds_stepper("certified", close_rounds, forecast, each_arm=False, chance=chance)
 
 
 class CertifiedKernel(RoundsKernel):
@@ -172,8 +199,7 @@ class CertifiedKernel(RoundsKernel):
         used, coming = fresh(K, M, constants, prior, len(block.runs))
         return Books(
             used, coming, Fill(np.zeros((K, M)), np.zeros((K, M))), blank(K, constants), owed,
-            estimates=np.zeros((3, K)), constants=constants, smallest=smallest_gap(setting, self.rule.delta),
-            weighted=setting.weighted,
+            estimates=np.zeros((1, K)), outlook=np.zeros((K, 2)), constants=constants,
         )  # fmt: skip
 
     def survives(self, block: Block, run: int) -> float:

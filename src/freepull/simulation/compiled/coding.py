@@ -85,6 +85,8 @@ class Terms(NamedTuple):
     each: bool
     slack: float
     """The slack of an adaptive schedule, 0 otherwise."""
+    futility: float
+    """Nothing is offered while a verdict in time is less likely than this."""
     horizon: int
     agents: int
     K: np.uint64
@@ -174,6 +176,7 @@ def _terms(experiment: Experiment) -> Terms:
         affordable=UNBOUNDED if room is None else min(room, UNBOUNDED),
         each=principal.offers == "each",
         slack=float(principal.observe.slack) if isinstance(principal.observe, schedules.Adaptive) else 0.0,
+        futility=float(principal.futility),
         horizon=experiment.horizon,
         agents=M,
         K=np.uint64(K),

@@ -43,6 +43,7 @@ from freepull.simulation.compiled.state import (
     ARM,
     BANNED_UNTIL,
     DECIDED_AT,
+    FUTILE,
     INVERSES,
     KAPPA,
     LANE,
@@ -58,6 +59,7 @@ from freepull.simulation.compiled.state import (
     SEAT,
     UNPULLED,
     UNSEEN,
+    WAITS,
     Block,
     Ints,
 )
@@ -371,13 +373,22 @@ class Owed(NamedTuple):
     """Per seat, the arm that it owes most of and how much; arm −1 if that has to be found anew."""
 
 
-def rounds_stepper(rule: str, close: Callable[..., None], missing: Callable[..., Any], each_arm: bool) -> Any:
+@jit
+def no_forecast(streams: Any, state: Any, terms: Any, own: Any, run: int, t: int) -> float:
+    """The chance of a verdict under a rule that has no forecast."""
+    return 1.0
+
+
+def rounds_stepper(
+    rule: str, close: Callable[..., None], missing: Callable[..., Any], each_arm: bool, chance: Any = no_forecast
+) -> Any:
     """Return the kernel of a rule that goes by rounds, made of the rule's own functions.
 
     ``close(streams, state, terms, own, run, t)`` closes the rounds of a run that are full, ``missing(streams, state,
-    terms, own, run)`` is w of an adaptive schedule; ``own`` is what the rule keeps of all runs of a block, its `Owed`
-    as ``own.owed``.
+    terms, own, run)`` is w of an adaptive schedule, and ``chance(…, t)`` how likely a verdict in time is, where the
+    rule forecasts that; ``own`` is what the rule keeps of all runs of a block, its `Owed` as ``own.owed``.
     """
+    forecasts = chance is not no_forecast
 
     def step(lanes: Any, strategies: Any, state: Any, terms: Any, own: Any, after: int, until: int) -> int:
         """Play the steps after+1…until under the rule; return the last one played."""
@@ -389,19 +400,37 @@ def rounds_stepper(rule: str, close: Callable[..., None], missing: Callable[...,
                 if trials[run, DECIDED_AT] == 0:
                     if some_round_is_full(owed.owing, run, terms.K) if each_arm else owed.owing[run] == 0:
                         close(lanes.streams, state, terms, own, run, t)
-                    if slack > 0.0 and t < trials[run, KAPPA] and looks(terms, t):
+                    if slack > 0.0 and (forecasts or t < trials[run, KAPPA]) and looks(terms, t):
                         w = missing(lanes.streams, state, terms, own, run)
-                        trials[run, KAPPA] = t if float(terms.horizon - t) <= slack * w else trials[run, KAPPA]
+                        due = float(terms.horizon - t) <= slack * w
+                        if forecasts:
+                            due = due and 2 * t >= terms.horizon
+                            trials[run, WAITS] = 0 if due else 1
+                        trials[run, KAPPA] = min(t, trials[run, KAPPA]) if due else trials[run, KAPPA]
+                    if terms.futility > 0.0 and t >= trials[run, KAPPA] and looks(terms, t):
+                        hope = chance(lanes.streams, state, terms, own, run, t)
+                        trials[run, FUTILE] = 1 if hope < terms.futility else 0
                     if trials[run, DECIDED_AT] == 0:
                         undecided += 1
                         if t >= trials[run, KAPPA]:
-                            choose_offers(lanes, state, terms, owed, run, t)
+                            if trials[run, WAITS] + trials[run, FUTILE] == 0:
+                                choose_offers(lanes, state, terms, owed, run, t)
+                            else:
+                                hold(state, owed, run, terms.agents)
             if undecided == 0:
                 return t
         return until
 
     step.__qualname__ = f"{rule}_step"
     return jit(step)
+
+
+@jit
+def hold(state: Any, owed: Any, run: int, agents: int) -> None:
+    """Offer nothing in the coming step."""
+    state.trials[run, OPEN] = 0
+    for seat in range(run * agents, (run + 1) * agents):
+        owed.most[seat, 0] = -1
 
 
 @jit

@@ -32,10 +32,10 @@ LANE, PLACE, BANNED_UNTIL, REFUSALS, OFFERS, OFFER = range(6)
 counted, OFFER is the arm of the one in this step while agents act one by one, −1 otherwise."""
 SEAT, ARM, NEED = range(3)
 """Columns of ``offers``: who has one for the coming step, for which arm, how urgently; a run uses OPEN rows."""
-KAPPA, DECIDED_AT, QUIET_UNTIL, UNSEEN, OPEN, REFUSED, PAID, DECLARED = range(8)
+KAPPA, DECIDED_AT, QUIET_UNTIL, UNSEEN, OPEN, REFUSED, PAID, DECLARED, WAITS, FUTILE = range(10)
 """Columns of ``trials``, one row per run; DECIDED_AT is 0 while undecided, nothing is eliminated before QUIET_UNTIL,
 UNSEEN streams were never pulled, OPEN counts the coming step's offers, DECLARED is an arm that was named while others
-were still in, −1 if none."""
+were still in, −1 if none; nothing is offered while an adaptive schedule WAITS, or a verdict is FUTILE to hope for."""
 INVERSES, MEANS, UNPULLED, ACTIVE = range(4)
 """Columns of ``arms``, one row per (run, arm): Σ⌊2⁴⁰/N⌋, Σ⌊2⁴⁰·S/N⌋, agents who never pulled it, still in or not."""
 KIND, ROW = range(2)
@@ -164,7 +164,7 @@ class Block:
         seats[:, LANE] = lane_of
         seats[:, PLACE] = lane_of // WIDTH * K * WIDTH + lane_of % WIDTH
         seats[:, OFFER] = -1
-        trials: Ints = np.zeros((B, 8), np.int64)
+        trials: Ints = np.zeros((B, 10), np.int64)
         trials[:, DECLARED] = -1
         trials[:, UNSEEN] = M * K
         trials[:, KAPPA] = NEVER if self.setting.kappa is None else self.setting.kappa

@@ -23,11 +23,14 @@ from freepull.principal.rules.certified.books import (
     leaders,
 )
 from freepull.principal.rules.certified.design import noise, prediction
+from freepull.principal.rules.rounds import REACH, SCORE
 
 LARGEST_BET = 0.6
 """e·a·u never exceeds this; ψ needs it below 1."""
 NEGLIGIBLE = 1e-12
 """A bet that holds less than this share of its account is given up, which can only weaken the evidence."""
+LEAST_COST, MOST_COST = 1.0, 4.0
+"""By how much the log of the evidence falls short of z²/2, as is expected of what is to come."""
 LARGEST = 0
 Y, V, PULLS, ERRORS, AGENTS, WEIGHTED, WEIGHTED_NOISE, OWN, NOISES, NOISES_OF_MEANS, SQUARES = range(2, VALUES)
 """Columns of ``Measure.values``: the largest a·u as a rival and as the tested arm, Y, V; then Σ U, Σ Q, how many
@@ -225,6 +228,29 @@ def best_up_to(used: Any, coming: Any, constants: Any) -> int:
                 shown = shown and (k == j or coming.reached[k, j] >= constants.threshold)
             best = j if shown else best
     return best
+
+
+@jit
+def look_ahead(used: Any, coming: Any, constants: Any, outlook: Any) -> None:
+    """What forecasts need of every arm that is in: z, the z-score of its being behind the leader, and the z to reach.
+
+    The evidence is about exp(z²/2 − c), so z has to reach √(2·(log(1/δ) + c)); c is what it is now, within bounds. An
+    arm about which enough is shown has to reach nothing; an arm that is out, and the leader, have an infinite z.
+    """
+    leader, _ = leaders(used)
+    for k in range(used.active.shape[0]):
+        outlook[k, SCORE], outlook[k, REACH] = math.inf, 0.0
+        if used.active[k] == 1 and k != leader:
+            total = evidence(coming, constants.decides, k)
+            if constants.epsilon > 0.0:
+                total = coming.reached[k, leader]
+            spread = used.arms[leader, VARIANCE] + used.arms[k, VARIANCE]
+            gap = used.arms[leader, MEAN] - used.arms[k, MEAN] - constants.aim
+            score = gap / math.sqrt(spread) if spread > 0.0 else 0.0
+            cost = min(max(0.5 * score * score - math.log(max(total, 1e-300)), LEAST_COST), MOST_COST)
+            outlook[k, SCORE] = score
+            if total < constants.threshold:
+                outlook[k, REACH] = math.sqrt(2.0 * (constants.confidence + cost))
 
 
 @jit

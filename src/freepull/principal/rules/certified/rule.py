@@ -204,6 +204,7 @@ class Certified(Rule):
     """
 
     policies: ClassVar[tuple[str, ...]] = ("wait", "independent")
+    forecasts: ClassVar[bool] = True
 
     delta: float = 0.05
     gap: float | None = None

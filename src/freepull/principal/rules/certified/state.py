@@ -28,7 +28,17 @@ from freepull.principal.rules.certified.samples import (
     see,
     take,
 )
-from freepull.principal.rules.rounds import Ints, OwingState, fill_needed, smallest_gap
+from freepull.principal.rules.rounds import (
+    HALVINGS,
+    MOST_RATIO,
+    Ints,
+    OwingState,
+    add_owed,
+    chance_of,
+    fill_needed,
+    fill_ratios,
+    smallest_gap,
+)
 
 if TYPE_CHECKING:
     from freepull.principal.rules.certified.rule import Certified
@@ -237,6 +247,39 @@ class CertifiedState(OwingState):
         beta, margin = self.constants.confidence + 3.0, self.constants.aim
         fill_needed(needed, means, self.used.active, spreads, beta, smallest, margin)
         return needed
+
+    @property
+    def forecasts(self) -> bool:
+        """Trials that began under the first rules pay as they did then."""
+        return self.setting.rules > 1
+
+    def still_owed(self) -> Work[float]:
+        """What is owed by the z-scores so far (`look_ahead`, `fill_ratios`)."""
+        ratios = np.zeros(self.setting.arms)
+        fill_ratios(ratios, self._outlook(), self.used.active)
+        return (yield from self._owed_with(ratios))
+
+    def chance(self, left: int) -> Work[float]:
+        """How likely the most that can be had in time suffices (`chance_of`)."""
+        least, most = 0.0, MOST_RATIO
+        for _ in range(HALVINGS):
+            middle = 0.5 * (least + most)
+            owed = yield from self._owed_with(np.full(self.setting.arms, middle))
+            least, most = (middle, most) if owed <= float(left) else (least, middle)
+        return float(chance_of(self._outlook(), self.used.active, least))
+
+    def _outlook(self) -> Floats:
+        outlook = np.zeros((self.setting.arms, 2))
+        steps.look_ahead(self.used, self.coming, self.constants, outlook)
+        return outlook
+
+    def _owed_with(self, ratios: Floats) -> Work[float]:
+        """Find what is owed until every arm has so many times its used samples again."""
+        found, books = np.zeros(2), (self.used.pulls, self.coming.blocks, self.record.pulls)
+        for first, last in pieces(self.setting.agents, STREAMS // self.setting.arms):
+            add_owed(found, ratios, *books, first, last)
+            yield
+        return float(found[1 if self.setting.offers == "each" else 0])
 
     def evidence(self) -> list[float]:
         """W_k(2γ) against every arm: an arm goes when it reaches 1/δ, and stays as it was then."""
