@@ -26,6 +26,8 @@ from .traffic import agent_tokens, fsync_time, stage
 
 PAGE = Path(__file__).parents[1] / "docs" / "load.md"
 PARTS = ("small", "large", "security", "takeover", "hanging", "siege")
+AFTER = "\n## "
+"""What follows the table was written by hand, and stays."""
 SOAK = "soak"
 """Runs only when it is asked for: it takes hours."""
 ONLY = {"takeover": "PostgreSQL", "hanging": "PostgreSQL", "siege": "SQLite"}
@@ -166,7 +168,8 @@ def main() -> None:
     if not asked.only and not asked.store:
         machine = f"{os.cpu_count()} cores ({platform.machine()}), Python {platform.python_version()}"
         head = HEAD.format(machine=machine, when=f"{datetime.now(UTC):%Y-%m-%d}", fsync=fsync, others=others)
-        asked.page.write_text(head + "".join(lines), encoding="utf-8")
+        kept = asked.page.read_text(encoding="utf-8").partition(AFTER) if asked.page.exists() else ("", "", "")
+        asked.page.write_text(head + "".join(lines) + kept[1] + kept[2], encoding="utf-8")
 
 
 if __name__ == "__main__":

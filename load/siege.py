@@ -140,7 +140,8 @@ def siege(url: str, seconds: float) -> Iterator[Row]:
         )
         found, longest, grown = asyncio.run(under(process, lambda: unread(process.port, admin, 100)))
         words = f"{found}; /healthz {1000 * longest:.0f} ms at most, {grown:+.0f} MB"
-        yield "100 who never read", "given up within 45 s", words, "after 60" not in str(found)
+        good = "after 60" not in str(found) and longest <= 1.0 and grown < 100
+        yield "100 who never read", "given up within 45 s; /healthz ≤ 1 s, < 100 MB", words, good
     finally:
         process.end()
     with tempfile.TemporaryDirectory() as folder:

@@ -223,7 +223,10 @@ def soak(url: str, seconds: float, rate: float, server: PostgresServer | None, s
             asyncio.run(traffic.run(begun + seconds, over.is_set))
             harming.join()
             found.seconds = seconds
-            _compare(services, admin, model, found)
+            try:
+                _compare(services, admin, model, found)
+            except fp.errors.FreepullError as error:
+                found.demand(False, f"{type(error).__name__}: {error}")
         finally:
             harming.join()
             codes = services.end()
@@ -232,6 +235,9 @@ def soak(url: str, seconds: float, rate: float, server: PostgresServer | None, s
             verify(url, "c0", wait=30.0)
         except fp.errors.FreepullError as error:
             found.demand(False, f"verify: {error}")
+        lines = services.log.read_text(errors="replace").splitlines()
+        told = [line for line in lines if '"what":"broken"' in line or '"what":"error"' in line]
+        found.demand(not told, f"{len(told)} lines of the log, such as {told[:3]}")
     return found
 
 

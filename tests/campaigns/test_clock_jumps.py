@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import closing
+from typing import Any
 
 import pytest
 
+import freepull as fp
+from freepull.campaigns import core
+from freepull.campaigns.journal import recovery
 from freepull.campaigns.stores.postgres import PostgresStore
 from freepull.errors import CampaignBusy, Fenced
 from support.staging import HOUR, Clock, create, reopen
@@ -122,3 +126,21 @@ def test_an_owner_who_lives_mends_its_lease_after_a_jump_back(two_stores: Two) -
     one.renew(lease)
     with pytest.raises(CampaignBusy):
         two.claim("x", "two")
+
+
+def test_what_another_writes_while_a_process_reads_is_no_damage(
+    two_stores: Two, postgres: str, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    create(postgres, clock).close()
+    plain, two = recovery.recover, two_stores[1]
+
+    def slowly(*args: Any, **more: Any) -> Any:
+        found = plain(*args, **more)
+        jump(two, HOURS)  # it was stopped here for longer than its lease
+        lease = two.claim("onboarding", "another")
+        two.write(lease, {"ledger": [(1, 1, 0, 0, 50, "EUR", 0)]})
+        return found
+
+    monkeypatch.setattr(core, "recover", slowly)
+    with pytest.raises(Fenced):
+        fp.Campaign.open(PostgresStore(postgres), "onboarding", clock=clock)

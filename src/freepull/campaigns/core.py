@@ -40,7 +40,7 @@ from freepull.campaigns.stores import Lease, Store, Where, connect
 from freepull.campaigns.telling import Known, first_of, tell
 from freepull.campaigns.trials import checked_weights, rehearse
 from freepull.commands import LONGEST_NAME, Command
-from freepull.errors import Corrupt, FreepullError, InvalidInput, StoreError
+from freepull.errors import Corrupt, Fenced, FreepullError, InvalidInput, StoreError
 from freepull.messages import CampaignOffer, CampaignVerdict, Status, Told
 from freepull.money import Money
 
@@ -141,9 +141,13 @@ class Core:
                 if event is not None and event > LARGE:
                     opened.check_beside(event)
                 return opened
-            except BaseException:
-                with suppress(FreepullError):
-                    store.release(lease)
+            except BaseException as error:
+                try:
+                    if isinstance(error, Corrupt):
+                        _check_ours(store, lease)
+                finally:
+                    with suppress(FreepullError):
+                        store.release(lease)
                 raise
 
     def close(self) -> None:
@@ -381,6 +385,17 @@ class Core:
 
 def _fail(error: Corrupt, decider: Decider, at: int) -> None:
     raise error
+
+
+def _check_ours(store: Store, lease: Lease) -> None:
+    """Raise `Fenced` if another process has a campaign by now: what it wrote while this one read is no damage."""
+    if lease.seconds != float("inf"):  # else a lock guards it
+        try:
+            store.renew(lease)
+        except Fenced:
+            raise
+        except FreepullError:
+            return
 
 
 def who(by: Any, name: str = "by") -> str:

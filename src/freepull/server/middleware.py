@@ -38,6 +38,8 @@ SHARES = (16, 2, 1)
 """Which part of all bodies that are under way may be one token's, one address's, and the service's."""
 SLASHES = re.compile("/{2,}")
 ENCODED = re.compile("%2f", re.IGNORECASE)
+PIECE = 64 << 10
+"""Bytes of an answer that are handed over at a time; the next ones wait until these were read."""
 WITHIN = "\0"
 """Stands for a slash within a name; names are printable, so none has it of its own."""
 BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
@@ -132,10 +134,18 @@ class Places(Middleware):
         if metrics.waiting >= self._most:
             raise Refused(503, "too many requests are waiting.", "Try again after the time in Retry-After.")
         metrics.waiting += 1
+        place = 1
+
+        async def sent(message: Any) -> None:
+            nonlocal place
+            if place and message["type"] == "http.response.body" and not message.get("more_body", False):
+                metrics.waiting, place = metrics.waiting - 1, 0  # it is answered; who reads slowly takes no place
+            await send(message)
+
         try:
-            await self.next(scope, receive, send)
+            await self.next(scope, receive, sent)
         finally:
-            metrics.waiting -= 1
+            metrics.waiting -= place
 
 
 class RequestLog(Middleware):
@@ -157,6 +167,9 @@ class RequestLog(Middleware):
                 if b"cache-control" not in {name for name, _ in headers}:
                     more.append(NO_STORE)
                 message = message | {"headers": more}
+            elif len(message.get("body", b"")) > PIECE:
+                await _in_pieces(message, state, send)
+                return
             await send(message)
 
         begun = time.perf_counter()
@@ -181,6 +194,17 @@ class RequestLog(Middleware):
             ms=round(seconds * 1000, 1),
             who="" if who is None or who.scope == "agent" else who.id,
         )
+
+
+async def _in_pieces(message: Any, state: Any, send: Any) -> None:
+    """Send a long answer piece by piece: who reads none of it costs one piece, who reads slowly has the time."""
+    if "clock" in state:
+        state["clock"].reschedule(None)
+    body, more = message["body"], message.get("more_body", False)
+    for begin in range(0, len(body), PIECE):
+        further = more or begin + PIECE < len(body)
+        await send({"type": message["type"], "body": body[begin : begin + PIECE], "more_body": further})
+        await asyncio.sleep(0)  # others' turn: the system may take megabytes at once
 
 
 class Problems(Middleware):

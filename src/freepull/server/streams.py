@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import suppress
 from typing import NamedTuple
@@ -13,6 +14,7 @@ import msgspec
 from freepull.campaigns.view import CampaignView
 from freepull.errors import FreepullError
 from freepull.messages import AuditEntry
+from freepull.server.problems import Refused
 
 LOOKING = 0.5
 """Seconds between two looks."""
@@ -20,7 +22,8 @@ SCREENS = 1.0
 """Seconds between two screens, at least: they are large."""
 SILENT = 10.0
 """After this many seconds without news a comment is sent, so that a dead connection is noticed."""
-MOST = 200
+MOST, MOST_OF_ONE = 200, 50
+"""How many may watch a campaign, and how many of them with one token."""
 
 
 class Look(NamedTuple):
@@ -91,11 +94,21 @@ class Streams:
     def __init__(self, view: CampaignView) -> None:
         self._view = view
         self._status, self._screen = Feed(self._look, LOOKING), Feed(self._draw, SCREENS)
+        self._whose: Counter[str] = Counter()
 
     @property
     def count(self) -> int:
         """How many watch."""
         return self._status.count + self._screen.count
+
+    def check(self, whose: str) -> None:
+        """Refuse one more, if too many watch."""
+        if self._whose[whose] >= MOST_OF_ONE:
+            raise Refused(
+                429, f"{MOST_OF_ONE} people watch with this token already.", "Close a page, or use a token of your own."
+            )
+        if self.count >= MOST:
+            raise Refused(503, f"{MOST} people watch already.", "Close a page, or try again later.")
 
     async def _look(self, last: Look | None) -> Look | None:
         """Return how the campaign stands, and what was done since, if anything has happened."""
@@ -115,7 +128,7 @@ class Streams:
         return Look(screen.status.events, msgspec.json.encode(screen))
 
     async def stream(
-        self, after: int, screen: bool, closing: asyncio.Event, allowed: Callable[[], bool]
+        self, after: int, screen: bool, closing: asyncio.Event, allowed: Callable[[], bool], whose: str = ""
     ) -> AsyncIterator[bytes]:
         """Yield server-sent events: all that a screen shows; or how things stand, and what was audited
         after an event of the log.
@@ -124,6 +137,7 @@ class Streams:
         """
         feed = self._screen if screen else self._status
         feed.count += 1
+        self._whose[whose] += 1
         try:
             yield b"retry: 2000\n\n"
             audited, seen = after, -1
@@ -147,6 +161,7 @@ class Streams:
                 yield _event("screen" if screen else "status", audited, look.data)
         finally:
             feed.count -= 1
+            self._whose -= Counter((whose,))
 
 
 def _event(kind: str, number: int, data: bytes) -> bytes:

@@ -10,9 +10,8 @@ from litestar.response import Stream
 
 from freepull.campaigns.view import CampaignView, Margins, Point, Pulls, Screen
 from freepull.messages import AgentRow, Arm, AuditEntry, BanRow, CampaignVerdict, LedgerEntry, OfferRow, Status
-from freepull.server import streams
 from freepull.server.openapi import Resumable
-from freepull.server.problems import Refused, described
+from freepull.server.problems import described
 from freepull.server.routes.common import (
     BEARER,
     PAGE,
@@ -28,6 +27,7 @@ from freepull.server.routes.common import (
     find,
     hosting_of,
     needs,
+    visitor_of,
 )
 
 LOOK: dict[str, Any] = {"before_request": needs(*READER), "responses": READ, "security": BEARER}
@@ -39,6 +39,7 @@ EVENTS = ResponseSpec(
     media_type="text/event-stream",
     description="Server-sent events: the data of `status` is a Status, of `audit` an AuditEntry, of `screen` a Screen.",
 )
+WATCHED = READ | described(429) | {200: EVENTS}
 
 
 async def _view(request: Asked, campaign: str) -> CampaignView:
@@ -114,7 +115,7 @@ async def margins(request: Asked, campaign: InPath) -> Margins:
     return await (await _view(request, campaign)).margins()
 
 
-@get("/campaigns/{campaign:str}/stream", **{**WATCH, "responses": READ | {200: EVENTS}}, operation_class=Resumable)
+@get("/campaigns/{campaign:str}/stream", **WATCH | {"responses": WATCHED}, operation_class=Resumable)
 async def stream(request: Asked, campaign: InPath, after: After = -1, screen: Screens = False) -> Stream:
     """Server-sent events: `status` as things stand, `audit` for what was done; ids are places in the log.
 
@@ -125,10 +126,10 @@ async def stream(request: Asked, campaign: InPath, after: After = -1, screen: Sc
     last = request.headers.get("last-event-id", "")
     if last.isascii() and last.isdigit() and len(last) < 19:
         after = int(last)
-    if found.streams.count >= streams.MOST:
-        raise Refused(503, f"{streams.MOST} people watch already.", "Close a page, or try again later.")
+    whose = visitor_of(request).id
+    found.streams.check(whose)
     hosting, token = hosting_of(request), request.scope["state"]["authorization"]
-    body = found.streams.stream(after, screen, hosting.closing, lambda: hosting.tokens.holds(token))
+    body = found.streams.stream(after, screen, hosting.closing, lambda: hosting.tokens.holds(token), whose)
     return Stream(body, media_type="text/event-stream", headers={"x-accel-buffering": "no"})
 
 
