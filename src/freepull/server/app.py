@@ -20,7 +20,6 @@ from freepull.errors import FreepullError
 from freepull.server import dashboard, openapi, problems
 from freepull.server.auth import Limits, RateLimit, check
 from freepull.server.hosting import Hosting
-from freepull.server.idempotency import Idempotency
 from freepull.server.middleware import (
     Auth,
     Bodies,
@@ -39,7 +38,7 @@ from freepull.server.problems import Refused, described
 from freepull.server.readings import Readings, Traces, with_traces
 from freepull.server.routes import agents, campaigns, files, reading
 from freepull.server.routes.agents import HotRoutes
-from freepull.server.routes.common import READER
+from freepull.server.routes.common import READER, Idempotency
 from freepull.version import __version__
 
 if TYPE_CHECKING:
