@@ -165,3 +165,16 @@ def test_a_lemma_with_a_number_alone_is_the_papers() -> None:
     assert {int(n) for text in PAGES.values() for n in re.findall(r"Lemma (\d+)(?! of Magureanu)", text)} <= set(
         range(1, 13)
     )
+
+
+def test_modules_and_functions_that_pages_name_are_there() -> None:
+    modules: dict[str, list[str]] = {}
+    for folder in ("src", "tests", "verification", "examples", "chaos", "load", "benchmarks"):
+        for path in (ROOT / folder).rglob("*.py"):
+            modules.setdefault(path.name, []).append(path.read_text(encoding="utf-8"))
+    for page, text in PAGES.items():
+        for module, names in re.findall(r"\b(\w+\.py)(?:: ([\w., ]+))?`", text):
+            assert module in modules, (page, module)
+            for name in (word.split(".")[-1] for word in names.split(", ") if word):
+                there = re.compile(rf"(def|class) {name}\b|^ *{name}\b.*=|\b{name}\b *[:,]", re.MULTILINE)
+                assert any(there.search(code) for code in modules[module]), (page, module, name)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
+import sys
 import time
 import types
 from collections.abc import Callable, Iterator
@@ -18,6 +20,7 @@ work. To be set before anything else of freepull is imported, as `freepull plan 
 OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "_nrt": False}
 """How everything is compiled."""
 
+_LINE = re.compile(rf"-\d+(?=\.py{sys.version_info.major}{sys.version_info.minor})")
 PATIENCE = 60.0
 """Seconds for which a process waits until another has compiled the same function."""
 
@@ -47,6 +50,8 @@ def _compiled(function: Function, forceinline: bool) -> Function:
     except RuntimeError:  # no folder to keep it in
         compiled = _reading(function, options)
     kept = compiled._cache._cache_file
+    for name in ("_index_name", "_index_path", "_data_name_pattern"):  # Numba's have the number of the first line
+        setattr(kept, name, _LINE.sub("", getattr(kept, name)))
     kept.function = function
     kept.__class__ = _stamped(type(kept))
     compiled._cache._index_key = _key
