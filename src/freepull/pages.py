@@ -54,9 +54,6 @@ TABLES = {
     "cap": ("If nobody counts more often than this", "comparisons of one person"),
 }
 OFFERS = {"one": "one offer a step", "each": "up to one offer to everybody in each step"}
-EPSILON = (
-    "These trials use the rule Pairwise, the one that can stop at ε; its own cost for the best arm stands at ε = 0."
-)
 
 
 def plan_page(plan: Plan, title: str = "What the trial will cost") -> str:
@@ -103,8 +100,7 @@ def _curve(plan: Plan, name: str, curve: Curve) -> list[str]:
     heads = "".join(f'<th class="n">{text}</th>' for text in (head, *COLUMNS))
     rows = "".join(_point(plan, point) for point in curve.points)
     told = [] if curve.complete else ["<p>There was no time for all of these; give the plan more seconds.</p>"]
-    note = [f"<p>{EPSILON}</p>"] if name == "epsilon" and plan.first.known else []
-    return [f"<h2>{title}</h2>", *note, f'<div class="scroll"><table><tr>{heads}</tr>{rows}</table></div>', *told]
+    return [f"<h2>{title}</h2>", f'<div class="scroll"><table><tr>{heads}</tr>{rows}</table></div>', *told]
 
 
 def _point(plan: Plan, point: Point) -> str:

@@ -26,7 +26,7 @@ def test_the_first_answer_stands_before_the_second_and_a_pipe_sees_no_progress()
     assert shown.index("At once, by formulas") < shown.index("By simulation") < shown.index("expected spend")
     assert "simulation, 40 runs" in shown
     assert "Believed: a gap of 0.2 behind" in shown
-    for title in ("more or fewer agents", "horizon", "κ/T", "another δ", "ε (rule Pairwise)"):
+    for title in ("more or fewer agents", "horizon", "κ/T", "another δ", "ε"):
         assert title in shown
 
 
@@ -146,6 +146,5 @@ def test_people_who_come_and_go_are_read_and_a_panel_has_its_own() -> None:
     shown = done.stdout
     assert shown.index("First, by simulation only") < shown.index("By simulation (")
     assert "at most so many" in shown
-    assert "rule Pairwise" not in shown
     check_refusal(inside("plan", "--panel", "stret"), ["--panel", "did you mean 'street'?"])
     check_refusal(inside("plan", "--panel", "street", "--gap", "0.1"), ["one of gap, means, log and game"])

@@ -76,7 +76,7 @@ def test_variants_change_one_thing() -> None:
     assert [x for x, _ in curves.horizons(CASE)] == [10, 20, 80, 160]
     assert next(curves.observing(CASE))[1].principal.observe == fp.observe.Share(0.1)
     assert [case.principal.rule for _, case in curves.deltas(CASE)][-1] == fp.rules.Certified(0.001)
-    assert [case.principal.rule for _, case in curves.epsilons(CASE, 0.2)][1] == fp.rules.Pairwise(0.05, epsilon=0.1)
+    assert [case.principal.rule for _, case in curves.epsilons(CASE, 0.2)][1] == fp.rules.Certified(0.05, epsilon=0.1)
 
 
 def test_a_curve_has_the_plan_among_its_points_in_order() -> None:

@@ -52,8 +52,7 @@ def show(plan: Plan) -> None:
     console.print(f"Believed: {escape(plan.question['beliefs'])}.", soft_wrap=True)
     _figures(plan)
     for name, curve in plan.curves.items():
-        other = " (rule Pairwise)" if name == "epsilon" and plan.first.known else ""
-        _curve(TITLES[name] + other, curve, plan)
+        _curve(TITLES[name], curve, plan)
 
 
 def _sentences(plan: Plan) -> None:
@@ -123,7 +122,7 @@ def command(
     ] = None,
     epsilon: Annotated[
         float | None,
-        of_principal("comparisons, pairwise: stop at an arm within ε of the best [comparisons: 0.02; pairwise: 0]."),
+        of_principal("Stop at an arm within ε of the best [comparisons: 0.02; others: 0]."),
     ] = None,
     observe: Annotated[
         str | None, of_principal(f"{choices('observe')} [share:0.5; share:0.1 with comparisons].")

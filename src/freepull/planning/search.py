@@ -172,16 +172,11 @@ def deltas(case: Case) -> Iterator[Variant]:
 
 
 def epsilons(case: Case, gap: float) -> Iterator[Variant]:
-    """Best up to ε, which takes the pairwise rule or comparisons; ε = 0 stands beside for comparison."""
+    """Best up to ε."""
     own = _rule(case)
-    if isinstance(own, Comparisons):
-        for epsilon in TOLERANCES:
-            yield epsilon, replace(case, principal=replace(case.principal, rule=replace(own, epsilon=epsilon)))
-        return
-    for times in (0.0, 0.5, 1.0, 2.0):
-        epsilon = min(round(times * gap, 9), 1.0)
-        rule = Pairwise(float(own.delta), epsilon=epsilon)
-        yield epsilon, replace(case, principal=replace(case.principal, rule=rule))
+    usual = [min(round(times * gap, 9), 1.0) for times in (0.0, 0.5, 1.0, 2.0)]
+    for epsilon in TOLERANCES if isinstance(own, Comparisons) else usual:
+        yield epsilon, replace(case, principal=replace(case.principal, rule=replace(own, epsilon=epsilon)))
 
 
 def caps(case: Case) -> Iterator[Variant]:
@@ -327,7 +322,7 @@ def _fill(found: Simulated, own: Forecast, case: Case, at_once: First, work: Wor
     found.curves["delta"] = curve("delta", deltas(case), delta, work, DELTA)
     rule = principal.rule
     if gap > 0 or isinstance(rule, Comparisons):
-        epsilon = Point(rule.epsilon, own, True) if isinstance(rule, Pairwise | Comparisons) else None
+        epsilon = Point(_rule(case).epsilon, own, True)
         found.curves["epsilon"] = curve("epsilon", epsilons(case, gap), epsilon, work, EPSILON)
     if isinstance(rule, Comparisons):
         cap = Point(math.inf if rule.cap is None else float(rule.cap), own, True)
