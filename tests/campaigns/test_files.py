@@ -77,7 +77,7 @@ def test_an_import_is_told_once_however_often_it_is_repeated(url: str, clock: Cl
     campaign.tell("ann", "A", 0.5, "e1")
     before = contents(campaign)
     file.write_text("agent,arm,reward,event\n" + "bob,A,0.6,\n" * 9_000 + "ann,A,0.6,e1\n")
-    with pytest.raises(errors.EventConflict, match=r"row 9001 of day.csv is wrong: agent #0 has used this event id"):
+    with pytest.raises(errors.EventConflict, match=r"row 9001 of day.csv is wrong: agent ann has used this event id"):
         campaign.import_observations(file)
     assert contents(campaign) == before
     campaign.export(tmp_path / "all.parquet")

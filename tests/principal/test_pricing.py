@@ -139,7 +139,7 @@ def test_fixed_is_the_bonus() -> None:
         (lambda: fp.pricing.Compensate(least=0.5, most=0.2), "most must be at least 0.5"),
         (lambda: fp.pricing.Posted(start=2.0), "start must"),
         (lambda: fp.pricing.Posted(accept=0.0), "accept must"),
-        (lambda: fp.Campaign.create("sqlite:///nowhere.db", name="x", arms=["A", "B"], agents=2, horizon=50,
+        (lambda: fp.Campaign.create("sqlite:///missing/trial.db", name="x", arms=["A", "B"], agents=2, horizon=50,
                                     price="9000000 EUR", principal=principal(fp.pricing.Compensate(most=4))),
          "price must be at most 5000000.00 EUR where bonuses go up to 4 times it, got 9000000.00 EUR."),
     ],

@@ -136,6 +136,7 @@ SCREEN: dict[str, Any] = {
             "recalled": True,
             "ending": None,
             "ended": None,
+            "bonus": amount(35),
         }
     ],
     "ledger": [
@@ -212,8 +213,9 @@ def test_every_cell_of_every_table_is_in_its_column(page: Page, service: Service
         ["2", "2030-01-02 02:02:02", "bob", "B", "17", "0.75 EUR"],
         ["1", "2030-01-02 01:01:01", "ann", "C", "12", "0.50 EUR"],
     ]
-    assert heads(page, "offers") == ["Offer", "Agent", "Arm", "Time left", "Standing"]
-    ((offer, agent, name, left, standing),) = cells(page, "offers")
+    assert heads(page, "offers") == ["Offer", "Agent", "Arm", "Bonus", "Time left", "Standing"]
+    ((offer, agent, name, bonus, left, standing),) = cells(page, "offers")
+    assert bonus == "0.35 EUR"
     assert (offer, agent, name, standing) == ("45", "ann", "B", "taken back")
     assert left != "now"
     assert heads(page, "bans") == ["Agent", "At (UTC)", "Reason", "Until"]

@@ -165,6 +165,7 @@ BEFORE = [
     "INSERT INTO tokens SELECT id, hash, scope, campaign, label, made, expires, revoked FROM old",
     "DROP TABLE old",
     "ALTER TABLE campaigns DROP COLUMN head",
+    "ALTER TABLE offers DROP COLUMN amount",
     *(f"ALTER TABLE {table} DROP COLUMN seal" for table in SEALED),
 ]
 """What version 3 of the tables had."""

@@ -108,7 +108,7 @@ def docstrings(kind: type) -> dict[str, str]:
     """
     found: dict[str, str] = {}
     for parent in reversed(kind.__mro__[:-1]):
-        if parent.__module__.startswith("freepull") and parent not in schemas.BODIES.values():
+        if parent.__module__.startswith("freepull") and parent not in schemas.MADE:
             lines = ast.parse(textwrap.dedent(inspect.getsource(parent))).body[0].body  # type: ignore[attr-defined]
             for field, below in pairwise(lines):
                 if isinstance(field, ast.AnnAssign) and isinstance(below, ast.Expr):

@@ -281,11 +281,12 @@ def _body(name: str, command: type[Command[Any]]) -> type[msgspec.Struct]:
     )
 
 
-Stop, Budget, NewAgents = (
+MADE = Stop, Budget, NewAgents = (
     _body("Stop", commands.Stop),
     _body("Budget", commands.SetBudget),
     _body("NewAgents", commands.AddAgents),
 )
+"""Bodies that have no source of their own."""
 BODIES = {
     commands.Stop: Stop,
     commands.SetBudget: Budget,

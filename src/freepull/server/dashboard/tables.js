@@ -16,7 +16,7 @@ const TABLES = {
     ["Check", (r) => r.name, "name"], ["Standing", (r) => r.alarmed ? "alarm" : r.e_value === null ? "counted" : r.counted === 0 ? "nothing yet" : "no alarm"], ["Evidence", (r) => r.e_value === null ? "–" : figure(r.e_value), "number"],
     ["Alarm at", (r) => r.e_value === null ? "–" : figure(1 / r.level), "number"], ["Missing", (r) => `${figure(100 * r.missing)} %`, "number"], ["In words", (r) => r.why, "detail"]] },
   offers: { title: "Open offers", empty: "No offer is open.", columns: [
-    ["Offer", (r) => r.offer, "number"], ["Agent", (r) => r.agent, "name"], ["Arm", (r) => r.arm, "name"],
+    ["Offer", (r) => r.offer, "number"], ["Agent", (r) => r.agent, "name"], ["Arm", (r) => r.arm, "name"], ["Bonus", (r) => money(r.bonus), "number"],
     ["Time left", (r) => left(r.expires, Date.now()), "number"], ["Standing", (r) => r.recalled ? "taken back" : "open"]] },
   ledger: { title: "Ledger", empty: "Nothing was paid yet.", columns: [
     ["Entry", (r) => r.entry, "number"], ["At (UTC)", (r) => time(r.at), "when"], ["Agent", (r) => r.agent, "name"],
