@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import platform
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,8 @@ OUTSIDE = {"server": "postgres", "browser": "browser", "service": "slow", "both"
 """Fixtures that start something, and how tests that use them are marked; whatever is marked is slow."""
 STARTS = ("subprocess.Popen", "socket.bind")
 QUICK, WHOLE_FILE = "not slow", "\npytestmark = pytest.mark.slow\n"
+LONGEST = {f"test_{it}.py" for it in ("reproduce", "stateful", "load", "docs", "cluster", "chaos", "hostile_server")}
+"""These come first, then files with many slow tests, so that at the end no worker is left alone with one of them."""
 _running: list[str] = []
 """The quick test that is running."""
 
@@ -62,6 +65,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         for mark in {OUTSIDE[name] for name in used & OUTSIDE.keys()}:
             item.add_marker(mark)
             item.add_marker("slow")
+    slow = Counter(item.path for item in items if item.get_closest_marker("slow") is not None)
+    items.sort(key=lambda item: (item.path.name not in LONGEST, -slow[item.path]))
 
 
 @pytest.hookimpl(wrapper=True)
