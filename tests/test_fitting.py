@@ -168,6 +168,7 @@ def test_the_words_say_what_was_fitted_and_what_cannot_be_known() -> None:
     assert set(habits().describe()["fitted"]) == {"median", "sigma", "leaving", "silent", "share", "probability"}
 
 
+@pytest.mark.slow
 def test_dates_are_steps_of_a_tenth_of_a_day_unless_told_otherwise() -> None:
     start = pl.datetime(2026, 5, 1, time_zone="UTC")
     dated = made().select(

@@ -152,6 +152,7 @@ def kl(p: Any, q: Any) -> float:
     return float(integrate.quad(lambda x: p.pdf(x) * (p.logpdf(x) - q.logpdf(x)), 0, 1, limit=200)[0])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("c", [2.5, 10.0, 80.0])
 def test_divergences_of_beta_laws_are_the_integral(c: float) -> None:
     means = np.array([[0.3, 0.45, 0.9], [0.6, 0.59, 0.1]])

@@ -252,6 +252,7 @@ def _traces(folder: Path, names: Iterable[str]) -> list[str]:
     return [name for name in names if name.encode() in data]
 
 
+@pytest.mark.slow
 def test_nothing_of_an_erased_name_is_left_in_free_space(sqlite: str, clock: Clock, tmp_path: Path) -> None:
     """Pages that are split keep copies of what moves to the new one."""
     campaigns = [create(sqlite, clock, name=name, agents=[], started=False) for name in ("one", "two")]

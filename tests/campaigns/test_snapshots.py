@@ -122,6 +122,7 @@ def test_a_snapshot_that_was_not_finished_is_ignored(url: str, clock: Clock) -> 
     campaign.close()
 
 
+@pytest.mark.slow
 def test_any_flipped_byte_of_a_snapshot_is_found_and_the_log_still_opens(sqlite: str, clock: Clock) -> None:
     campaign = create(sqlite, clock)
     campaign.tell("ann", "A", 0.5)

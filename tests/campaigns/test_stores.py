@@ -110,6 +110,7 @@ class Replaces(SqliteStore):
         super().keep_reply(id, reply, at, since)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("broken", "promise"),
     [

@@ -130,6 +130,7 @@ def test_replay_verifies_what_was_decided_and_never_decides_anew(
         fp.Campaign.open(sqlite, "onboarding", clock=clock)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("field", "value"), [("flags", 0), ("flags", REFUSED), ("offer", 2), ("arm", 1), ("agent", 1)])
 def test_replay_verifies_what_pulls_did_to_offers(sqlite: str, clock: Clock, field: str, value: int) -> None:
     campaign = create(sqlite, clock)

@@ -131,6 +131,7 @@ def test_the_list_of_commands_names_all() -> None:
         assert name in shown
 
 
+@pytest.mark.slow
 def test_people_who_come_and_go_are_read_and_a_panel_has_its_own() -> None:
     done = inside(
         "plan", *SMALL, "--quick", "--json", "--activity", "rate:0.5", "--leaving", "at-random:0.1", "--answers",

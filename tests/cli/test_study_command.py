@@ -99,6 +99,7 @@ def test_bad_input_gets_one_sentence_and_exit_code_2(args: list[str], words: lis
     check_refusal(inside("study", *args, cwd=folder), words)
 
 
+@pytest.mark.slow
 def test_the_examples_of_the_help_run(tmp_path: Path) -> None:
     for name in ("run", "show", "chart"):
         shown = inside("study", name, "--help").stdout

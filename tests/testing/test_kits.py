@@ -27,6 +27,7 @@ def test_every_built_in_agent_passes(name: str) -> None:
     check_agent(getattr(fp.agents, name)())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: type(rule).__name__)
 def test_every_built_in_rule_passes(rule: fp.rules.Rule) -> None:
     check_rule(rule)
