@@ -299,6 +299,7 @@ def test_a_tell_after_stop_is_refused(url: str) -> None:
     assert told("verify", url, "x") == before
 
 
+@pytest.mark.slow
 def test_an_event_told_twice_with_other_content_is_refused(url: str) -> None:
     new(url)
     run("start", url, "x")

@@ -161,6 +161,7 @@ def no_bias(state: CertifiedState) -> Any:
     return np.zeros(2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mean", mostly_slow(0.5, 0.01, 0.1, 0.9, 0.99))
 def test_the_evidence_against_a_best_arm_has_mean_at_most_1_exactly(mean: float) -> None:
     found = mean_of_accounts(mean, mean, 0.0, no_bias)

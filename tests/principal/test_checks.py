@@ -128,6 +128,7 @@ def checking(agents: int, horizon: int, **settings: Any) -> Checking:
     return trial.checking
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(12))
 def test_evidence_is_what_the_definitions_say_whatever_people_do(seed: int) -> None:
     rng = np.random.default_rng(seed)

@@ -175,12 +175,14 @@ CASES = covering(OPTIONS)
 IDLE = covering(OPTIONS | PRESENCE)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", some_quick(len(CASES), 4))
 def test_every_pair_of_options_gives_the_same_path(number: int) -> None:
     case = dict(CASES[number])
     compare(experiment(case, horizon=120, runs=[0, 1, 7], seed=number))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", some_quick(len(IDLE), 4))
 def test_agents_who_come_and_go_give_the_same_path(number: int) -> None:
     case = dict(IDLE[number])
