@@ -10,6 +10,8 @@ import polars as pl
 import pytest
 
 import freepull as fp
+from freepull import errors
+from freepull.campaigns import rehearsal
 from freepull.campaigns.journal.recovery import verify
 from freepull.money import Money
 from support.staging import OPENED, Clock, reopen
@@ -115,3 +117,31 @@ def test_nobody_is_offered_nothing_and_odd_currencies_have_whole_units(sqlite: s
     paid = play(campaign, clock, 6)
     assert {bonus.minor for _, bonus in paid} <= {1, 2, 3}
     assert 1 in {bonus.minor for _, bonus in paid}
+
+
+def test_what_open_offers_may_cost_is_known_after_a_snapshot(sqlite: str, clock: Clock) -> None:
+    campaign = create(sqlite, clock, principal(COMPENSATE))
+    offers = [campaign.ask(agent) for agent in ("ann", "bob", "cy")]
+    reserved = Money(sum(offer.bonus.minor for offer in offers if offer is not None), "EUR")
+    assert campaign.status().reserved == reserved != Money(0, "EUR")
+    campaign.snapshot()
+    assert reopen(campaign, sqlite, clock).status().reserved == reserved
+
+
+def test_an_amount_that_a_replay_does_not_find_again_is_refused(
+    sqlite: str, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    campaign = create(sqlite, clock, principal(COMPENSATE))
+    play(campaign, clock, 2)
+    campaign.close()
+    monkeypatch.setattr(fp.pricing.Compensate, "price", lambda *_: 0.77)
+    with pytest.raises(errors.ReplayDiffers, match=r"offer 1 pays 39 minor units and not"):
+        fp.Campaign.open(sqlite, "onboarding", clock=clock, snapshots=False)
+
+
+def test_simulated_agents_weigh_what_they_are_really_offered(sqlite: str, clock: Clock) -> None:
+    poor = fp.pricing.Compensate(margin=0.0, most=0.02)
+    campaign = create(sqlite, clock, principal(poor))
+    game = fp.Game([[0.9, 0.4, 0.1]] * 4)
+    rehearsal.play(campaign, game, steps=12, answers=fp.answers.IfWorthIt())
+    assert campaign.status().refused > 0
