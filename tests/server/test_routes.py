@@ -304,7 +304,7 @@ def test_answers_to_keys_are_kept_for_a_day_without_names(service: Service, monk
     stored = service.store.query("SELECT body FROM answered")
     assert len(stored) == 1
     assert b"bob" not in stored[0][0]
-    monkeypatch.setattr("freepull.server.routes.common.KEPT", -1)
+    monkeypatch.setattr("freepull.server.middleware.KEPT", -1)
     assert service.send("POST", f"{path}/pause", headers=key).status_code == 409
 
 

@@ -147,9 +147,14 @@ class Settings:
 
     def first_budget(self) -> int | None:
         """Return the principal's budget, which is in units of reward, in money."""
-        budget = self.principal.budget
-        if self.priced and budget is not None:
-            return Money.parse("budget", str(Money(units_of(budget, self.price.minor), self.price.currency))).minor
+        budget, price = self.principal.budget, self.price
+        if budget is not None and self.priced:
+            minor = units_of(budget, price.minor)
+            if minor > MOST:
+                raise InvalidInput(
+                    f"budget must be at most {Money(MOST, price.currency)}, got {budget:,g} times {price}."
+                )
+            return minor
         bonuses = affordable(budget, self.principal.bonus)
         if bonuses is None:
             return None

@@ -23,6 +23,7 @@ from freepull.server.hosting import Hosting
 from freepull.server.middleware import (
     Auth,
     Bodies,
+    Idempotency,
     Log,
     Metrics,
     Overload,
@@ -38,7 +39,7 @@ from freepull.server.problems import Refused, described
 from freepull.server.readings import Readings, Traces, with_traces
 from freepull.server.routes import agents, campaigns, files, reading
 from freepull.server.routes.agents import HotRoutes
-from freepull.server.routes.common import READER, Idempotency
+from freepull.server.routes.common import READER
 from freepull.version import __version__
 
 if TYPE_CHECKING:

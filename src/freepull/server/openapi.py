@@ -27,7 +27,7 @@ from freepull import messages
 from freepull.campaigns import view
 from freepull.client.talks import MEDIA
 from freepull.server import problems, schemas
-from freepull.server.routes.common import LONGEST_KEY
+from freepull.server.middleware import LONGEST_KEY
 
 MODULES = (schemas, messages, view, problems)
 PLACE = "#/components/schemas/{name}"
