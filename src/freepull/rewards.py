@@ -310,3 +310,12 @@ def _discrete(table: Array, best: NDArray[np.int64]) -> Array:
 
     other = np.take_along_axis(table, np.asarray(best)[:, None, None], axis=1)
     return np.asarray(np.maximum(rel_entr(table, other).sum(axis=2), 0.0))
+
+
+def seen_means(pulls: Sequence[int], sums: Sequence[float]) -> list[float]:
+    """Return what an agent has seen of every arm on average; one that it never pulled counts as ½.
+
+    >>> seen_means((4, 0), (3.0, 0.0))
+    [0.75, 0.5]
+    """
+    return [S / N if N else 0.5 for S, N in zip(sums, pulls, strict=True)]

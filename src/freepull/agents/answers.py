@@ -8,6 +8,7 @@ from typing import Protocol, runtime_checkable
 
 from freepull import validation
 from freepull.registry import part
+from freepull.rewards import seen_means
 
 __all__ = [
     "Always", "Answer", "HoldOut", "IfWorthIt", "Never", "Reluctant", "Situation", "WithProbability", "WorthAtLeast",
@@ -103,7 +104,7 @@ class IfWorthIt:
 
     def takes(self, offer: Situation) -> bool:
         """Compare the bonus with the agent's own estimate of the loss."""
-        means = [S / N if N else 0.5 for S, N in zip(offer.sums, offer.pulls, strict=True)]
+        means = seen_means(offer.pulls, offer.sums)
         return offer.bonus >= max(means) - means[offer.arm]
 
 

@@ -18,6 +18,7 @@ from freepull.compiling import jit
 from freepull.errors import InvalidInput
 from freepull.principal.record import UNITS
 from freepull.registry import part
+from freepull.rewards import seen_means
 
 __all__ = ["Compensate", "Fixed", "Posted", "Pricing", "Quote"]
 
@@ -88,7 +89,7 @@ class Compensate:
 
     def price(self, quote: Quote) -> float:
         """Return the compensation."""
-        means = [S / N if N else 0.5 for S, N in zip(quote.sums, quote.pulls, strict=True)]
+        means = seen_means(quote.pulls, quote.sums)
         best = means.index(max(means))
         seen = quote.pulls[best], quote.pulls[quote.arm]
         loss = means[best] - means[quote.arm]
