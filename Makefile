@@ -9,7 +9,7 @@ READY := .venv/ready
 PARALLEL := -n auto --maxprocesses 4 --dist loadfile
 # tests with servers mostly wait, so there are three of them for every two cores
 WAITING := -n $(shell $(PYTHON) -c "import os; print(min(6, max(1, (os.cpu_count() or 1) * 3 // 2)))") --dist loadfile
-.PHONY: help run quick test browser lint types bench verify calibrate reproduce chaos load serve docs lock clean
+.PHONY: help run quick test deep browser lint types bench verify calibrate reproduce chaos load serve docs lock clean
 
 help: ## what each target does
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-9s %s\n", $$1, $$2}'
@@ -28,6 +28,9 @@ quick: $(READY) ## the tests that start no program, server or browser, with fewe
 
 test: $(READY) browser lint types ## everything that must hold: lint, types, import order, all tests; nothing may be left out
 	$(BIN)/python -m pytest $(WAITING) --everything
+
+deep: $(READY) browser ## the property tests with ten times their examples: before a release (an hour)
+	$(BIN)/python -m pytest $(WAITING) --hypothesis-profile deep $$(grep -rlE "hypothesis|support.examples" tests --include="test_*.py")
 
 browser: # the dashboard's tests need the system's Chromium
 	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || { apt-get update -qq && apt-get install -y -qq chromium; }

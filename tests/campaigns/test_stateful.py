@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import psycopg
 import pytest
-from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
     RuleBasedStateMachine,
@@ -26,6 +25,7 @@ from chaos.postgres_server import PostgresServer
 from freepull import errors
 from freepull.campaigns.journal.recovery import verify
 from freepull.principal.rules.comparisons.rule import ComparisonsState
+from support.examples import examples
 from support.model import HOUR, HearingTrial, Model
 from support.staging import Clock, picture
 
@@ -255,7 +255,7 @@ def test_a_campaign_on_sqlite_agrees_with_the_model(tmp_path: Path) -> None:
         def fresh(self) -> None:
             self.url = f"sqlite:///{tmp_path}/{next(numbers)}.db"
 
-    run_state_machine_as_test(OnSqlite, settings=settings(max_examples=80, stateful_step_count=40))
+    run_state_machine_as_test(OnSqlite, settings=examples(30, stateful_step_count=40))
 
 
 def test_a_campaign_on_postgres_agrees_with_the_model(server: PostgresServer) -> None:
@@ -266,4 +266,4 @@ def test_a_campaign_on_postgres_agrees_with_the_model(server: PostgresServer) ->
             with psycopg.connect(self.url, autocommit=True) as connection:
                 connection.execute("DROP SCHEMA IF EXISTS freepull CASCADE")
 
-    run_state_machine_as_test(OnPostgres, settings=settings(max_examples=15, stateful_step_count=30))
+    run_state_machine_as_test(OnPostgres, settings=examples(8, stateful_step_count=30))

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import freepull as fp
@@ -19,6 +19,7 @@ from freepull.simulation.compiled import engine
 from freepull.simulation.compiled.coding import unsupported
 from freepull.simulation.experiment import Experiment, check
 from freepull.simulation.results import Outcome
+from support.examples import examples
 from support.tiers import some_quick
 
 UCB = fp.agents.AlphaUCB()
@@ -227,7 +228,7 @@ def cases(draw: st.DrawFn) -> tuple[dict[str, Any], int, int]:
 
 @pytest.mark.slow
 @given(cases())
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@examples(60)
 def test_random_games_give_the_same_path(case: tuple[dict[str, Any], int, int]) -> None:
     options, horizon, seed = case
     compare(experiment(options, horizon, runs=[0, 3], seed=seed))
