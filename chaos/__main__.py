@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import logging
 import sys
+import warnings
 from collections.abc import Callable
 
 from . import (
@@ -14,12 +15,15 @@ from . import (
     faults,
     forks,
     kills,
+    memory,
     migrations,
     postgres,
     power,
     recovery,
     repetition,
     restores,
+    rights,
+    uploads,
     verbs,
     writers,
 )
@@ -44,6 +48,10 @@ CHAOS: dict[str, tuple[Callable[[], Finding], Callable[[], Finding]]] = {
     "corruption": (corruption.run, lambda: corruption.run(12)),
     "cut": (corruption.cut_off, lambda: corruption.cut_off(24, 40)),
     "damage": (damage.run, lambda: damage.run(15, 8)),
+    "uploads": (uploads.run, lambda: uploads.run(100)),
+    "rights": (rights.run, lambda: rights.run(10)),
+    "memory": (memory.run, lambda: memory.run(4)),
+    "slow readers": (writers.slowly, lambda: writers.slowly(1)),
     "recovery": (recovery.run, lambda: recovery.run(100_000, bars=False)),
 }
 """Each kind of chaos, in full and in short."""
@@ -56,6 +64,7 @@ def main() -> int:
     parser.add_argument("--short", action="store_true", help="a little of each")
     asked = parser.parse_args()
     logging.getLogger("psycopg").setLevel(logging.ERROR)
+    warnings.filterwarnings("ignore", "people may refuse", UserWarning)
     bad = 0
     for kind in asked.kinds or CHAOS:
         found = CHAOS[kind][asked.short]()

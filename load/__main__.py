@@ -18,19 +18,21 @@ from chaos.postgres_server import PostgresServer
 
 from .crowd import crowd
 from .loads import batches, closed_loop, half_open, overload, while_scraped
-from .security import Row, security
+from .security import security
 from .siege import siege
 from .soak import soak
+from .strangers import strangers
 from .takeover import kill_the_owner
-from .traffic import agent_tokens, fsync_time, stage
+from .tls import tls
+from .traffic import Row, agent_tokens, fsync_time, stage
 
 PAGE = Path(__file__).parents[1] / "docs" / "load.md"
-PARTS = ("small", "large", "security", "takeover", "hanging", "siege")
+PARTS = ("small", "large", "security", "takeover", "hanging", "siege", "tls", "strangers")
 AFTER = "\n## "
 """What follows the table was written by hand, and stays."""
 SOAK = "soak"
 """Runs only when it is asked for: it takes hours."""
-ONLY = {"takeover": "PostgreSQL", "hanging": "PostgreSQL", "siege": "SQLite"}
+ONLY = {"takeover": "PostgreSQL", "hanging": "PostgreSQL", "siege": "SQLite", "tls": "SQLite", "strangers": "SQLite"}
 """Parts on one store alone: a file has one process, and what comes before a token is the same on both."""
 HEAD = """# The service under load
 
@@ -147,6 +149,8 @@ def main() -> None:
         "takeover": takeover,
         "hanging": hanging,
         "siege": siege,
+        "tls": lambda url, seconds: tls(url, seconds / 3),
+        "strangers": lambda _, seconds: strangers(10 if seconds >= 30 else 2),
     }
     fsync, others = f"{1000 * fsync_time():.2f} ms", f"{os.getloadavg()[0]:.1f}"
     print(f"this machine's fsync: {fsync} (median of 200); load average {others}")

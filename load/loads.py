@@ -6,18 +6,21 @@ import asyncio
 import contextlib
 import json
 import random
+import ssl
 import time
 from collections.abc import Sequence
 
 from .traffic import Figures, Line, Process, hang_up
 
 
-async def closed_loop(port: int, tokens: Sequence[str], connections: int, seconds: float) -> Figures:
+async def closed_loop(
+    port: int, tokens: Sequence[str], connections: int, seconds: float, tls: ssl.SSLContext | None = None
+) -> Figures:
     """Every connection is an agent that tells one pull after the other."""
     figures, end = Figures(), time.perf_counter() + seconds
 
     async def one(n: int) -> None:
-        line, i = Line(port), 0
+        line, i = Line(port, tls), 0
         while time.perf_counter() < end:
             i += 1
             body = b'{"arm":"arm %d","reward":%.1f,"event":"%d-%d"}' % (i % 2, i % 11 / 10, n, i)

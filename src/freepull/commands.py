@@ -30,6 +30,7 @@ from freepull.messages import (
     Status,
     Told,
 )
+from freepull.money import MOST, pattern
 
 Arguments = ParamSpec("Arguments")
 Reply = TypeVar("Reply")
@@ -177,14 +178,19 @@ class Verb(Twin[Arguments, Reply]):
         return self.command.__doc__, inspect.Signature(parameters, return_annotation=self.command.replies())
 
 
-PRINTABLE = "^[^\\u0000-\\u001f\\u007f-\\u00a0\\u00ad\\u2028\\u2029]*$"
-"""What names and reasons are made of, as far as a pattern can say it."""
-AMOUNT = r"^[0-9]{1,15}(\.[0-9]{1,4})? ?[A-Z]{3}$"
+_UNSEEN = "\\u0000-\\u001f\\u007f-\\u00a0\\u00ad\\u1680\\u180e\\u2000-\\u200f\\u2028-\\u202f\\u205f-\\u206f"
+_UNSEEN += "\\u3000\\ue000-\\uf8ff\\ufeff\\ufff0-\\ufffb\\ufffe\\uffff"
+PRINTABLE = f"^[^{_UNSEEN}]*$"
+"""What names and reasons are made of, as far as a pattern can say it: Unicode has more that cannot be printed."""
+ARM_NAME, AGENT_NAME = (f"^(?![{sign}])(?=.*[^ ])[^{_UNSEEN}]*$" for sign in ("'", "'#"))
+AMOUNT = pattern(MOST)
 Weight = Annotated[float, Meta(extra_json_schema={"minimum": 0})]
 Agent = Annotated[str | int, Meta(description="The agent's name, or # and its number.")]
 Agents = Annotated[
     Annotated[
-        Sequence[Annotated[str, Meta(min_length=1, max_length=LONGEST_NAME, extra_json_schema={"pattern": PRINTABLE})]],
+        Sequence[
+            Annotated[str, Meta(min_length=1, max_length=LONGEST_NAME, extra_json_schema={"pattern": AGENT_NAME})]
+        ],
         Meta(extra_json_schema={"uniqueItems": True}),
     ]
     | Annotated[int, Meta(ge=1, le=MOST_AGENTS)],

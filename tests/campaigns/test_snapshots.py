@@ -107,6 +107,26 @@ def test_snapshots_are_taken_now_and_then_and_only_the_newest_is_kept(url: str, 
     campaign.close()
 
 
+def test_a_campaign_goes_on_where_there_is_no_memory_for_a_snapshot(
+    sqlite: str, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    campaign = create(sqlite, clock)
+
+    def no_memory(*_: object) -> None:
+        raise MemoryError
+
+    def no_thread(*_: object) -> None:
+        raise AssertionError("where memory is short, it would never begin")
+
+    monkeypatch.setattr(threading.Thread, "start", no_thread)
+    with monkeypatch.context() as patch:
+        patch.setattr(snapshots, "pieces", no_memory)
+        with pytest.raises(errors.StoreError, match=r"\(there is too little memory\); try again later"):
+            campaign.snapshot()
+        assert campaign.tell("ann", "A", 0.5).event is not None
+    assert campaign.snapshot() == campaign.status().events
+
+
 def test_a_snapshot_that_was_not_finished_is_ignored(url: str, clock: Clock) -> None:
     campaign = create(url, clock)
     campaign.tell("ann", "A", 0.5)

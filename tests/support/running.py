@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import subprocess
 import threading
 from collections.abc import Callable
 from contextlib import suppress
-from pathlib import Path
 from types import TracebackType
 from typing import Any
 
@@ -121,14 +119,3 @@ def is_problem(found: Any) -> bool:
 def token_command(*words: str, **environment: str) -> Result:
     """Run `freepull token …` here, which is faster than a process of its own."""
     return CliRunner().invoke(token_app, words, env=environment, catch_exceptions=False)
-
-
-def certificate(folder: Path) -> tuple[Path, Path]:
-    """Make a certificate, and its key; it has expired where openssl can make such ones."""
-    made = folder / "certificate.pem", folder / "key.pem"
-    words = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=localhost"]
-    words += ["-addext", "subjectAltName=IP:127.0.0.1", "-out", str(made[0]), "-keyout", str(made[1])]
-    expired = ["-not_before", "20200101000000Z", "-not_after", "20200102000000Z"]
-    if subprocess.run(words + expired, capture_output=True, check=False).returncode:
-        subprocess.run([*words, "-days", "1"], capture_output=True, check=True)
-    return made

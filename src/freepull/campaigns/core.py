@@ -24,6 +24,7 @@ from freepull.campaigns.journal.recovery import (
     check_tables,
     claim,
     forget,
+    kept,
     names_of,
     owner,
     readable,
@@ -40,7 +41,7 @@ from freepull.campaigns.stores import Lease, Store, Where, connect
 from freepull.campaigns.telling import Known, first_of, tell
 from freepull.campaigns.trials import checked_weights, rehearse
 from freepull.commands import LONGEST_NAME, Command
-from freepull.errors import Corrupt, Fenced, FreepullError, InvalidInput, StoreError
+from freepull.errors import Corrupt, FreepullError, InvalidInput, StoreError
 from freepull.messages import CampaignOffer, CampaignVerdict, Status, Told
 from freepull.money import Money
 
@@ -131,7 +132,7 @@ class Core:
         with Here(store, name) as here:
             lease = claim(store, name, wait)
             try:
-                with readable(name):
+                with kept(store, lease), readable(name):
                     event = newest(store, name) if snapshots else None
                     state, log = recover(store, name, snapshot=event)
                     check_tables(store, name, state)
@@ -141,13 +142,9 @@ class Core:
                 if event is not None and event > LARGE:
                     opened.check_beside(event)
                 return opened
-            except BaseException as error:
-                try:
-                    if isinstance(error, Corrupt):
-                        _check_ours(store, lease)
-                finally:
-                    with suppress(FreepullError):
-                        store.release(lease)
+            except BaseException:
+                with suppress(FreepullError):
+                    store.release(lease)
                 raise
 
     def close(self) -> None:
@@ -385,17 +382,6 @@ class Core:
 
 def _fail(error: Corrupt, decider: Decider, at: int) -> None:
     raise error
-
-
-def _check_ours(store: Store, lease: Lease) -> None:
-    """Raise `Fenced` if another process has a campaign by now: what it wrote while this one read is no damage."""
-    if lease.seconds != float("inf"):  # else a lock guards it
-        try:
-            store.renew(lease)
-        except Fenced:
-            raise
-        except FreepullError:
-            return
 
 
 def who(by: Any, name: str = "by") -> str:

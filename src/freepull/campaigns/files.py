@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from itertools import zip_longest
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 import polars as pl
 
 from freepull import validation
+from freepull.campaigns import parquet
 from freepull.campaigns import status as tables
 from freepull.campaigns.core import Core
 from freepull.campaigns.directory import Batch, Register, identity
@@ -31,8 +32,13 @@ FORMS = (".parquet", ".csv")
 TIME = pl.Datetime("us", "UTC")
 FORMULAS = ("=", "+", "-", "@", "\t", "\r")
 """How a cell begins that a spreadsheet takes for a formula."""
+NEEDED, READ = ("agent", "arm", "reward"), ("agent", "arm", "reward", "event", "rehearsal")
+"""The columns that a file must have that is imported, and those that are read of it."""
 MOST_ROWS, PIECE = 500_000, 20_000
-"""Rows of a file that is imported, all of which are told at once; and how many of them are looked at together."""
+"""Rows of such a file, all of which are told at once; and how many of them are looked at together."""
+MOST_BYTES = 128 << 20
+"""What its columns may unpack to: 268 bytes a row."""
+LONGEST_HEADER = 1 << 16
 LONGEST_CELL = 1000
 """Characters; names and ids are shorter."""
 PACKED = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"\x78\x01", b"\x78\x9c", b"\x78\xda")
@@ -116,15 +122,14 @@ def read(path: str | Path) -> pl.DataFrame:
     """Read observations: columns agent, arm, reward, and event if pulls have ids of their own.
 
     Cells of a CSV are texts, whatever else its columns hold: 007 is not 7, and an event is an id, never a number.
-    A small file may unpack to a large one, so rows are counted and columns looked at before anything is read.
+    A small file may unpack to a large one, so rows and bytes are counted, and columns looked at, before it is read.
     """
     source = Path(path)
     if source.suffix not in FORMS or not source.is_file():
         raise InvalidInput(f"path must be a .parquet or .csv file that exists, got {str(path)!r}.")
-    with source.open("rb") as file:
-        if source.suffix == ".csv" and file.read(4).startswith(PACKED):
-            raise InvalidInput(f"{source.name} is compressed; unpack it, and import what is in it.")
     try:
+        with source.open("rb") as file:
+            (_weigh if source.suffix == ".parquet" else _look)(source, file)
         lazy = (
             pl.scan_parquet(source, glob=False)
             if source.suffix == ".parquet"
@@ -133,10 +138,10 @@ def read(path: str | Path) -> pl.DataFrame:
         schema, height = lazy.collect_schema(), int(lazy.select(pl.len()).collect().item())
         wanted = _columns(source, schema, height)
         frame = lazy.select(wanted).collect()
-    except FreepullError:
+    except (FreepullError, MemoryError):
         raise
-    except Exception as error:
-        why = str(error).strip().partition("\n")[0].rstrip(".")[:200]
+    except (Exception, pl.exceptions.PanicException) as error:  # the latter is a BaseException
+        why = str(error).strip().partition("\n")[0].rstrip(".")[:200] or type(error).__name__
         raise InvalidInput(f"{source.name} cannot be read as {source.suffix}: {why}.") from None
     if "rehearsal" in wanted and frame["rehearsal"].cast(pl.String).str.to_lowercase().eq("true").any():
         raise InvalidInput(f"path must have real pulls, but {source.name} is of a rehearsal; tell none of it.")
@@ -150,17 +155,50 @@ def read(path: str | Path) -> pl.DataFrame:
     return frame
 
 
-def _columns(source: Path, schema: pl.Schema, height: int) -> list[str]:
-    """Return the columns that are needed; refuse a file that has not got them, or has too many rows."""
-    missing = [name for name in ("agent", "arm", "reward") if name not in schema]
-    if missing:
-        raise InvalidInput(f"path must have the columns agent, arm and reward, but {source.name} has no {missing[0]}.")
+def _look(source: Path, file: BinaryIO) -> None:
+    """Refuse a CSV that Polars would unpack, or whose first line has no end."""
+    first = file.read(LONGEST_HEADER)
+    if first.startswith(PACKED):
+        raise InvalidInput(f"{source.name} is compressed; unpack it, and import what is in it.")
+    line, end, _ = first.partition(b"\n")
+    if (not end and len(first) == LONGEST_HEADER) or line.count(b'"') % 2:
+        raise InvalidInput(
+            f"the first line of {source.name} must name its columns in at most {LONGEST_HEADER:,} bytes; import the "
+            "columns agent, arm, reward and perhaps event alone."
+        )
+
+
+def _weigh(source: Path, file: BinaryIO) -> None:
+    """Refuse a Parquet file that would unpack to too much."""
+    try:
+        told = parquet.footer(file)
+        _count(source, told.rows)
+        size = parquet.unpacked(file, told, READ, MOST_BYTES)
+    except (KeyError, IndexError, TypeError, AttributeError):
+        raise ValueError("a part of it is missing") from None
+    if size > MOST_BYTES:
+        raise InvalidInput(
+            f"path must unpack to at most {MOST_BYTES >> 20} MB, because all of it is told at once, but {source.name} "
+            f"says that it unpacks to {size >> 20:,} MB or more; import it in parts."
+        )
+
+
+def _count(source: Path, height: int) -> None:
+    """Refuse too many rows."""
     if height > MOST_ROWS:
         raise InvalidInput(
             f"path must have at most {MOST_ROWS:,} rows, because all of them are told at once, but {source.name} has "
             f"{height:,}; import it in parts."
         )
-    wanted = [name for name in ("agent", "arm", "reward", "event", "rehearsal") if name in schema]
+
+
+def _columns(source: Path, schema: pl.Schema, height: int) -> list[str]:
+    """Return the columns that are needed; refuse a file that has not got them, or has too many rows."""
+    missing = [name for name in NEEDED if name not in schema]
+    if missing:
+        raise InvalidInput(f"path must have the columns agent, arm and reward, but {source.name} has no {missing[0]}.")
+    _count(source, height)
+    wanted = [name for name in READ if name in schema]
     for name in wanted:
         if schema[name].is_nested() or schema[name] in (pl.Binary, pl.Object):
             raise InvalidInput(f"the column {name} of {source.name} must hold texts or numbers, got {schema[name]}.")

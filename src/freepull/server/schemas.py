@@ -15,11 +15,11 @@ from litestar.typing import FieldDefinition
 from msgspec import Meta
 
 from freepull import commands, registry
-from freepull.campaigns.settings import LATE_JOINERS
-from freepull.commands import AMOUNT, LONGEST_NAME, MOST_AGENTS, PRINTABLE, Command
+from freepull.campaigns.settings import LATE_JOINERS, LONGEST, UNITS
+from freepull.commands import AGENT_NAME, ARM_NAME, LONGEST_NAME, MOST_AGENTS, PRINTABLE, Command
 from freepull.errors import FreepullError
 from freepull.messages import CampaignOffer, Mode, Outcome, Scope, Told, one_of
-from freepull.money import Money
+from freepull.money import MOST_PRICE, Money, below, pattern
 from freepull.principal import Principal, for_people
 from freepull.principal.principal import LEAVERS
 from freepull.server.problems import Problem, Refused, problem
@@ -142,8 +142,45 @@ def read_principal(plain: dict[str, Any] | None, horizon: int | None = None) -> 
 
 
 MOST_OBSERVATIONS = 1000
-DURATION = r"^(?=.*[1-9])[0-9]{1,9}(\.[0-9]{1,6})? *(second|minute|hour|day|week)s?$"
-PRICE = "^(?=.*[1-9])" + AMOUNT.removeprefix("^")
+
+
+def _durations() -> str:
+    """Return a pattern of all durations up to the longest."""
+    ways = []
+    for unit, seconds in UNITS.items():
+        most = LONGEST // 10**6 // seconds
+        whole = "[0-9]{1,9}" if most >= 10**9 else below(most)
+        ways.append(rf"0*{whole}(\.[0-9]{{1,6}})? *{unit}s?")
+    return f"^(?=[0-9]{{1,9}}[^0-9])(?=.*[1-9])({'|'.join(ways)})$"
+
+
+def _described(about: registry.Part) -> dict[str, Any]:
+    """Describe the parameters of a part; what values they may have, the part itself says."""
+    fields = {}
+    for name, it in about.parameters.items():
+        ways = [PLAIN[word] for word in PLAIN if word in it.types] + [{"type": "array"}] * it.several
+        if name in about.nested:
+            ways += [_named(part) for part in registry.parts(name)]
+        fields[name] = {"anyOf": ways} if ways else {}
+    return {"type": "object", "properties": fields, "additionalProperties": False}
+
+
+def _named(about: registry.Part) -> dict[str, Any]:
+    """Describe a part that says its name."""
+    found = _described(about)
+    found["properties"] = {"part": {"const": about.name}} | found["properties"]
+    return found | {"required": ["part", *(name for name, it in about.parameters.items() if it.required)]}
+
+
+PLAIN: dict[str, dict[str, Any]] = {
+    "bool": {"type": "boolean"},
+    "int": {"type": "integer"},
+    "float": {"type": "number"},
+    "str": {"type": "string"},
+    "None": {"type": "null"},
+}
+DURATION, PRICE = _durations(), "^(?=.*[1-9])" + pattern(MOST_PRICE).removeprefix("^")
+PRINCIPAL = _described(registry.parts("principal")[0])
 Name = Annotated[str, Meta(min_length=1, max_length=LONGEST_NAME, extra_json_schema={"pattern": PRINTABLE})]
 Reward = Annotated[float, Meta(extra_json_schema={"minimum": 0, "maximum": 1})]
 Id = Annotated[str, Meta(extra_json_schema={"minLength": 1, "maxLength": 200})]
@@ -151,13 +188,15 @@ Number = Annotated[int, Meta(extra_json_schema={"minimum": 1, "exclusiveMaximum"
 """These limits are the campaign's, which says in its own words what is wrong; here they are described only."""
 Count = Annotated[int, Meta(ge=1, le=MOST_AGENTS)]
 Lasting = Annotated[str, Meta(examples=["30 days", "90 seconds"], extra_json_schema={"pattern": DURATION})]
-ArmName = Annotated[str, Meta(extra_json_schema={"minLength": 1, "maxLength": LONGEST_NAME, "pattern": PRINTABLE})]
+ArmName = Annotated[str, Meta(extra_json_schema={"minLength": 1, "maxLength": LONGEST_NAME, "pattern": ARM_NAME})]
 Weights = Annotated[
     list[Annotated[float, Meta(extra_json_schema={"minimum": 0})]], Meta(extra_json_schema={"minItems": 1})
 ]
 AgentNumber = Annotated[int, Meta(extra_json_schema={"minimum": 0, "exclusiveMaximum": 1 << 32})]
-ArmNames = Annotated[list[Name], Meta(extra_json_schema={"minItems": 2, "maxItems": 1 << 16, "uniqueItems": True})]
-AgentNames = Annotated[list[Name], Meta(extra_json_schema={"uniqueItems": True})]
+NewArm = Annotated[str, Meta(min_length=1, max_length=LONGEST_NAME, extra_json_schema={"pattern": ARM_NAME})]
+NewAgent = Annotated[str, Meta(min_length=1, max_length=LONGEST_NAME, extra_json_schema={"pattern": AGENT_NAME})]
+ArmNames = Annotated[list[NewArm], Meta(extra_json_schema={"minItems": 2, "maxItems": 1 << 16, "uniqueItems": True})]
+AgentNames = Annotated[list[NewAgent], Meta(extra_json_schema={"uniqueItems": True})]
 
 
 class Body(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
@@ -175,7 +214,7 @@ class NewCampaign(Body, kw_only=True):
     """What one bonus costs."""
     agents: AgentNames | Count = []
     """Who takes part: names, or how many; more can be enrolled until the start."""
-    principal: Annotated[dict[str, Any], Meta(examples=[EXAMPLE])] | None = None
+    principal: Annotated[dict[str, Any], Meta(examples=[EXAMPLE], extra_json_schema=PRINCIPAL)] | None = None
     """By which rule, after how much observing, and whom to pay: parts with their parameters, see docs/service.md.
 
     What is left out is as by default: as of `Principal` where a rule is named, else as is best for people. bonus and

@@ -36,11 +36,11 @@ from freepull.campaigns.journal.snapshots import pieces, read
 from freepull.campaigns.settings import Settings
 from freepull.campaigns.state import State
 from freepull.campaigns.stores import Lease, ServedStore, Store, Where, connect
-from freepull.errors import CampaignBusy, Corrupt, FreepullError
+from freepull.errors import CampaignBusy, Corrupt, FreepullError, StoreError
 from freepull.money import Money
 
 Opened = TypeVar("Opened")
-UNREADABLE = (EOFError, MemoryError, struct.error, msgspec.MsgspecError)
+UNREADABLE = (EOFError, struct.error, msgspec.MsgspecError)
 PAUSE = 0.005
 """Seconds that may be spent on a store before it is left to others."""
 ID, KEPT = np.dtype("V16"), struct.Struct("<qq16s24s")
@@ -112,7 +112,10 @@ def owned(url: Where, name: str, wait: float = 0.0) -> Iterator[tuple[Store, Lea
     with Here(store, name):
         lease = claim(store, name, wait)
         try:
-            yield store, lease
+            with kept(store, lease) as lost:
+                yield store, lease
+            if lost:
+                raise lost[0]
         finally:
             with suppress(FreepullError):
                 store.release(lease)
@@ -137,6 +140,38 @@ def claim(store: Store, name: str, wait: float) -> Lease:
             if time.monotonic() >= limit:
                 raise
         time.sleep(0.05)
+
+
+@contextmanager
+def kept(store: Store, lease: Lease) -> Iterator[list[FreepullError]]:
+    """Renew a lease while a campaign is read, which may take longer than it lasts; yield why that failed, if it did.
+
+    What another process has written meanwhile is no damage, and without the store nobody knows whether there is one.
+    """
+    over, lost = threading.Event(), list[FreepullError]()
+
+    def renew() -> None:
+        while not lost and not over.wait(lease.seconds / 3):
+            try:
+                store.renew(lease)
+            except FreepullError as error:
+                lost.append(error)
+
+    renewing = threading.Thread(target=renew, name=f"freepull lease {lease.name}", daemon=True)
+    if lease.seconds == float("inf"):  # a lock guards it
+        yield lost
+        return
+    renewing.start()
+    try:
+        yield lost
+    except Corrupt as error:
+        if not lost:
+            store.renew(lease)
+            raise
+        raise lost[0] from error
+    finally:
+        over.set()
+        renewing.join()
 
 
 def segments(store: Store, name: str, number: int = 0, first: int = 0, before: int = ORIGIN) -> Iterator[Segment]:
@@ -167,6 +202,9 @@ def readable(name: str) -> Iterator[None]:
         yield
     except FreepullError:
         raise
+    except (MemoryError, OSError, RuntimeError) as error:  # checksums have found what could make it ask for too much
+        why = str(error) or "there is too little memory"
+        raise StoreError(f"campaign {name!r} could not be read ({why}); give this process what it lacks.") from error
     except (ArithmeticError, AssertionError, AttributeError, LookupError, TypeError, ValueError, *UNREADABLE) as error:
         raise Corrupt(
             f"what is stored of campaign {name!r} cannot be read ({type(error).__name__}: {error}); restore a backup."

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
 from mmap import ACCESS_READ, mmap
+from queue import SimpleQueue
 from typing import Any
 
 import msgspec
@@ -140,6 +141,8 @@ PART = 1 << 18
 OLD = 16
 """Parts of older snapshots that are removed at a time."""
 Piece = bytes | memoryview
+Begun = tuple[int, int, Iterator[bytes], list[Future[int]]]
+"""A snapshot that was frozen: after which event, its size, its parts, and who waits for it."""
 
 
 def pieces(state: State, log: Log) -> list[Piece]:
@@ -262,7 +265,11 @@ def read(store: Store, name: str, event: int, settings: Settings) -> tuple[State
 
 
 class Snapshotter:
-    """Takes a snapshot now and then, while the campaign goes on."""
+    """Takes a snapshot now and then, while the campaign goes on.
+
+    Its thread is there from the start: where memory is short, one that is started later may never begin, and whoever
+    starts it waits for ever.
+    """
 
     def __init__(
         self, store: Store, lease: Lease, state: State, log: Log, every: int, wake: Callable[[], None]
@@ -271,8 +278,10 @@ class Snapshotter:
         self._every, self._wake = every, wake
         self._last = newest(store, lease.name) or 0
         self._wanted: list[Future[int]] = []
-        self._thread: threading.Thread | None = None
         self._writing = False
+        self._begun: SimpleQueue[Begun | None] = SimpleQueue()
+        self._thread = threading.Thread(target=self._run, name="freepull snapshot", daemon=True)
+        self._thread.start()
 
     def want(self) -> Future[int]:
         """Ask for one as soon as possible; its future is the event after which it was taken, once it is stored."""
@@ -286,20 +295,22 @@ class Snapshotter:
         due = event - self._last >= self._every or self._wanted
         if not due or self._state.ending is not None or self._writing:
             return
-        found = pieces(self._state, self._log)
-        size = sum(len(memoryview(piece).cast("B")) for piece in found)
         waiting, self._wanted = self._wanted, []
         self._last = event
         try:
+            found = pieces(self._state, self._log)
+            size = sum(len(memoryview(piece).cast("B")) for piece in found)
             parts = begin(found)
-        except OSError as error:  # the campaign goes on; the next one is due after as many events again
-            _fail(waiting, StoreError(f"a snapshot could not be taken ({error}); try again later."))
+        except (OSError, MemoryError) as error:  # the campaign goes on; the next one is due after as many events again
+            why = str(error) or "there is too little memory"
+            _fail(waiting, StoreError(f"a snapshot could not be taken ({why}); try again later."))
             return
         self._writing = True
-        self._thread = threading.Thread(
-            target=self._write, args=(event, size, parts, waiting), name="freepull snapshot"
-        )
-        self._thread.start()
+        self._begun.put((event, size, parts, waiting))
+
+    def _run(self) -> None:
+        while (begun := self._begun.get()) is not None:
+            self._write(*begun)
 
     def _write(self, event: int, size: int, parts: Iterator[bytes], waiting: list[Future[int]]) -> None:
         try:
@@ -314,12 +325,13 @@ class Snapshotter:
 
     def close(self) -> None:
         """Wait for the one that is being written, and take no other."""
-        if self._thread is not None:
-            self._thread.join()
+        self._begun.put(None)
+        self._thread.join()
         self.give_up()
 
     def give_up(self) -> None:
         """Take no other."""
+        self._begun.put(None)
         waiting, self._wanted = self._wanted, []
         _fail(waiting, WriterEnded("the campaign was closed before a snapshot was taken; open it again."))
 

@@ -43,7 +43,9 @@ class Replacing:
 
     def __enter__(self) -> Replacing:
         check_rights(self.path)
-        if not self.backup.is_file() or self.backup.resolve() == self.path:
+        with self._failing():  # this user may not even look
+            usable = self.backup.is_file() and self.backup.resolve() != self.path
+        if not usable:
             raise InvalidInput(
                 f"path must be a backup, a file that exists and is not the store's own, got {self.backup}."
             )

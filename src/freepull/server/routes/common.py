@@ -26,7 +26,7 @@ Screens = Annotated[
     bool, QueryParameter(description="Send all that a screen shows, as `screen`, instead of `status` and `audit`.")
 ]
 Only = Annotated[bool, QueryParameter(description="Only the open ones.")]
-After = Annotated[int, QueryParameter(ge=-1, lt=1 << 62, description="Only what comes after this one.")]
+After = Annotated[int, QueryParameter(ge=-1, lt=1 << 53, description="Only what comes after this one.")]
 Last = Annotated[
     int | None, QueryParameter(ge=1, le=PAGE, description="Only this many of the last, still the oldest first.")
 ]
