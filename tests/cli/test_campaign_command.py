@@ -37,6 +37,8 @@ COMMANDS = [
     "withdraw",
     "erase",
     "ledger",
+    "payout",
+    "settle",
     "audit",
     "export",
     "import",
