@@ -17,7 +17,7 @@ import psycopg
 from chaos.postgres_server import PostgresServer
 
 from .crowd import crowd
-from .loads import batches, closed_loop, half_open, overload, while_scraped
+from .loads import batches, closed_loop, gateway_loop, half_open, overload, while_scraped
 from .security import security
 from .siege import siege
 from .soak import soak
@@ -60,6 +60,9 @@ def small(url: str, seconds: float) -> Iterator[Row]:
         yield "the same, /metrics read twice a second", "≥ 95 % of that, scrape ≤ 1 s", words, good
         found = asyncio.run(batches(process.port, gateway, 2000, 8, 100, seconds))
         yield "batches of 100, 8 connections", "≥ 50,000 events/s", found, found.rate >= 50_000
+        found = asyncio.run(gateway_loop(process.port, gateway, 2000, 64, seconds))
+        good = found.rate >= 2000 and set(found.statuses) == {200}
+        yield "one gateway asks and tells for 2,000, 64 connections", "≥ 2,000 requests/s, no error", found, good
         found, healed = asyncio.run(overload(process.port, tokens, capacity, seconds / 4))
         good = set(found.statuses) <= {200, 429, 503} and 503 in found.statuses and healed <= 5
         yield "3× overload", "429/503, recovers in 5 s", f"{found}; well again after {healed:.1f} s", good

@@ -66,6 +66,31 @@ async def batches(port: int, gateway: str, agents: int, connections: int, size: 
     return figures
 
 
+async def gateway_loop(port: int, gateway: str, agents: int, connections: int, seconds: float) -> Figures:
+    """A backend asks and tells for its users with one token, on many connections, one user after the other on each."""
+    figures, end = Figures(), time.perf_counter() + seconds
+
+    async def one(n: int) -> None:
+        line, i = Line(port), 0
+        while time.perf_counter() < end:
+            i += 1
+            user = f"/campaigns/c0/agents/user-{(n + i * connections) % agents}"
+            pull = b'{"arm":"arm %d","reward":0.5,"event":"g%d-%d"}' % (i % 2, n, i)
+            for verb, body in (("offer", b""), ("observations", pull)):
+                begun = time.perf_counter()
+                status, _ = await line.post(f"{user}/{verb}", gateway, body)
+                figures.statuses[status] += 1
+                if status == 200:
+                    figures.times.append(time.perf_counter() - begun)
+                    figures.events += 1
+        await line.close()
+
+    begun = time.perf_counter()
+    await asyncio.gather(*(one(n) for n in range(connections)))
+    figures.seconds = time.perf_counter() - begun
+    return figures
+
+
 async def steady(port: int, tokens: Sequence[str], rate: float, seconds: float, most: int = 2000) -> Figures:
     """Pulls come at a rate, whether or not earlier ones are answered; times count from when each was due."""
     figures, idle = Figures(), [Line(port) for _ in range(most)]

@@ -25,6 +25,9 @@ from freepull.messages import (
     CampaignVerdict,
     Enrolled,
     LedgerEntry,
+    Me,
+    Move,
+    Moved,
     OfferRow,
     Snapshot,
     Status,
@@ -154,6 +157,8 @@ class Command(msgspec.Struct, Generic[Reply], frozen=True):
     @classmethod
     def body(cls) -> list[msgspec.structs.FieldInfo]:
         """Return the fields that are sent in the body of a request: all but who does it, and what the path names."""
+        if cls.route is not None and cls.route.method == "DELETE":
+            return []
         names = [] if cls.route is None else cls.route.names
         left_out = {"by", *names, *(f"{name}s" for name in names)}
         return [field for field in msgspec.structs.fields(cls) if field.name not in left_out]
@@ -314,7 +319,7 @@ class PassOver(OfAgent[None], frozen=True):
         str | int | None,
         Meta(description="An id that makes it safe to repeat, or the agent's own number of the event."),
     ] = None
-    route: ClassVar = Route("POST", "agents/{agent}/pass-over")
+    route: ClassVar = Route("POST", "agents/{agent}/pass-over", Me)
     shell: ClassVar = Shell("user-17 --event v2", "{agent} asked and made no pull")
 
 
@@ -335,11 +340,30 @@ class Withdraw(Command[None], frozen=True):
 
 
 class EraseNames(Command[None], frozen=True):
-    """Erase names of agents for good; the log and the tables know them by number."""
+    """Erase names of agents for good, unless they are owed something; the log and the tables know them by number."""
 
     agents: Annotated[Sequence[str | int] | None, Meta(description="Whose; none: everybody's.")] = None
     by: By = ""
+    anyway: Annotated[bool, Meta(description="Also of those who are still owed something.")] = False
     route: ClassVar = Route("DELETE", "agents/{agent}/name", None, name="erase_name", status=204)
+
+
+class Settle(Command[int], frozen=True):
+    """Say what became of payments outside, all or none; return how many moved. It is safe to repeat."""
+
+    moves: Annotated[
+        Sequence[Move], Meta(description="Entries of the ledger, and what became of them.", max_length=10_000)
+    ]
+    payer: Annotated[
+        str,
+        Meta(
+            max_length=LONGEST_NAME,
+            description="Who sends them; what one payer has sent, no other one sends.",
+            extra_json_schema={"pattern": PRINTABLE},
+        ),
+    ] = ""
+    by: By = ""
+    route: ClassVar = Route("POST", "ledger/settle", Moved, "moved")
 
 
 class TakeSnapshot(Command[int], frozen=True):
@@ -368,8 +392,11 @@ class Listing(Command[Reply], frozen=True):
 
 
 class ReadLedger(Listing[list[LedgerEntry]], frozen=True):
-    """List what was paid."""
+    """List what was paid; all entries, or those in one state of settlement."""
 
+    settlement: Annotated[
+        str, Meta(description="Only what is open, sent, settled or failed; or unsettled: all but what is settled.")
+    ] = ""
     route: ClassVar = Route("GET", "ledger", list[LedgerEntry], key="entry")
 
 
@@ -430,6 +457,7 @@ class Verbs:
     status = Verb(ReadStatus)
     verdict = Verb(ReadVerdict)
     ledger = Verb(ReadLedger)
+    settle = Verb(Settle)
     offers = Verb(ReadOffers)
     bans = Verb(ReadBans)
     audit = Verb(ReadAudit)

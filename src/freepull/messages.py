@@ -13,8 +13,10 @@ from freepull import validation
 from freepull.errors import InvalidInput
 from freepull.money import Money
 
-SCOPES = ("admin", "operator", "read", "gateway")
+SCOPES = ("admin", "operator", "read", "gateway", "payer")
 """What a token may be good for, agents' own tokens aside."""
+SETTLEMENTS = ("open", "sent", "settled", "failed")
+"""What may have become of a payment outside: nothing yet; it was handed to a payer; it arrived; it did not."""
 
 
 def one_of(*words: str) -> Meta:
@@ -28,6 +30,7 @@ Mode = Annotated[str, one_of("free", "rounds")]
 Outcome = Annotated[str, one_of("paid", "refused", "cancelled")]
 Scope = Annotated[str, one_of(*SCOPES)]
 Ending = Annotated[str, one_of("paid", "refused", "expired", "cancelled")]
+Settlement = Annotated[str, one_of(*SETTLEMENTS)]
 
 
 class Observation(NamedTuple):
@@ -295,6 +298,8 @@ class Status:
     """The evidence for that, which decides at the threshold; None before the first look, and where no ε is granted."""
     comparisons: int | None = None
     """Comparisons opened, complete or not; None where the rule makes none."""
+    settled: int = 0
+    """Payments of the ledger that are known to have arrived."""
 
 
 @dataclass(frozen=True)
@@ -313,6 +318,34 @@ class LedgerEntry:
     """How much."""
     at: datetime
     """When."""
+    settlement: Settlement = "open"
+    """What became of it outside: open, sent (a payer has it), settled or failed."""
+    key: str = ""
+    """By which a payer knows it: the same however often it is sent, and another one only after it has failed."""
+    payer: str = ""
+    """Who sent it."""
+    note: str = ""
+    """What the payer calls it, or why it failed."""
+    moved: datetime | None = None
+    """When its settlement last changed."""
+
+
+class Move(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What became of a payment."""
+
+    entry: Annotated[int, Meta(extra_json_schema={"minimum": 1})]
+    """Of the ledger."""
+    state: Settlement
+    """open, sent, settled or failed."""
+    note: Annotated[str, Meta(max_length=200)] = ""
+    """What the payer calls it, or why it failed; no names, because the log keeps it for good."""
+
+
+class Moved(msgspec.Struct):
+    """How many entries of the ledger have changed their settlement."""
+
+    moved: int
+    """Those that were in that state already are not counted."""
 
 
 @dataclass(frozen=True)
@@ -391,7 +424,7 @@ class TokenRow:
     id: str
     """By which it is revoked."""
     scope: str
-    """admin, operator, read or gateway."""
+    """admin, operator, read, gateway or payer."""
     campaign: str
     """The only campaign it is for; empty: all."""
     label: str
@@ -419,7 +452,7 @@ class TokenEntry:
     id: str
     """The token's id; empty for those of agents, which have none."""
     scope: str
-    """admin, operator, read, gateway or agent."""
+    """admin, operator, read, gateway, payer or agent."""
     campaign: str
     """The only campaign it is for; empty: all."""
     label: str
@@ -441,6 +474,106 @@ class CampaignRow(msgspec.Struct):
     """enrolling, running, paused or stopped; null if it is not here."""
     decided: bool | None
     """Whether its rule has decided; null if it is not here."""
+
+
+class Stuck(msgspec.Struct):
+    """Why a campaign does not go on, or not as fast as it could, and what helps."""
+
+    why: Annotated[str, one_of("paused", "budget", "banned", "absent", "quiet", "over")]
+    """paused; budget: it is used up; banned, absent: who is awaited cannot act, or does not; quiet: nobody does
+    anything; over: the horizon is reached."""
+    words: str
+    """The same in a sentence, with what can be done."""
+    agents: list[str] = []
+    """Who is awaited, at most ten."""
+    helps: Annotated[str, one_of("", "resume", "budget", "unban", "stop")] = ""
+    """The command that helps; empty: none does, people have to."""
+
+
+class OverviewRow(msgspec.Struct):
+    """A campaign in short: which arm, how sure, what was spent, and whether it is stuck."""
+
+    name: str
+    """Its name."""
+    owner: str
+    """The address of the process that owns it; empty: nobody."""
+    here: bool
+    """Whether that is this process; what follows is only known then."""
+    status: Standing | None = None
+    """enrolling, running, paused or stopped."""
+    phase: Phase | None = None
+    """observing, incentivizing, decided or over; null before the start."""
+    leader: str | None = None
+    """The arm that is ahead, or was named."""
+    decided: bool = False
+    """Whether the rule has decided."""
+    certified: bool = False
+    """Whether it has, and its guarantee holds."""
+    rehearsal: bool = False
+    """Whether simulated agents play."""
+    risk: float | None = None
+    """At which risk of error it would be decided now; null where the rule cannot say."""
+    agreed: float | None = None
+    """δ: at which risk it is decided."""
+    ahead: Difference | None = None
+    """How much better the leader is than the arm that comes closest."""
+    step: int = 0
+    """Steps that have ended."""
+    horizon: int | None = None
+    """The last step."""
+    agents: int = 0
+    """How many agents count."""
+    spent: Money | None = None
+    """What was paid."""
+    budget: Money | None = None
+    """The most that may be spent; null: no limit."""
+    unsettled: int = 0
+    """Payments that are not known to have arrived."""
+    stuck: list[Stuck] = []
+    """Why it does not go on; empty: it does."""
+    alarms: list[str] = []
+    """Checks of assumptions that have raised an alarm."""
+    at: datetime | None = None
+    """When something last happened."""
+
+
+class DeliveryRow(msgspec.Struct):
+    """How far a campaign's events were delivered to a target of webhooks."""
+
+    campaign: str
+    """The campaign's name."""
+    event: int
+    """Events of its log before this one were delivered."""
+    behind: int
+    """How many events the log has gone on since."""
+    failures: int
+    """How often in a row the last delivery has failed."""
+    last: str
+    """What came of the last one, in words."""
+
+
+class TargetRow(msgspec.Struct):
+    """A target of webhooks."""
+
+    name: str
+    """How it is called."""
+    url: str
+    """Where it is."""
+    events: list[str]
+    """What it is told; empty: everything."""
+    campaigns: list[str]
+    """Of which campaigns; empty: of all."""
+    deliveries: list[DeliveryRow]
+    """How far it has got, for the campaigns of this process."""
+
+
+class Tried(msgspec.Struct):
+    """What came of a delivery that was asked for."""
+
+    delivered: bool
+    """Whether the target has taken it."""
+    detail: str
+    """What came of it, in words."""
 
 
 class AgentRow(msgspec.Struct):
@@ -526,7 +659,7 @@ class MadeToken(msgspec.Struct):
     token: str
     """The secret; it cannot be shown again."""
     scope: Scope
-    """admin, operator, read or gateway."""
+    """admin, operator, read, gateway or payer."""
     campaign: str
     """The only campaign it is for; empty: all."""
     expires: datetime | None

@@ -123,3 +123,16 @@ def numbers(name: str, value: Any) -> NDArray[np.float64]:
         return np.asarray(value, float)
     except (TypeError, ValueError):
         raise InvalidInput(f"{name} must be numbers, with rows of equal length, got {shown(value)}.") from None
+
+
+FORMULAS = ("=", "+", "-", "@", "\t", "\r")
+"""How a cell begins that a spreadsheet takes for a formula."""
+
+
+def harmless(text: str) -> str:
+    """Return a cell that no spreadsheet takes for a formula.
+
+    >>> harmless("=1+1"), harmless("plain")
+    ("'=1+1", 'plain')
+    """
+    return "'" + text if text[:1] in FORMULAS else text

@@ -38,6 +38,8 @@ COMMANDS = [
     "withdraw",
     "erase",
     "ledger",
+    "payout",
+    "settle",
     "audit",
     "export",
     "import",

@@ -97,7 +97,7 @@ def decided(url: str, clock: Clock) -> fp.Campaign:
     campaign = made(url, clock, "decided", fp.rules.Certified(0.4, gap=0.3), weights=weights)
     live(campaign, clock, 900, 4, takes=1.0)
     campaign.stop("it is decided", by="ann")
-    campaign.erase_names(["user-3"], by="ann")
+    campaign.erase_names(["user-3"], by="ann", anyway=True)
     return campaign
 
 

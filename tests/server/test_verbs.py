@@ -14,9 +14,12 @@ import pytest
 import freepull as fp
 from freepull import errors
 from freepull.commands import AsyncCampaignVerbs, CampaignVerbs, TellMany
+from freepull.messages import Move
 from support.running import Service
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
+UNLIKE = {"told", "passed_over", "acts_for"}
+"""What a service notes beside, because it knows who asks."""
 SETTINGS: dict[str, Any] = {
     "name": "c",
     "arms": ["A", "B", "C"],
@@ -101,14 +104,19 @@ def script(campaign: CampaignVerbs, folder: Path) -> list[Any]:
         campaign.export(folder / "l.csv", "ledger"),
         len((folder / "l.csv").read_text().splitlines()),
         campaign.snapshot() > 0,
-        campaign.erase_names(["cy"]),
+        campaign.erase_names(["cy"], anyway=True),
+        refused(lambda: campaign.erase_names(["ann"])),
+        campaign.settle([Move(1, "sent")], payer="bank"),
+        campaign.settle([Move(1, "settled", "tr 1")], payer="bank"),
+        refused(lambda: campaign.settle([Move(1, "failed")])),
+        [(row.entry, row.key[16:]) for row in campaign.ledger(settlement="unsettled")],
         campaign.verdict(),
-        [replace(row, at=NOW) for row in campaign.ledger()],
-        [replace(row, at=NOW) for row in campaign.ledger(after=1)],
+        [replace(row, at=NOW, moved=None, key="") for row in campaign.ledger()],
+        [replace(row, at=NOW, moved=None, key="") for row in campaign.ledger(after=1)],
         [(row.offer, row.agent, row.arm, row.step, row.recalled, row.ending) for row in campaign.offers()],
-        [(row.action, row.detail) for row in campaign.audit() if not {"told", "passed_over"} & row.detail.keys()],
+        [(row.action, row.detail) for row in campaign.audit() if not UNLIKE & row.detail.keys()],
         campaign.audit(after=campaign.audit()[2].event)[0].action,
-        campaign.erase_names(),
+        campaign.erase_names(anyway=True),
         campaign.stop("over"),
         refused(campaign.stop),
         replace(campaign.status(), at=NOW, events=0),

@@ -8,6 +8,10 @@ from .running import NEW
 
 ADMIN_ROUTES: list[tuple[str, str, Any]] = [
     ("GET", "/campaigns", None),
+    ("GET", "/overview", None),
+    ("GET", "/webhooks", None),
+    ("POST", "/webhooks/shop/test", None),
+    ("POST", "{c}/webhooks/shop/replay", {"after": 0}),
     ("POST", "/campaigns", NEW | {"name": "mine"}),
     ("GET", "{c}", None),
     *(("POST", f"{{c}}/{verb}", None) for verb in ("start", "pause", "resume")),
@@ -36,6 +40,10 @@ ADMIN_ROUTES: list[tuple[str, str, Any]] = [
     ("POST", "{c}/agents/bob/unban", None),
     ("POST", "{c}/agents/bob/leave", None),
     ("POST", "{c}/agents/bob/pass-over", {}),
+    ("POST", "{c}/agents/bob/offer", None),
+    ("POST", "{c}/agents/bob/observations", {"arm": "A", "reward": 0.5}),
+    ("GET", "{c}/agents/bob", None),
+    ("POST", "{c}/ledger/settle", {"moves": []}),
     ("POST", "{c}/agents/bob/revoke", None),
     ("DELETE", "{c}/agents/bob/name", None),
     ("POST", "{c}/snapshot", None),

@@ -31,7 +31,10 @@ def _reads(kind: type[Command[Reply]], run: Callable[[Core, Any], Reply]) -> tup
 
 READS: dict[type[Command[Any]], Callable[[Core, Any], Any]] = dict(
     [
-        _reads(commands.ReadLedger, lambda core, it: list(tables.ledger(core.store, core.register, it.after))),
+        _reads(
+            commands.ReadLedger,
+            lambda core, it: list(tables.ledger(core.store, core.register, it.after, it.settlement)),
+        ),
         _reads(commands.ReadOffers, lambda core, it: list(tables.offers(core.store, core.register, it.after))),
         _reads(commands.ReadBans, lambda core, it: list(tables.bans(core.store, core.register, it.after))),
         _reads(commands.ReadAudit, lambda core, it: list(tables.audit(core.store, core.register, it.after))),

@@ -7,15 +7,16 @@ has changed.
 from __future__ import annotations
 
 import heapq
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
 from freepull.campaigns.journal.events import Event, Kind, Log, Records
-from freepull.campaigns.people import Standing
+from freepull.campaigns.people import SENT, Standing
 from freepull.campaigns.settings import PARKED_AFTER
 from freepull.campaigns.state import State
 from freepull.errors import BudgetTooSmall, InvalidInput, WrongMoment
-from freepull.messages import TIME_OVER
+from freepull.messages import SETTLEMENTS, TIME_OVER
 from freepull.money import Money
 
 GOING = ("running", "paused")
@@ -152,6 +153,40 @@ class Decider:
     def note(self, at: int, by: str, what: dict[str, Any]) -> None:
         """Write something into the audit."""
         self.write(Kind.NOTED, at, more=what | {"by": by})
+
+    def settle(self, moves: list[tuple[int, int, str]], payer: str, at: int, by: str) -> int:
+        """Take note of what became of payments, each an entry, its state and a note; return how many moved."""
+        state, known, entries = self.state, self.state.settlements, self.state.offers.endings["paid"]
+        if state.rehearsals:
+            raise WrongMoment(f"campaign {self.name} is a rehearsal, so nobody is paid; pay out real campaigns alone.")
+        if len({entry for entry, _, _ in moves}) < len(moves):
+            raise InvalidInput("moves must name every entry once; say of each what became of it last.")
+        if state.settings.early and not known.states and any(it == SENT for _, it, _ in moves):
+            raise WrongMoment(
+                f"campaign {self.name} is from before freepull kept settlements, so its {entries:,} payments may have "
+                "been made already; say first which are settled, or that one is open, and pay out then."
+            )
+        fresh = list[tuple[int, int, str]]()
+        for entry, to, note in moves:
+            if not 1 <= entry <= entries:
+                raise InvalidInput(f"moves must be of entries from 1 to {entries:,} of the ledger, got {entry}.")
+            fits = known.fits(entry, to, payer)
+            if fits is False:
+                was, sender = SETTLEMENTS[known.state(entry)], known.sent.get(entry, ("", 0))[0]
+                of = f" by {sender}" if was == "sent" and sender else ""
+                raise WrongMoment(
+                    f"entry {entry} is {was}{of}, so {payer or 'nobody'} cannot make it {SETTLEMENTS[to]}; leave it "
+                    "out, or look at the ledger for what became of it."
+                )
+            if fits or (state.settings.early and not known.states):
+                fresh.append((entry, to, note))
+        for entry, to, note in fresh:
+            more = {name: text for name, text in (("payer", payer), ("note", note)) if text}
+            self.write(Kind.SETTLED, at, offer=entry, value=to, more=more or None)
+        if fresh:
+            counted = Counter(SETTLEMENTS[to] for _, to, _ in fresh)
+            self.note(at, by, {"settlements": dict(counted)} | ({"payer": payer} if payer else {}))
+        return len(fresh)
 
     def rehearse(self, at: int, what: dict[str, Any]) -> int:
         """Note that simulated agents play now; return how often they have before. Never where real ones have acted."""

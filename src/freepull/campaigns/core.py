@@ -17,13 +17,14 @@ from typing import Any, TypeVar
 from freepull import commands, validation
 from freepull.campaigns.commands import Decider
 from freepull.campaigns.directory import Batch, Pull, Register, identity
-from freepull.campaigns.journal.events import Kind, Log, put
+from freepull.campaigns.journal.events import Kind, Log, ManyRows, put
 from freepull.campaigns.journal.recovery import (
     Here,
     check_log,
     check_tables,
     claim,
     forget,
+    identity_of,
     kept,
     names_of,
     owner,
@@ -33,7 +34,7 @@ from freepull.campaigns.journal.recovery import (
 )
 from freepull.campaigns.journal.snapshots import Snapshotter, newest
 from freepull.campaigns.journal.writer import MOST_QUEUED, Job, Writer
-from freepull.campaigns.people import Standing
+from freepull.campaigns.people import SETTLED, Standing
 from freepull.campaigns.settings import Clock, Settings, agent_names, shown, system_clock
 from freepull.campaigns.state import State
 from freepull.campaigns.status import status_of, verdict_of
@@ -41,8 +42,8 @@ from freepull.campaigns.stores import Lease, Store, Where, connect
 from freepull.campaigns.telling import Known, first_of, tell
 from freepull.campaigns.trials import checked_weights, rehearse
 from freepull.commands import LONGEST_NAME, Command
-from freepull.errors import Corrupt, FreepullError, InvalidInput, StoreError
-from freepull.messages import CampaignOffer, CampaignVerdict, Status, Told
+from freepull.errors import Corrupt, Fenced, FreepullError, InvalidInput, StoreError, WrongMoment
+from freepull.messages import SETTLEMENTS, CampaignOffer, CampaignVerdict, Move, Status, Told
 from freepull.money import Money
 
 Reply = TypeVar("Reply")
@@ -82,7 +83,7 @@ class Core:
         self.store, self.name = store, lease.name
         self.settings = state.settings
         self.register = Register(self.name, self.settings.arms, self.settings.price)
-        self.register.enrolled = state.people.enrolled
+        self.register.enrolled, self.register.id = state.people.enrolled, identity_of(store, self.name)
         for agent, name in names_of(store, self.name, state.people.enrolled):
             self.register.add(agent, name)
         state.rows = {}
@@ -272,6 +273,16 @@ class Core:
 
         return self.writer.submit(Job(run, batch))
 
+    @property
+    def events(self) -> int:
+        """How many events there are, the last of which may not be durable yet."""
+        return self._decider.state.events
+
+    def keep(self, rows: ManyRows) -> None:
+        """Store rows beside the log, as long as the campaign is this process's."""
+        self.writer.check()
+        self.store.write(self._lease, rows)
+
     def known(self, ids: Iterable[bytes]) -> Known:
         """Return those of some event ids that were used before."""
         return self.store.find_events(self._lease, ids)
@@ -357,6 +368,8 @@ class Core:
 
         def run(decider: Decider, at: int) -> None:
             known = set(range(decider.state.people.enrolled) if numbers is None else numbers)
+            if not it.anyway:
+                self._check_owed(decider.state, known)
             rows = decider.state.rows or {}
             rows["names"] = [row for row in rows.get("names", []) if row[0] not in known]
             self.store.erase_names(self._lease, numbers)
@@ -364,6 +377,37 @@ class Core:
             decider.note(at, author, {"erased": len(known)})
 
         return self.do(run)
+
+    def _check_owed(self, state: State, agents: set[int]) -> None:
+        """Refuse to forget the names of those who are owed something, where it is known what is."""
+        known = state.settlements
+        if state.rehearsals or (state.settings.early and not known.states):
+            return
+        if known.settled == state.offers.endings["paid"]:
+            return
+        rows = chain(self.store.read(self.name, "ledger"), (state.rows or {}).get("ledger", ()))
+        owed = [row for row in rows if row[2] in agents and known.state(row[0]) != SETTLED]
+        if owed:
+            total = Money(sum(row[4] for row in owed), self.register.currency)
+            people = len({row[2] for row in owed})
+            first, word = owed[0], SETTLEMENTS[known.state(owed[0][0])]
+            others = "" if people == 1 else f" and {people - 1:,} others"
+            raise WrongMoment(
+                f"{self.register.shown(first[2])}{others} must be paid first: {total} in {len(owed):,} entries of the "
+                f"ledger (entry {first[0]} is {word}); pay them out, or say that they are settled, and erase the names "
+                "then, or anyway."
+            )
+
+    @handles(commands.Settle)
+    def settle(self, it: commands.Settle) -> Future[int]:
+        """Take note of what became of payments."""
+        author, payer = who(it.by), who(it.payer, "payer")
+        moves = list[tuple[int, int, str]]()
+        for given in it.moves:
+            move = given if isinstance(given, Move) else Move(*given)
+            state = SETTLEMENTS.index(validation.one_of("state", move.state, SETTLEMENTS))
+            moves.append((validation.whole("entry", move.entry, 1), state, who(move.note, "note")))
+        return self.do(lambda decider, at: decider.settle(moves, payer, at, author))
 
     def snapshot(self) -> Future[Future[int]]:
         """Take a snapshot; the inner future is done when it is stored."""

@@ -87,6 +87,8 @@ class Register:
 
     def __init__(self, campaign: str, arms: Iterable[str], price: Money) -> None:
         self.campaign, self.price, self.currency = campaign, price, price.currency
+        self.id = ""
+        """What tells the campaign from all others, for payers and receivers."""
         self.arms = list(arms)
         self._arm_numbers = {name: k for k, name in enumerate(self.arms)}
         self.enrolled = 0

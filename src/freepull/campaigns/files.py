@@ -26,12 +26,11 @@ from freepull.commands import ReadStatus
 from freepull.errors import CampaignExists, Corrupt, FreepullError, InvalidInput, StoreError
 from freepull.messages import Observation
 from freepull.principal.record import UNITS
+from freepull.validation import FORMULAS, harmless
 
 WHAT = ("observations", "ledger")
 FORMS = (".parquet", ".csv")
 TIME = pl.Datetime("us", "UTC")
-FORMULAS = ("=", "+", "-", "@", "\t", "\r")
-"""How a cell begins that a spreadsheet takes for a formula."""
 NEEDED, READ = ("agent", "arm", "reward"), ("agent", "arm", "reward", "event", "rehearsal")
 """The columns that a file must have that is imported, and those that are read of it."""
 MOST_ROWS, PIECE = 500_000, 20_000
@@ -91,9 +90,12 @@ def observations(store: Store, register: Register) -> pl.DataFrame:
 
 
 def ledger(store: Store, register: Register) -> pl.DataFrame:
-    """Return what was paid; amounts are in minor units, as the ledger has them, and in words."""
+    """Return what was paid, and what became of it; amounts are in minor units, as the ledger has them, and in words."""
     rows = [
-        (it.entry, it.offer, it.agent, it.arm, it.amount.minor, it.amount.currency, str(it.amount), it.at)
+        (
+            *(it.entry, it.offer, it.agent, it.arm, it.amount.minor, it.amount.currency, str(it.amount), it.at),
+            *(it.key, it.settlement, it.payer, it.note),
+        )
         for it in tables.ledger(store, register)
     ]
     schema: dict[str, Any] = {
@@ -105,17 +107,12 @@ def ledger(store: Store, register: Register) -> pl.DataFrame:
         "currency": pl.String,
         "amount": pl.String,
         "at": TIME,
+        "key": pl.String,
+        "settlement": pl.String,
+        "payer": pl.String,
+        "note": pl.String,
     }
     return pl.DataFrame(rows, schema=schema, orient="row")
-
-
-def harmless(text: str) -> str:
-    """Return a cell that no spreadsheet takes for a formula.
-
-    >>> harmless("=1+1"), harmless("plain")
-    ("'=1+1", 'plain')
-    """
-    return "'" + text if text[:1] in FORMULAS else text
 
 
 def read(path: str | Path) -> pl.DataFrame:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from freepull.campaigns.journal.events import NUMBERED, RECORD, Records, Row, Rows, put
 from freepull.errors import Corrupt
+from freepull.messages import SETTLEMENTS
 from freepull.money import MOST_PRICE, Money
 
 MOST_OFFERS = (1 << 32) - 1
@@ -177,3 +178,52 @@ class Offers:
             entry, currency = self.endings["paid"], self.price.currency
             put(rows, "ledger", entry, standing.offer, agent, standing.arm, amount, currency, at)
         return standing
+
+
+OPEN, SENT, SETTLED, FAILED = range(4)
+NEXT = {OPEN: (SENT, SETTLED, FAILED), SENT: (OPEN, SETTLED, FAILED), FAILED: (OPEN, SENT, SETTLED), SETTLED: ()}
+"""What may become of a payment in a state of `SETTLEMENTS`; what is settled, is."""
+
+
+class Settlements:
+    """What became of the ledger's payments outside; an entry of which nothing was said is open."""
+
+    def __init__(self) -> None:
+        self.states = bytearray()
+        """By entry, up to the last one that ever moved."""
+        self.sent: dict[int, tuple[str, int]] = {}
+        """Entries that are sent or have failed: by whom they were sent, and which key they have, counted from 1."""
+        self.settled = 0
+
+    def state(self, entry: int) -> int:
+        """Return the state of an entry."""
+        return self.states[entry - 1] if entry <= len(self.states) else OPEN
+
+    def fits(self, entry: int, state: int, payer: str) -> bool | None:
+        """Say whether an entry can get into a state; None if it is there already."""
+        before = self.state(entry)
+        mine = before != SENT or payer in ("", self.sent[entry][0])
+        if before == state and mine:
+            return None
+        return mine and state in NEXT[before]
+
+    def move(self, entry: int, state: int, at: int, payer: str, note: str, rows: Rows | None) -> None:
+        """Take note of what became of an entry."""
+        by, tries = self.sent.pop(entry, ("", 1))
+        by, tries = payer if state == SENT else by, tries + (state == FAILED)
+        if state == SETTLED:
+            self.settled += 1
+        elif state == SENT or tries > 1:
+            self.sent[entry] = by, tries
+        self.states.extend(bytes(max(0, entry - len(self.states))))
+        self.states[entry - 1] = state
+        put(rows, "settlements", entry, SETTLEMENTS[state], at, by or payer, note, tries)
+
+
+def payment_key(campaign: str, entry: int, tries: int) -> str:
+    """Return by what a payer knows a payment: the same as often as it is sent, another one after it has failed.
+
+    >>> payment_key("c0ffee", 17, 1), payment_key("c0ffee", 17, 2)
+    ('c0ffee-17', 'c0ffee-17-2')
+    """
+    return f"{campaign}-{entry}" if tries == 1 else f"{campaign}-{entry}-{tries}"

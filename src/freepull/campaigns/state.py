@@ -29,7 +29,7 @@ from freepull.campaigns.journal.events import (
     event_of,
     put,
 )
-from freepull.campaigns.people import Offers, People, Standing
+from freepull.campaigns.people import Offers, People, Settlements, Standing
 from freepull.campaigns.settings import Settings
 from freepull.campaigns.trials import alarmed, changes, decision_of, essence, first_events, start, tell_many, widened
 from freepull.errors import InvalidInput, ReplayDiffers, WrongMoment
@@ -59,6 +59,7 @@ class State:
         """The time of the last event."""
         self.people = People()
         self.offers = Offers(settings.price, settings.budget)
+        self.settlements = Settlements()
         self.panel = 0
         """How many agents the verdict speaks of; whoever comes later is observed only."""
         self.panels = 1
@@ -337,6 +338,15 @@ class State:
             self.rehearsals += 1
             self._doubt(REHEARSAL)
 
+    def _settled(self, event: Event, fresh: bool) -> None:
+        more, entry = event.more or {}, event.offer
+        payer, note = str(more.get("payer", "")), str(more.get("note", ""))
+        if not 1 <= entry <= self.offers.endings["paid"]:
+            raise self._differs(f"the ledger has no entry {entry} to be settled")
+        if not fresh and self.settlements.fits(entry, event.value, payer) is False:
+            raise self._differs(f"entry {entry} of the ledger cannot get into that state")
+        self.settlements.move(entry, event.value, event.at, payer, note, self.rows)
+
     def _nothing(self, event: Event, fresh: bool) -> None:
         return
 
@@ -372,4 +382,5 @@ _APPLY: dict[Kind, Callable[[State, Event, bool], Event | None]] = {
     Kind.STOPPED: State._stopped,
     Kind.NOTED: State._noted,
     Kind.JOINED: State._joined,
+    Kind.SETTLED: State._settled,
 }

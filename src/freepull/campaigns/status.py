@@ -11,15 +11,17 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from freepull import registry
+from freepull import registry, validation
 from freepull.campaigns.directory import Register
 from freepull.campaigns.journal.events import Row
+from freepull.campaigns.people import payment_key
 from freepull.campaigns.settings import shown
 from freepull.campaigns.state import State
 from freepull.campaigns.stores import Store
 from freepull.campaigns.trials import grounds_of
 from freepull.errors import Corrupt
 from freepull.messages import (
+    SETTLEMENTS,
     Arm,
     AuditEntry,
     BanRow,
@@ -29,7 +31,9 @@ from freepull.messages import (
     Grounds,
     LedgerEntry,
     OfferRow,
+    OverviewRow,
     Status,
+    Stuck,
 )
 from freepull.money import Money
 from freepull.principal import Trial
@@ -94,6 +98,7 @@ def status_of(state: State, register: Register) -> Status:
         epsilon=getattr(settings.principal.rule, "epsilon", None) or None,
         within=None if trial is None else trial.rule.nearly_best(),
         comparisons=None if trial is None else trial.rule.opened,
+        settled=state.settlements.settled,
     )
 
 
@@ -230,10 +235,31 @@ def _rows(store: Store, campaign: str, table: str, after: int, numbered: bool = 
     raise Corrupt(f"row {next_one} or a later one of {table} of campaign {campaign!r} is missing; restore a backup.")
 
 
-def ledger(store: Store, register: Register, after: int = 0) -> Iterator[LedgerEntry]:
-    """Return what was paid, after a given entry."""
+def ledger(store: Store, register: Register, after: int = 0, settlement: str = "") -> Iterator[LedgerEntry]:
+    """Return what was paid, after a given entry; only what is in a state of settlement, if one is given."""
+    validation.one_of("settlement", settlement, ("", "unsettled", *SETTLEMENTS))
+    wanted = [it for it in SETTLEMENTS if settlement in ("", it) or (settlement == "unsettled" and it != "settled")]
+    moved = store.read(register.campaign, "settlements", (after,))
+    last = next(moved, None)
     for entry, offer, agent, arm, amount, currency, at in _rows(store, register.campaign, "ledger", after):
-        yield LedgerEntry(entry, offer, register.shown(agent), register.arms[arm], Money(amount, currency), shown(at))
+        while last is not None and last[0] < entry:
+            last = next(moved, None)
+        row = last if last is not None and last[0] == entry else (entry, "open", None, "", "", 1)
+        _, state, when, payer, note, tries = row
+        if state in wanted:
+            yield LedgerEntry(
+                entry=entry,
+                offer=offer,
+                agent=register.shown(agent),
+                arm=register.arms[arm],
+                amount=Money(amount, currency),
+                at=shown(at),
+                settlement=state,
+                key=payment_key(register.id, entry, tries),
+                payer=payer,
+                note=note,
+                moved=None if when is None else shown(when),
+            )
 
 
 def offers(store: Store, register: Register, after: int = 0) -> Iterator[OfferRow]:
@@ -296,3 +322,84 @@ def _named(register: Register, detail: dict[str, Any]) -> dict[str, Any]:
 def _until(step: int) -> int | None:
     """Return the step that a ban ends with, None if it is for ever."""
     return None if step >= FOREVER else step
+
+
+QUIET = 86_400 * 10**6
+"""Microseconds without any event after which nobody seems to be there; longer, where offers stand for longer."""
+WAITS = {
+    "banned": ("is banned", "are banned", "must pull unpaid, or be unbanned", "unban"),
+    "absent": ("does not act", "do not act", "must pull again; remind them", ""),
+}
+
+
+def stuck(state: State, register: Register, now: int) -> list[Stuck]:
+    """Say why a campaign does not go on, the most pressing reason first; nothing if it does, or need not."""
+    trial, offers, settings = state.started, state.offers, state.settings
+    if trial is None or state.decision is not None or state.status == "stopped":
+        return []
+    if trial.phase == "over":
+        return [Stuck("over", "The horizon is reached, and nothing is decided: stop it, and plan another.", [], "stop")]
+    found = list[Stuck]()
+    if state.status == "paused":
+        found.append(Stuck("paused", "It is paused: nobody is offered anything until it is resumed.", [], "resume"))
+    least = 1 if settings.priced else offers.price.minor
+    if offers.budget is not None and offers.budget - offers.spent - offers.reserved < least:
+        words = f"The budget of {Money(offers.budget, offers.price.currency)} is used up: raise it, or nobody is paid."
+        found.append(Stuck("budget", words, [], "budget"))
+    missing = awaited(state)
+    banned = [m for m in missing if m in state.people.banned and trial.bans.until[m] > trial.steps]
+    for why, who in (("banned", banned), ("absent", [m for m in missing if m not in banned])):
+        if who:
+            one, many, must, helps = WAITS[why]
+            names = [register.shown(m) for m in who]
+            words = f"{', '.join(names)} {one if len(who) == 1 else many}, and {must}."
+            found.append(Stuck(why, words, names, helps))
+    if not found and now - state.at > max(QUIET, settings.offer_lasts):
+        found.append(Stuck("quiet", f"Nobody has done anything since {shown(state.at):%Y-%m-%d %H:%M} UTC.", [], ""))
+    return found
+
+
+def risk(state: State) -> tuple[float | None, float | None]:
+    """Return the risk of error at which it would be decided now, and the one that was agreed; None where unknown."""
+    trial = state.started
+    if trial is None:
+        return None, None
+    agreed, edge = grounds_of(trial, state.settings, state.panels).delta, trial.rule.goes_at
+    if agreed is None or edge is None or state.decision is not None:
+        return None, agreed
+    leader, _ = _leader(trial)
+    bounds = trial.rule.bounds()
+    others = [float(bounds[k]) for k, alive in enumerate(trial.rule.active) if alive and k != leader]
+    evidence = max(min(others, default=0.0), trial.rule.nearly_best() or 0.0)
+    return (1.0 if leader is None or evidence <= 0.0 else min(1.0, agreed * edge / evidence)), agreed
+
+
+def overview(state: State, register: Register, now: int) -> OverviewRow:
+    """Return a campaign in short."""
+    status = status_of(state, register)
+    at_risk, agreed = risk(state)
+    active = {arm.name for arm in status.arms if arm.active}
+    rivals = [it for it in status.differences if it.arm == status.leader and (status.decided or it.than in active)]
+    return OverviewRow(
+        name=status.name,
+        owner="",
+        here=True,
+        status=status.status,
+        phase=status.phase,
+        leader=status.leader,
+        decided=status.decided,
+        certified=status.certified,
+        rehearsal=status.rehearsal,
+        risk=at_risk,
+        agreed=agreed,
+        ahead=min(rivals, key=lambda it: it.low, default=None),
+        step=status.step,
+        horizon=status.horizon,
+        agents=status.agents,
+        spent=status.spent,
+        budget=status.budget,
+        unsettled=status.paid - status.settled,
+        stuck=stuck(state, register, now),
+        alarms=[it.name for it in status.checks if it.alarmed],
+        at=status.at,
+    )

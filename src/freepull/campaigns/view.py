@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import islice
 from typing import Any, Protocol, TypeVar
 
@@ -17,12 +18,24 @@ from freepull.campaigns.core import Core
 from freepull.campaigns.directory import Register
 from freepull.campaigns.journal.recovery import segments, settings_of
 from freepull.campaigns.journal.writer import awaited
+from freepull.campaigns.settings import system_clock
 from freepull.campaigns.state import State
 from freepull.campaigns.status import status_of, verdict_of
 from freepull.campaigns.stores import Store
 from freepull.commands import ReadStatus, ReadVerdict
 from freepull.errors import FreepullError, StoreError
-from freepull.messages import AgentRow, AuditEntry, BanRow, CampaignVerdict, LedgerEntry, Me, OfferRow, Status
+from freepull.messages import (
+    AgentRow,
+    AuditEntry,
+    BanRow,
+    CampaignVerdict,
+    LedgerEntry,
+    Me,
+    OfferRow,
+    OverviewRow,
+    Status,
+    Stuck,
+)
 from freepull.principal.rules.pairwise.state import PairwiseState
 
 Row = TypeVar("Row", covariant=True)
@@ -111,6 +124,8 @@ class Screen(msgspec.Struct):
     """Who was banned, the last 200."""
     audit: list[AuditEntry]
     """What was done, the last 200."""
+    overview: OverviewRow
+    """The same in short: how sure, and whether it is stuck."""
 
 
 class Reader(Protocol[Row]):
@@ -166,6 +181,16 @@ class CampaignView:
 
         return await self._look(look)
 
+    async def overview(self) -> OverviewRow:
+        """Say in short which arm, how sure, what was spent, and whether it is stuck."""
+        return await self._look(lambda decider: tables.overview(decider.state, self._register, system_clock()))
+
+    async def stuck(self) -> tuple[int, list[Stuck]]:
+        """Say after how many events it was looked at, and why it does not go on."""
+        return await self._look(
+            lambda decider: (decider.state.events, tables.stuck(decider.state, self._register, system_clock()))
+        )
+
     async def verdict(self) -> CampaignVerdict:
         """Say which arm, and what that rests on."""
         return await awaited(self._core.handle(ReadVerdict()))
@@ -192,9 +217,11 @@ class CampaignView:
         """Return offers in their order."""
         return await self._table(tables.offers, "offers", after, limit)
 
-    async def ledger(self, after: int = 0, limit: int | None = None, last: int | None = None) -> list[LedgerEntry]:
-        """Return what was paid, or the last of it."""
-        return await self._table(tables.ledger, "ledger", after, limit, last)
+    async def ledger(
+        self, after: int = 0, limit: int | None = None, last: int | None = None, settlement: str = ""
+    ) -> list[LedgerEntry]:
+        """Return what was paid, or the last of it; or only what is in a state of settlement."""
+        return await self._table(partial(tables.ledger, settlement=settlement), "ledger", after, limit, last)
 
     async def bans(self, after: int = 0, limit: int | None = None, last: int | None = None) -> list[BanRow]:
         """Return bans, or the last ones."""
@@ -217,13 +244,15 @@ class CampaignView:
 
         def look(
             decider: Decider,
-        ) -> tuple[Status, CampaignVerdict | None, list[AgentRow], Margins, list[OfferRow], Sample]:
+        ) -> tuple[Status, CampaignVerdict | None, list[AgentRow], Margins, list[OfferRow], Sample, OverviewRow]:
+            short = tables.overview(decider.state, self._register, system_clock())
             status = status_of(decider.state, self._register)
             verdict = None if decider.state.started is None else verdict_of(decider.state, self._register)
             waiting = [self._row(decider, self._register.agent(name)) for name in status.awaited]
-            return status, verdict, waiting, self._margins(decider), self._open(decider, 0, ROWS), _sample(decider)
+            margins, offers = self._margins(decider), self._open(decider, 0, ROWS)
+            return status, verdict, waiting, margins, offers, _sample(decider), short
 
-        status, verdict, waiting, margins, offers, sample = await self._look(look)
+        status, verdict, waiting, margins, offers, sample, short = await self._look(look)
         self.history.add(status)
         before = [it for it in await self.history.points() if it.observations < status.observations]
         ledger, bans, audit = await asyncio.gather(self.ledger(last=ROWS), self.bans(last=ROWS), self.audit(last=ROWS))
@@ -238,6 +267,7 @@ class CampaignView:
             ledger=[it for it in ledger if it.entry <= status.paid],  # the tables have gone on since
             bans=[it for it in bans if it.at <= status.at],
             audit=[it for it in audit if it.event < status.events],
+            overview=short,
         )
 
     async def _look(self, look: Callable[[Decider], Found]) -> Found:

@@ -131,6 +131,7 @@ def erase(
     name: Name,
     agents: Annotated[list[str] | None, typer.Argument(help="The agents; all of them with --all.")] = None,
     everybody: Annotated[bool, typer.Option("--all", help="Erase all names.")] = False,
+    anyway: Annotated[bool, typer.Option("--anyway", help="Also of those who are still owed something.")] = False,
     by: By = "",
     as_json: AsJson = False,
 ) -> None:
@@ -138,7 +139,7 @@ def erase(
     if bool(agents) == everybody:
         raise InvalidInput("agents must be named, or all of them meant by --all, but not both.")
     with opened(url, name) as campaign:
-        campaign.erase_names(None if everybody else agents, by)
+        campaign.erase_names(None if everybody else agents, by, anyway)
         answer({"erased": agents}, as_json, "the names are erased; the log knows agents by number")
 
 

@@ -22,6 +22,7 @@ from freepull.cli.screen import (
     console,
     not_served,
     opened,
+    secret,
     sentence_errors,
     served,
     show_status,
@@ -135,6 +136,87 @@ def export(
     with opened(url, name) as campaign:
         rows = campaign.export(path, what)
     answer({"rows": rows, "path": str(path)}, as_json, f"{rows:,} rows are in {path}")
+
+
+@app.command(
+    help="Hand what is owed to a payer, and note what became of it; for every night, and safe to repeat at any time."
+    "\n\nExample: freepull campaign payout sqlite:///trial.db onboarding --folder payouts"
+)
+@sentence_errors
+def payout(
+    url: Url,
+    name: Name,
+    folder: Annotated[Path | None, typer.Option(help="Write CSV files into this folder, for accounting.")] = None,
+    to: Annotated[str | None, typer.Option(help="Or send every payment to this address, https://…")] = None,
+    token_file: Annotated[Path | None, typer.Option(help="A file with the token that this address wants.")] = None,
+    failed: Annotated[bool, typer.Option("--failed", help="Try again what has failed before, under new keys.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """See the help."""
+    from freepull.payouts import FilePayer, HttpPayer, Payer
+    from freepull.payouts import payout as pay
+
+    if (folder is None) == (to is None):
+        raise InvalidInput("a payout must have one payer; give --folder or --to, not both.")
+    payer: Payer
+    if folder is not None:
+        payer = FilePayer(folder)
+    else:
+        payer = HttpPayer(to or "", "" if token_file is None else secret("--token-file", token_file))
+    with opened(url, name) as campaign:
+        found = pay(campaign, payer, failed=failed)
+    told = {"paid": dict(found.paid), "left": dict(found.left), "complete": found.complete}
+    answer(told, as_json, str(found))
+    if not found.complete:
+        raise typer.Exit(1)
+
+
+@app.command(
+    help="Say what became of payments: settled, failed, sent or open."
+    "\n\nExample: freepull campaign settle sqlite:///trial.db onboarding settled --file payout-20270101T020000-001.csv"
+)
+@sentence_errors
+def settle(
+    url: Url,
+    name: Name,
+    state: Annotated[str, typer.Argument(help="settled, failed, sent, or open: nobody has it.")],
+    entries: Annotated[str, typer.Option(help="Entries of the ledger, such as 1-20,25.")] = "",
+    file: Annotated[Path | None, typer.Option(help="Or all that are in this file of a payout.")] = None,
+    note: Annotated[str, typer.Option(help="What the payer calls it, or why it failed; no names.")] = "",
+    by: By = "",
+    as_json: AsJson = False,
+) -> None:
+    """See the help."""
+    from freepull.messages import Move
+    from freepull.payouts import read_payments
+
+    if bool(entries) == (file is not None):
+        raise InvalidInput("payments must be named by --entries, or be in a --file, but not both.")
+    with opened(url, name) as campaign:
+        if file is None:
+            numbers = _numbers(entries)
+        else:
+            keys = {row["key"]: int(row["entry"]) for row in read_payments(file)}
+            known = {it.key for it in campaign.ledger()}
+            strange = next((key for key in keys if key not in known), None)
+            if strange is not None:
+                raise InvalidInput(f"--file must be of {name}, which has no payment {strange}; choose another file.")
+            numbers = sorted(keys.values())
+        moved = campaign.settle([Move(entry, state, note) for entry in numbers], by=by)
+    answer({"moved": moved}, as_json, f"{moved:,} payments are {state} now; {len(numbers) - moved:,} were before")
+
+
+def _numbers(text: str) -> list[int]:
+    """Read numbers such as 1-20,25."""
+    found = list[int]()
+    for part in text.split(","):
+        first, _, last = part.strip().partition("-")
+        if not (first.isascii() and first.isdigit() and (not last or (last.isascii() and last.isdigit()))):
+            raise InvalidInput(f"--entries must be numbers such as 1-20,25, got {text!r}.")
+        if int(last or first) - int(first) >= 10_000:
+            raise InvalidInput(f"--entries must be at most 10,000 at a time, got {part.strip()}; take fewer.")
+        found += range(int(first), int(last or first) + 1)
+    return found
 
 
 @app.command(

@@ -45,6 +45,11 @@ class _Campaign:
     name: str
 
     @Talking
+    def agent(self, agent: str | int) -> Talk[Me]:
+        """Return what an agent may know: status, arms, its own pulls, its open offer."""
+        return talks.one_agent(self.name, agent)
+
+    @Talking
     def agents(self, after: int = -1) -> Talk[list[AgentRow]]:
         """Return agents as they stand, after a given number."""
         return talks.agents(self.name, after)

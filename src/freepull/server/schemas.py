@@ -262,13 +262,21 @@ class NewToken(Body, kw_only=True):
     """A token to be made."""
 
     scope: Scope
-    """admin: everything; operator: all but money and tokens; read: looks only; gateway: tells pulls for agents."""
+    """admin: everything; operator: all but money and tokens; read: looks only; gateway: asks and tells for agents;
+    payer: reads the ledger, and says what was paid out."""
     campaign: Annotated[str, Meta(extra_json_schema={"maxLength": LONGEST_NAME, "pattern": PRINTABLE})] = ""
     """The only campaign it is for; empty: all."""
     label: Annotated[str, Meta(max_length=200, extra_json_schema={"pattern": PRINTABLE})] = ""
     """What it is for."""
     lasts: Lasting | None = None
     """For how long; null: until it is revoked."""
+
+
+class Replay(Body, kw_only=True):
+    """From where a webhook begins anew."""
+
+    after: Annotated[int, Meta(ge=-1, lt=1 << 62)]
+    """The last event of the log that it need not be told again; -1: it is told everything."""
 
 
 class Pull(Body, kw_only=True):
@@ -320,17 +328,18 @@ def _body(name: str, command: type[Command[Any]]) -> type[msgspec.Struct]:
     )
 
 
-MADE = Stop, Budget, NewAgents = (
+MADE = Stop, Budget, NewAgents, Settle = (
     _body("Stop", commands.Stop),
     _body("Budget", commands.SetBudget),
     _body("NewAgents", commands.AddAgents),
+    _body("Settle", commands.Settle),
 )
 """Bodies that have no source of their own."""
 BODIES = {
     commands.Stop: Stop,
     commands.SetBudget: Budget,
     commands.AddAgents: NewAgents,
-    commands.PassOver: NoPull,
+    commands.Settle: Settle,
 }
 """The bodies of commands that have one."""
 
@@ -375,6 +384,6 @@ class Mine(msgspec.Struct):
     id: str
     """By which it is listed and revoked."""
     scope: Scope
-    """admin, read or gateway."""
+    """admin, operator, read, gateway or payer."""
     campaign: str
     """The only campaign it is for; empty: all."""

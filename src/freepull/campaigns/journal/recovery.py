@@ -13,6 +13,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from hashlib import blake2b
 from typing import TypeVar
 
 import msgspec
@@ -223,6 +224,15 @@ def settings_of(store: Store, name: str) -> Settings:
     raise Corrupt(f"the log of campaign {name!r} does not begin with its creation; restore it from a backup.")
 
 
+def identity_of(store: Store, name: str) -> str:
+    """Return what tells a campaign from every other one, also from one of its name elsewhere: a hash of its beginning.
+
+    It stays the same in backups and copies.
+    """
+    data = next(iter(store.read(name, "segments")))[3]
+    return blake2b(data, digest_size=8).hexdigest()
+
+
 def recover(store: Store, name: str, *, rows: Rows | None = None, snapshot: int | None = None) -> tuple[State, Log]:
     """Rebuild a campaign from its whole log, or from a snapshot and the rest of the log."""
     settings = settings_of(store, name)
@@ -275,7 +285,8 @@ def names_of(store: Store, name: str, enrolled: int) -> Iterator[tuple[int, str]
 
 def check_tables(store: Store, name: str, state: State) -> None:
     """Refuse a ledger that does not have what the log says, and offers and bans that do not end where it does."""
-    for table, last in (("offers", state.offers.made), ("bans", state.people.bans)):
+    moved = len(state.settlements.states)
+    for table, last in (("offers", state.offers.made), ("settlements", moved), ("bans", state.people.bans)):
         found = store.before_last(name, table, 0)
         if found != ((last,) if last else ()):
             has = found[0] if found else "none"
@@ -317,6 +328,9 @@ def verify(url: Where, name: str, wait: float = 0.0) -> Report:
         ids = _check_ids(store, name, state)
         kept = _check_snapshots(store, name, state, log)
         deque(names_of(store, name, state.people.enrolled), 0)
+        for target, event, *_ in store.read(name, "webhooks"):
+            if not 0 <= event <= state.events:
+                raise Corrupt(f"row {target} of webhooks of campaign {name!r} is behind its log; restore a backup.")
         store.check()
         return Report(
             name=name,

@@ -21,7 +21,7 @@ import msgspec
 import numpy as np
 
 from freepull.campaigns.journal.events import RECORD, Log
-from freepull.campaigns.people import Standing
+from freepull.campaigns.people import SETTLED, Standing
 from freepull.campaigns.settings import Settings
 from freepull.campaigns.state import State
 from freepull.campaigns.stores import Lease, Store
@@ -76,6 +76,8 @@ class Content(msgspec.Struct):
     last_event: bytes
     amounts: bytes = b""
     spent: int | None = None
+    settlements: bytes = b""
+    sent: dict[int, tuple[str, int]] = {}
 
 
 def content_of(state: State, log: Log) -> Content:
@@ -100,6 +102,8 @@ def content_of(state: State, log: Log) -> Content:
         last_event=people.last_event.tobytes(),
         amounts=offers.amounts.tobytes(),
         spent=offers.spent if offers.amounts else None,
+        settlements=bytes(state.settlements.states),
+        sent=dict(sorted(state.settlements.sent.items())),
     )
 
 
@@ -120,6 +124,9 @@ def restored(settings: Settings, content: Content, trial: memoryview) -> tuple[S
     offers.open = {row[1]: Standing(*row, amounts[row[0] - 1] if amounts else None) for row in content.open}
     offers.reserved = sum(map(offers.amount, (it.offer for it in offers.open.values())))
     offers.recalled = {agent for agent, standing in offers.open.items() if standing.recalled}
+    known = state.settlements
+    known.states, known.sent = bytearray(content.settlements), dict(content.sent)
+    known.settled = known.states.count(SETTLED)
     state.pulls = np.array(content.pulls, np.int64)
     state.acted = np.frombuffer(content.acted, bool).copy()
     state.acted_and_left = sum(bool(state.acted[agent]) for agent in (*content.parked, *content.left))

@@ -146,8 +146,8 @@ function heat({ pulls: it, status }) {
 }
 
 export const MAKERS = {
-  means: { title: "Global mean per arm", make: means }, stops: { title: "What stops the trial, now", make: stops },
   differences: { title: "How much better", make: differences },
+  means: { title: "Global mean per arm", make: means }, stops: { title: "What stops the trial, now", make: stops },
   evidence: { title: "What stops the trial, over time", make: evidence }, active: { title: "Arms still in", make: active },
   spend: { title: "Cumulative bonus", make: spend }, pulls: { title: "Free and paid pulls", make: pulls },
   agents: { title: "Pulls per agent", make: agents }, offers: { title: "Offers", make: offers }, heat: { title: "Who pulls what", make: heat },

@@ -24,6 +24,7 @@ from freepull.server.routes.common import (
     Limit,
     Only,
     Screens,
+    Settlement,
     find,
     hosting_of,
     needs,
@@ -67,12 +68,17 @@ async def offers(
     return await (view.open_offers if open_only else view.offers)(after, limit)
 
 
-@get("/campaigns/{campaign:str}/ledger", **TABLE)
+@get("/campaigns/{campaign:str}/ledger", **TABLE | {"before_request": needs(*READER, "payer")})
 async def ledger(
-    request: Asked, campaign: InPath, after: After = 0, limit: Limit = PAGE, last: Last = None
+    request: Asked,
+    campaign: InPath,
+    after: After = 0,
+    limit: Limit = PAGE,
+    last: Last = None,
+    settlement: Settlement = "",
 ) -> list[LedgerEntry]:
-    """What was paid."""
-    return await (await _view(request, campaign)).ledger(after, limit, last)
+    """What was paid, and what became of it outside: all entries, or those in one state of settlement."""
+    return await (await _view(request, campaign)).ledger(after, limit, last, settlement)
 
 
 @get("/campaigns/{campaign:str}/bans", **TABLE)
