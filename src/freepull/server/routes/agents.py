@@ -14,18 +14,21 @@ from litestar import get, post
 from litestar.params import Body as In
 
 from freepull.errors import FreepullError
-from freepull.messages import Me
+from freepull.messages import Accepted, Me, Noted
 from freepull.server.auth import RateLimit, Visitor, check
 from freepull.server.hosting import Hosting
 from freepull.server.middleware import Metrics, Middleware, messages, name_in
 from freepull.server.problems import described
 from freepull.server.routes.common import BEARER, READ, WRITE, Asked, InPath, find, hosting_of, needs, visitor_of
 from freepull.server.schemas import (
+    Answer,
     Batch,
     BatchReply,
+    Deed,
     NoPull,
     OfferReply,
     Pull,
+    Result,
     Strict,
     ToldReply,
     decode,
@@ -146,6 +149,37 @@ async def pass_over(visit: Visit, data: NoPull) -> Me:
     return await found.view.me(number)
 
 
+@hot("me/accept", "agent", responses=WRITE, tags=["agents"])
+async def accept(visit: Visit, data: Answer) -> Accepted:
+    """I will act on my offer: it stands longer then. Sending it again changes nothing."""
+    found = await visit.hosting.find(visit.campaign)
+    return Accepted(await found.campaign.accept(visit.visitor.own_number, offer=data.offer))
+
+
+@hot("me/decline", "agent", responses=WRITE, tags=["agents"])
+async def decline(visit: Visit, data: Answer) -> Me:
+    """I do not want my offer; with its number, sending it again changes nothing."""
+    found, number = await visit.hosting.find(visit.campaign), visit.visitor.own_number
+    await found.campaign.decline(number, offer=data.offer)
+    return await found.view.me(number)
+
+
+@hot("me/acts", "agent", responses=WRITE, tags=["agents"])
+async def act(visit: Visit, data: Deed) -> Noted:
+    """I have made a pull, and its outcome is to come; sending it again is safe."""
+    found = await visit.hosting.find(visit.campaign)
+    told = await found.campaign.act(visit.visitor.own_number, data.arm, data.event)
+    visit.metrics.observations(1)
+    return Noted(*told)
+
+
+@hot("me/outcomes", "agent", responses=WRITE, tags=["agents"])
+async def outcome(visit: Visit, data: Result) -> Noted:
+    """This came of an earlier act of mine, by its event; sending it again is safe."""
+    found = await visit.hosting.find(visit.campaign)
+    return Noted(*await found.campaign.outcome(visit.visitor.own_number, data.event, data.reward))
+
+
 @hot("observations:batch", "admin", "gateway", responses=WRITE, tags=["gateway"])
 async def batch(visit: Visit, data: Batch) -> BatchReply:
     """Tell pulls of many agents, in one commit; each has a result of its own."""
@@ -169,5 +203,5 @@ async def me(request: Asked, campaign: InPath) -> Me:
     return await (await find(request, campaign)).view.me(visitor_of(request).own_number)
 
 
-HOT = [offer, observe, pass_over, batch]
+HOT = [offer, accept, decline, act, outcome, observe, pass_over, batch]
 HANDLERS = [*(it.handler() for it in HOT), me]
