@@ -9,6 +9,7 @@ import random
 import signal
 import tempfile
 import time
+from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +36,7 @@ def run(kills: int = KILLS, seconds: float = 0.5, principal: fp.Principal = PAYI
         answers, doubtful, sent, none = list[Answer](), dict[str, Pull](), set[str](), set[str]()
         busy = 0.0
         for turn in range(kills):
-            lines, lasted = _life(url, turn, list(doubtful.values()), rng.uniform(0.05, 2 * seconds))
+            lines, lasted = life(url, turn, list(doubtful.values()), rng.uniform(0.05, 2 * seconds), _work)
             busy += lasted
             for kind, *rest in lines:
                 if kind == "sent":
@@ -49,7 +50,7 @@ def run(kills: int = KILLS, seconds: float = 0.5, principal: fp.Principal = PAYI
                     answers.append(Answer(doubtful.pop(rest[0]), told))
             wrong = right(url) if turn % 10 == 9 or turn == kills - 1 else ""
             found.demand(not wrong, f"after kill {turn}: {wrong}")
-        _life(url, kills, list(doubtful.values()), 0.0)
+        life(url, kills, list(doubtful.values()), 0.0, _work)
         missing = lost(url, answers)
         found.demand(not missing, f"{len(missing)} answers are not in the log")
         with fp.Campaign.open(url, NAME) as campaign:
@@ -68,7 +69,9 @@ def run(kills: int = KILLS, seconds: float = 0.5, principal: fp.Principal = PAYI
         return found
 
 
-def _life(url: str, turn: int, doubtful: list[Pull], seconds: float) -> tuple[list[list[Any]], float]:
+def life(
+    url: str, turn: int, doubtful: list[Any], seconds: float, work: Callable[..., Coroutine[Any, Any, None]]
+) -> tuple[list[list[Any]], float]:
     """Start a process that works on the campaign, kill it after some seconds, and return what it said."""
     reading, writing = os.pipe()
     child = os.fork()
@@ -76,7 +79,7 @@ def _life(url: str, turn: int, doubtful: list[Pull], seconds: float) -> tuple[li
         os.close(reading)
         code = 1
         try:
-            asyncio.run(_work(url, turn, doubtful, writing, only_repeat=seconds == 0.0))
+            asyncio.run(work(url, turn, doubtful, writing, only_repeat=seconds == 0.0))
             code = 0
         finally:
             os._exit(code)

@@ -19,6 +19,7 @@ from msgspec import Meta
 
 from freepull.errors import FreepullError
 from freepull.messages import (
+    Accepted,
     AuditEntry,
     BanRow,
     CampaignOffer,
@@ -28,6 +29,7 @@ from freepull.messages import (
     Me,
     Move,
     Moved,
+    Noted,
     OfferRow,
     Snapshot,
     Status,
@@ -115,7 +117,7 @@ class Route(NamedTuple):
     reply: Any = Status
     """What the service answers: how the campaign stands now, if there is nothing else to say."""
     field: str = ""
-    """Where in the answer the reply of the verb is."""
+    """Where in the answer the reply of the verb is; "*": the answer has the reply's own fields."""
     name: str = ""
     """What the operation is called, if not as the verb is."""
     status: int = 200
@@ -312,6 +314,48 @@ class Leave(OfAgent[None], frozen=True):
     shell: ClassVar = Shell("user-17", "{agent} has left")
 
 
+Offered = Annotated[
+    Annotated[int, Meta(ge=1)] | None,
+    Meta(description="The number of the offer that is meant; none: whichever is open."),
+]
+Event = Annotated[
+    str | int, Meta(description="An id of the act, or the agent's own number of it, by which its outcome is told.")
+]
+
+
+class Accept(OfAgent[CampaignOffer], frozen=True):
+    """Note that an agent will act on its open offer, which stands longer then; saying it again changes nothing."""
+
+    offer: Offered = None
+    route: ClassVar = Route("POST", "agents/{agent}/accept", Accepted, "offer")
+
+
+class Decline(OfAgent[None], frozen=True):
+    """Note that an agent refuses its open offer and makes no pull; what follows was agreed as the protocol."""
+
+    offer: Offered = None
+    route: ClassVar = Route("POST", "agents/{agent}/decline", Me)
+    shell: ClassVar = Shell("user-17 --offer 12", "{agent} has declined its offer")
+
+
+class Act(Command[Told], frozen=True):
+    """Note that a pull is made; its outcome is told later, by the same event. Safe to repeat."""
+
+    agent: Agent
+    arm: Arm
+    event: Event
+    route: ClassVar = Route("POST", "agents/{agent}/acts", Noted, "*")
+
+
+class TellOutcome(Command[Told], frozen=True):
+    """Tell the outcome of an act, by the act's event. Safe to repeat."""
+
+    agent: Agent
+    event: Event
+    reward: Annotated[float, Meta(description="What came of it, in [0, 1].")]
+    route: ClassVar = Route("POST", "agents/{agent}/outcomes", Noted, "*")
+
+
 class PassOver(OfAgent[None], frozen=True):
     """Note that an agent who asked made no pull, so that none is under way; an open offer stands."""
 
@@ -442,6 +486,10 @@ class Verbs:
     ask = Verb(Ask)
     tell = Verb(Tell)
     tell_each = Verb(TellEach)
+    accept = Verb(Accept)
+    decline = Verb(Decline)
+    act = Verb(Act)
+    outcome = Verb(TellOutcome)
     pass_over = Verb(PassOver)
     start = Verb(Start)
     pause = Verb(Pause)

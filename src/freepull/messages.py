@@ -67,19 +67,41 @@ class CampaignOffer:
     """What that pays."""
     expires: datetime
     """Until when."""
+    accepted: bool = False
+    """Whether the agent has said that it will act on it."""
 
 
 class Told(NamedTuple):
-    """The reply to a pull; the same again if it is told again."""
+    """The reply to a pull, an act or an outcome; the same again if it is told again."""
 
     event: int | None
-    """The pull's place in the log; None if the number is an old one, whose reply is not kept."""
+    """Its place in the log; None if the number is an old one, whose reply is not kept."""
     outcome: Outcome | None = None
     """What became of the agent's open offer: paid, refused, cancelled (it had been taken back), or None."""
     offer: int | None = None
-    """The offer that this pull ended."""
+    """The offer that this pull ended, or which waits for its outcome."""
     paid: Money | None = None
     """What was paid for this pull."""
+
+
+class Noted(msgspec.Struct):
+    """The reply to an act or an outcome; the same again if it is told again."""
+
+    event: int | None
+    """Its place in the log."""
+    outcome: Outcome | None
+    """What became of the agent's open offer, or of the one that waited for the outcome; null if there was none."""
+    offer: int | None
+    """That offer; one without an outcome is paid when the outcome of the act is told."""
+    paid: Money | None
+    """What was paid."""
+
+
+class Accepted(msgspec.Struct):
+    """An offer that was accepted."""
+
+    offer: CampaignOffer
+    """The offer, with how long it stands now."""
 
 
 @dataclass(frozen=True)
@@ -300,6 +322,12 @@ class Status:
     """Comparisons opened, complete or not; None where the rule makes none."""
     settled: int = 0
     """Payments of the ledger that are known to have arrived."""
+    lapsed: int = 0
+    """Offers that were not accepted in time."""
+    open_acts: int = 0
+    """Pulls that count whose outcomes are to come, and pulls of late joiners."""
+    never_came: int = 0
+    """Outcomes that did not come in time, and count as was agreed."""
 
 
 @dataclass(frozen=True)
@@ -367,7 +395,7 @@ class OfferRow:
     recalled: bool
     """Whether it was taken back; a pull of the arm until the deadline is still paid."""
     ending: Ending | None
-    """paid, refused, expired or cancelled; None while it is open."""
+    """paid, refused, expired or cancelled; None while it is open, or waits for the outcome of its act."""
     ended: datetime | None
     """When it ended."""
     bonus: Money

@@ -27,7 +27,12 @@ SETTINGS: dict[str, Any] = {
     "price": "0.50 EUR",
     "principal": fp.Principal(fp.rules.Pairwise(0.05), observe=fp.observe.Steps(0), offers="each"),
     "withdrawal": True,
+    "if_no_outcome": 0.0,
 }
+
+
+NOTED = {"told", "passed_over", "accepted", "declined"}
+"""What only a service puts into the audit, with the token that did it."""
 
 
 def refused(ask: Callable[[], Any]) -> tuple[type[Exception], str]:
@@ -94,6 +99,19 @@ def script(campaign: CampaignVerbs, folder: Path) -> list[Any]:
         campaign.pass_over("ann", event="p1"),
         refused(lambda: campaign.tell("ann", "A", 0.5, event="p1")),
         campaign.pass_over(1),
+        refused(lambda: campaign.accept("ann")),
+        refused(lambda: campaign.decline("ann", offer=1)),
+        campaign.act("ann", 1, "act")[1:],
+        campaign.act("ann", "B", "act")[1:],
+        refused(lambda: campaign.act("ann", "A", "act")),
+        refused(lambda: campaign.outcome("ann", "act", float("nan"))),
+        refused(lambda: campaign.outcome("ann", "none", 0.5)),
+        campaign.outcome("ann", "act", 0.5)[1:],
+        campaign.outcome("ann", "act", 0.5)[1:],
+        refused(lambda: campaign.outcome("ann", "act", 0.75)),
+        ask("eve"),
+        replace(campaign.accept("eve"), expires=NOW),
+        campaign.decline("eve"),
         campaign.pause(),
         campaign.resume(),
         campaign.leave("cy"),
@@ -114,7 +132,7 @@ def script(campaign: CampaignVerbs, folder: Path) -> list[Any]:
         [replace(row, at=NOW, moved=None, key="") for row in campaign.ledger()],
         [replace(row, at=NOW, moved=None, key="") for row in campaign.ledger(after=1)],
         [(row.offer, row.agent, row.arm, row.step, row.recalled, row.ending) for row in campaign.offers()],
-        [(row.action, row.detail) for row in campaign.audit() if not UNLIKE & row.detail.keys()],
+        [(row.action, row.detail) for row in campaign.audit() if not (UNLIKE | NOTED) & row.detail.keys()],
         campaign.audit(after=campaign.audit()[2].event)[0].action,
         campaign.erase_names(anyway=True),
         campaign.stop("over"),

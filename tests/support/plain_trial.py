@@ -261,6 +261,7 @@ class PlainTrial:
         self.paid, self.told = list[Stream](), list[tuple[int, int, int]]()
         self.last = [0] * setting.agents
         self.open: dict[int, int] = {}
+        self.waiting: dict[int, list[list[Any]]] = {}
         self.offered, self.refused, self.refusing = 0, 0, list[int]()
         self.withdrawn: list[int] = []
         self.released: set[int] = set()
@@ -330,11 +331,40 @@ class PlainTrial:
             self.offered += 1
         return arm
 
-    def tell(self, m: int, k: int, x: float) -> str | None:
+    def act(self, m: int, k: int, number: int, x: float | None = None) -> str | None:
+        """A pull is made, its outcome perhaps to come: rewards are seen in the order of an agent's pulls."""
         self.left[m] = False
         self.last[m] = self.steps + 1
-        self.told.append((m, k, round(x * UNITS)))
-        self.rule.see(*self.told[-1])
+        self.waiting.setdefault(m, []).append([number, k, x])
+        self.see(m)
+        return self.settle(m, k)
+
+    def see(self, m: int) -> None:
+        while self.waiting[m] and self.waiting[m][0][2] is not None:
+            _, k, x = self.waiting[m].pop(0)
+            self.told.append((m, k, round(x * UNITS)))
+            self.rule.see(*self.told[-1])
+
+    def outcome(self, number: int, x: float) -> None:
+        for m, acts in self.waiting.items():
+            for act in acts:
+                if act[0] == number:
+                    act[2] = x
+            self.see(m)
+
+    def tell(self, m: int, k: int, x: float) -> str | None:
+        return self.act(m, k, -1, x)
+
+    def decline(self, m: int) -> str | None:
+        return self.settle(m, -1)
+
+    def lapse(self, m: int) -> None:
+        arm = self.cancel(m)
+        may = m not in self.resting and not self.left[m] and self.until[m] <= self.steps and self.decided_at is None
+        if may and arm is not None and self.steps < (self.setting.horizon or math.inf):
+            self.planned[m] = arm
+
+    def settle(self, m: int, k: int) -> str | None:
         if m not in self.open:
             return None
         offered, released = self.open.pop(m), m in self.released

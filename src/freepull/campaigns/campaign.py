@@ -99,6 +99,10 @@ class Campaign(CampaignVerbs):
         withdrawal: bool = False,
         remembers: Duration = "30 days",
         checks: Checks | bool | None = None,
+        accept_within: Duration | None = None,
+        pay_on: str = "act",
+        outcome_within: Duration | None = None,
+        if_no_outcome: float | str | None = None,
         by: str = "",
         clock: Clock | None = None,
         snapshot_every: int = 1_000_000,
@@ -142,6 +146,15 @@ class Campaign(CampaignVerbs):
         checks
             The checks of assumptions that run beside the trial, such as ``freepull.Checks()``; they need a rule that
             hears asks, `Comparisons`. None: where the rule does; False: none.
+        accept_within
+            How long an offer reserves its bonus unless it is accepted, such as "15 minutes"; accepting gives it
+            ``offer_lasts`` from then on. None: it stands for ``offer_lasts`` at once.
+        pay_on
+            "act": a bonus is paid when the pull is made. "outcome": when its outcome is told, and never without one.
+        outcome_within, if_no_outcome
+            How long the outcome of an act is waited for (None: for as long as ``remembers``), and what counts if it has
+            not come: a reward, or "missing", which counts at its worst and is the default under `Comparisons`. Other
+            rules need a reward here to take acts.
         by
             Who does it, for the audit.
         clock
@@ -165,6 +178,10 @@ class Campaign(CampaignVerbs):
             round_lasts=round_lasts,
             remembers=remembers,
             checks=checks,
+            accept_within=accept_within,
+            pay_on=pay_on,
+            outcome_within=outcome_within,
+            if_no_outcome=if_no_outcome,
         )
         limits = Limits(snapshot_every=validation.whole("snapshot_every", snapshot_every, 1))
         return cls(Core.create(url, settings, agents, weights, by, clock, limits))

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 from freepull import commands, validation
 from freepull.campaigns.commands import Decider
-from freepull.campaigns.directory import Batch, Pull, Register, identity
+from freepull.campaigns.directory import Batch, Pull, Register, act_identity, identity, outcome_identity
 from freepull.campaigns.journal.events import Kind, Log, ManyRows, put
 from freepull.campaigns.journal.recovery import (
     Here,
@@ -39,12 +39,13 @@ from freepull.campaigns.settings import Clock, Settings, agent_names, shown, sys
 from freepull.campaigns.state import State
 from freepull.campaigns.status import status_of, verdict_of
 from freepull.campaigns.stores import Lease, Store, Where, connect
-from freepull.campaigns.telling import Known, first_of, tell
+from freepull.campaigns.telling import Known, act, first_of, settle, tell
 from freepull.campaigns.trials import checked_weights, rehearse
 from freepull.commands import LONGEST_NAME, Command
-from freepull.errors import Corrupt, Fenced, FreepullError, InvalidInput, StoreError, WrongMoment
+from freepull.errors import Corrupt, FreepullError, InvalidInput, StoreError, WrongMoment
 from freepull.messages import SETTLEMENTS, CampaignOffer, CampaignVerdict, Move, Status, Told
 from freepull.money import Money
+from freepull.principal.record import units
 
 Reply = TypeVar("Reply")
 Given = TypeVar("Given")
@@ -215,7 +216,53 @@ class Core:
         bonus = self.settings.price
         if standing.amount is not None:
             bonus = Money(standing.amount, bonus.currency)
-        return CampaignOffer(standing.offer, agent, arm, bonus, shown(standing.deadline))
+        return CampaignOffer(standing.offer, agent, arm, bonus, shown(standing.deadline), standing.accepted)
+
+    @handles(commands.Accept)
+    def accept(self, it: commands.Accept) -> Future[CampaignOffer]:
+        """Let an agent's open offer stand longer."""
+        number, offer, author = self.register.agent(it.agent), offer_number(it.offer), who(it.by)
+
+        def run(decider: Decider, at: int) -> CampaignOffer:
+            before = decider.state.events
+            standing = decider.accept(number, offer, at)
+            if author and decider.state.events > before:
+                decider.note(at, author, {"accepted": number})
+            return self.offer(standing)
+
+        return self.do(run)
+
+    @handles(commands.Decline)
+    def decline(self, it: commands.Decline) -> Future[None]:
+        """End an agent's open offer, which it refuses."""
+        number, offer, author = self.register.agent(it.agent), offer_number(it.offer), who(it.by)
+
+        def run(decider: Decider, at: int) -> None:
+            before = decider.state.events
+            decider.decline(number, offer, at)
+            if author and decider.state.events > before:
+                decider.note(at, author, {"declined": number})
+
+        return self.do(run)
+
+    @handles(commands.Act)
+    def act(self, it: commands.Act) -> Future[Told]:
+        """Note a pull whose outcome is to come."""
+        self.settings.check_acts()
+        number, arm = self.register.agent(it.agent), self.register.arm(it.arm)
+        batch = Batch.of([Pull(number, arm, 0, *act_identity(number, it.event))])
+        batch.kind = Kind.ACTED
+        return self.writer.submit(Job(lambda at, known: act(self._decider, batch, at, known), batch))
+
+    @handles(commands.TellOutcome)
+    def outcome(self, it: commands.TellOutcome) -> Future[Told]:
+        """Note what came of an act."""
+        number, value = self.register.agent(it.agent), units(validation.reward(it.reward))
+        key, _ = act_identity(number, it.event)
+        keys = key, outcome_identity(key)
+        looked_up = Batch.of([Pull(number, id=key) for key in keys])
+        run = partial(settle, self._decider, number, keys, value)
+        return self.writer.submit(Job(run, looked_up))
 
     @handles(commands.TellMany)
     def tell_many(self, it: commands.TellMany) -> Future[list[Told]]:
@@ -426,6 +473,11 @@ class Core:
 
 def _fail(error: Corrupt, decider: Decider, at: int) -> None:
     raise error
+
+
+def offer_number(given: Any) -> int | None:
+    """Check the number of an offer; None: whichever is open."""
+    return None if given is None else validation.whole("offer", given, 1)
 
 
 def who(by: Any, name: str = "by") -> str:

@@ -54,7 +54,7 @@ class Batch:
     simulated: bool = False
     """Whether simulated agents made them, in a rehearsal."""
     kind: Kind = Kind.TOLD
-    """TOLD; or PASSED, if they are none: the agents have asked and made no pull, and arms and rewards are 0."""
+    """TOLD; ACTED, if outcomes are to come; or PASSED, if they are none: the agents have asked and made no pull."""
 
     @classmethod
     def of(cls, pulls: list[Pull], errors: dict[int, FreepullError] | None = None) -> Batch:
@@ -188,6 +188,19 @@ class Register:
             ids if any(ids) else [],
             numbers if any(numbers) else [],
         )
+
+
+def act_identity(agent: int, event: Any) -> tuple[bytes, int | None]:
+    """Return what an act is remembered by, so that its outcome finds it, and the agent's own number of it, if any."""
+    key, number = identity(agent, event)
+    if key is None:
+        key = blake2b(f"{agent}:{number}".encode(), digest_size=16, person=b"number").digest()
+    return key, number
+
+
+def outcome_identity(act: bytes) -> bytes:
+    """Return what the outcome of an act is remembered by, given what the act is."""
+    return blake2b(act, digest_size=16, person=b"outcome").digest()
 
 
 def identity(agent: int, event: Any) -> tuple[bytes | None, int | None]:

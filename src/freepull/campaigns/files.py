@@ -12,14 +12,15 @@ from typing import Any, BinaryIO
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from freepull import validation
 from freepull.campaigns import parquet
 from freepull.campaigns import status as tables
 from freepull.campaigns.core import Core
 from freepull.campaigns.directory import Batch, Register, identity
-from freepull.campaigns.journal.events import ENDINGS, OBSERVED, OUTCOME, TABLES, Kind
-from freepull.campaigns.journal.recovery import Report, owned, owner, segments, verify
+from freepull.campaigns.journal.events import ENDINGS, OBSERVED, OUTCOME, PULLS, RECORD, TABLES, Kind, Records
+from freepull.campaigns.journal.recovery import Report, owned, owner, segments, settings_of, verify
 from freepull.campaigns.stores import Store, connect
 from freepull.campaigns.telling import first_of
 from freepull.commands import ReadStatus
@@ -65,14 +66,17 @@ def rehearsed(store: Store, register: Register) -> bool:
 
 
 def observations(store: Store, register: Register) -> pl.DataFrame:
-    """Return every pull in the order of the log; ``counted`` is false for late joiners."""
-    parts = []
-    for segment in segments(store, register.campaign):
-        places = np.flatnonzero(segment.records["kind"] == Kind.TOLD)
-        if len(places):
-            parts.append((segment.first + places, segment.records[places]))
-    places = np.concatenate([part[0] for part in parts] or [np.zeros(0, np.int64)])
-    told = np.concatenate([part[1] for part in parts]) if parts else np.zeros(0, segment.records.dtype)
+    """Return every pull in the order of the log; ``counted`` is false for late joiners.
+
+    A pull whose outcome is to come, or is missing, has no reward.
+    """
+    places, told = _events(store, register, PULLS)
+    rewards = np.where(told["kind"] == Kind.ACTED, np.nan, told["value"] / UNITS)
+    _, later = _events(store, register, (Kind.CAME, Kind.NEVER_CAME))
+    instead = settings_of(store, register.campaign).without_outcome
+    came, acts = later["kind"] == Kind.CAME, np.searchsorted(places, later["offer"])
+    rewards[acts] = np.where(came, later["value"] / UNITS, np.nan if instead is None else instead)
+    told["flags"][acts] |= np.where(came, later["flags"] & OUTCOME, 0).astype(np.uint8)
     agents = {int(agent): register.shown(int(agent)) for agent in np.unique(told["agent"])}
     outcomes = pl.Series([None if ending is None else ending for ending in ENDINGS], dtype=pl.String)
     return pl.DataFrame(
@@ -81,12 +85,22 @@ def observations(store: Store, register: Register) -> pl.DataFrame:
             "at": pl.Series(told["at"].astype(np.int64)).cast(TIME),
             "agent": pl.Series(told["agent"].astype(np.int64)).replace_strict(agents, return_dtype=pl.String),
             "arm": pl.Series(register.arms, dtype=pl.String).gather(told["arm"].astype(np.int64)),
-            "reward": told["value"] / UNITS,
+            "reward": pl.Series(rewards).fill_nan(None),
             "outcome": outcomes.gather((told["flags"] & OUTCOME).astype(np.int64)),
             "offer": pl.Series(told["offer"].astype(np.int64)).replace(0, None),
             "counted": (told["flags"] & OBSERVED) == 0,
         }
     )
+
+
+def _events(store: Store, register: Register, kinds: tuple[Kind, ...]) -> tuple[NDArray[np.int64], Records]:
+    """Return the events of some kinds, and their places in the log."""
+    parts = [(np.zeros(0, np.int64), np.zeros(0, RECORD))]
+    for segment in segments(store, register.campaign):
+        places = np.flatnonzero(np.isin(segment.records["kind"], kinds))
+        if len(places):
+            parts.append((segment.first + places, segment.records[places]))
+    return np.concatenate([part[0] for part in parts]), np.concatenate([part[1] for part in parts])
 
 
 def ledger(store: Store, register: Register) -> pl.DataFrame:

@@ -99,6 +99,9 @@ def status_of(state: State, register: Register) -> Status:
         within=None if trial is None else trial.rule.nearly_best(),
         comparisons=None if trial is None else trial.rule.opened,
         settled=state.settlements.settled,
+        lapsed=endings["lapsed"],
+        open_acts=len(state.acts),
+        never_came=state.never_came,
     )
 
 
@@ -303,7 +306,7 @@ def _named(register: Register, detail: dict[str, Any]) -> dict[str, Any]:
     arms = register.arms
     read: dict[str, Callable[[Any], Any]] = {
         "agent": register.shown,
-        "passed_over": register.shown,
+        **dict.fromkeys(("passed_over", "accepted", "declined"), register.shown),
         "arm": lambda arm: arms[arm],
         "eliminated": lambda out: [arms[arm] for arm in out],
         "returned": lambda back: [arms[arm] for arm in back],

@@ -54,6 +54,14 @@ def new(
     withdrawal: Annotated[bool, of_campaign("comparisons, pairwise: arms may be withdrawn.")] = False,
     remembers: Annotated[str, of_campaign("How long event ids are remembered.")] = "30 days",
     checks: Annotated[bool, of_campaign("comparisons: check assumptions beside the trial.")] = True,
+    accept_within: Annotated[
+        str | None, of_campaign("How long an offer holds its bonus unless it is accepted, such as 15 minutes.")
+    ] = None,
+    pay_on: Annotated[str, of_campaign("Whether the act is paid, or its outcome.")] = "act",
+    outcome_within: Annotated[str | None, of_campaign("How long the outcome of an act is waited for.")] = None,
+    if_no_outcome: Annotated[
+        str | None, of_campaign("What counts if it never comes: a reward, or missing (comparisons), at its worst.")
+    ] = None,
     principal: Principal,
     by: By = "",
     as_json: AsJson = False,
@@ -77,12 +85,24 @@ def new(
         round_lasts=round_lasts,
         cool_down=cool_down,
         remembers=remembers,
+        accept_within=accept_within,
+        pay_on=pay_on,
+        outcome_within=outcome_within,
+        if_no_outcome=_reward(if_no_outcome),
         by=by,
     ) as campaign:
         status = campaign.status()
         limit = "no budget is set" if status.budget is None else f"it may spend {status.budget}"
         made = f"{name} is made, with {status.agents:,} agents; {limit}; {_watching(principal.observe, horizon, mode)}"
         answer(status, as_json, f"{made}; start it when they have enrolled")
+
+
+def _reward(given: str | None) -> float | str | None:
+    """Return a number if that is what was given."""
+    try:
+        return None if given is None else float(given)
+    except ValueError:
+        return given
 
 
 def _watching(observe: Schedule, horizon: int | None, mode: str) -> str:
@@ -172,7 +192,8 @@ def _field(field: msgspec.structs.FieldInfo) -> Parameter:
     kind, meta = get_args(field.type)
     made = (typer.Argument if field.required else typer.Option)(help=meta.description)
     default = Parameter.empty if field.required else field.default
-    return _parameter(field.name, Annotated[int if kind is int else str, made], default)
+    whole = int in (kind, *get_args(kind)) and str not in get_args(kind)
+    return _parameter(field.name, Annotated[int if whole else str, made], default)
 
 
 def _parameter(name: str, kind: Any, default: Any = Parameter.empty) -> Parameter:

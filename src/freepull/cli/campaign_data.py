@@ -31,7 +31,7 @@ from freepull.cli.screen import (
     waits,
 )
 from freepull.errors import InvalidInput
-from freepull.messages import Status
+from freepull.messages import Status, Told
 from freepull.registry import choices
 from freepull.simulation.facade import progress_bar
 
@@ -87,9 +87,75 @@ def tell(
         raise InvalidInput("--event and --number must not both be given; one of them makes a pull safe to repeat.")
     with opened(url, name) as campaign:
         told = campaign.tell(agent, arm, reward, event if event is not None else number)
+    answer(told, as_json, _noted(told))
+
+
+@app.command(
+    help="Say that an agent will act on its open offer, which stands longer then."
+    "\n\nExample: freepull campaign accept sqlite:///trial.db onboarding user-17"
+)
+@sentence_errors
+def accept(
+    url: Url,
+    name: Name,
+    agent: Agent,
+    offer: Annotated[int | None, typer.Option(help="The number of the offer that is meant.")] = None,
+    by: By = "",
+    as_json: AsJson = False,
+) -> None:
+    """See the help."""
+    with opened(url, name) as campaign:
+        found = campaign.accept(agent, by, offer)
+    answer(found, as_json, f"{found.bonus} for {found.arm} stands until {found.expires:%Y-%m-%d %H:%M} UTC")
+
+
+Event = Annotated[str, typer.Argument(help="The event id of the act.")]
+
+
+@app.command(
+    help="Say that a pull is made; its outcome is told later, by the same event."
+    "\n\nExample: freepull campaign act sqlite:///trial.db onboarding user-17 B visit-1"
+)
+@sentence_errors
+def act(
+    url: Url,
+    name: Name,
+    agent: Agent,
+    arm: Annotated[str, typer.Argument(help="The arm that was pulled.")],
+    event: Event,
+    as_json: AsJson = False,
+) -> None:
+    """See the help."""
+    with opened(url, name) as campaign:
+        told = campaign.act(agent, arm, event)
+    answer(told, as_json, _noted(told))
+
+
+@app.command(
+    help="Tell the outcome of an act.\n\nExample: freepull campaign outcome sqlite:///trial.db onboarding user-17 "
+    "visit-1 0.8"
+)
+@sentence_errors
+def outcome(
+    url: Url,
+    name: Name,
+    agent: Agent,
+    event: Event,
+    reward: Annotated[float, typer.Argument(help="The reward, in [0, 1].")],
+    as_json: AsJson = False,
+) -> None:
+    """See the help."""
+    with opened(url, name) as campaign:
+        told = campaign.outcome(agent, event, reward)
+    answer(told, as_json, _noted(told))
+
+
+def _noted(told: Told) -> str:
+    """Say what became of a pull, an act or an outcome."""
     paid = f"; {told.paid} is paid" if told.paid else ""
     noted = "noted" if told.event is not None else "nothing noted, because this number was used before"
-    answer(told, as_json, f"{noted}{paid}{'; the offer was refused' if told.outcome == 'refused' else ''}")
+    waits = "; the bonus is paid with the outcome" if told.offer and told.outcome is None else ""
+    return f"{noted}{paid}{waits}{'; the offer was refused' if told.outcome == 'refused' else ''}"
 
 
 @app.command(help="Show how the campaign stands.\n\nExample: freepull campaign status sqlite:///trial.db onboarding")

@@ -272,9 +272,12 @@ def show_status(status: Status) -> None:
     console.print(f"spent {status.spent}{budget}, reserved {status.reserved}")
     console.print(
         f"offers: {status.offered:,} made, {status.open_offers:,} open, {status.paid:,} paid, "
-        f"{status.refused:,} refused, {status.expired:,} expired, {status.cancelled:,} cancelled; "
+        f"{status.refused:,} refused, {status.expired:,} expired, {status.cancelled:,} cancelled"
+        f"{f', {status.lapsed:,} lapsed' if status.lapsed else ''}; "
         f"{status.banned:,} agents banned, {status.absent:,} absent"
     )
+    if status.open_acts or status.never_came:
+        console.print(f"outcomes: {status.open_acts:,} to come, {status.never_came:,} that did not come in time")
     for check in status.checks:
         if check.alarmed:
             console.print(f"[bold]alarm[/bold]: {escape(str(check))}")

@@ -18,12 +18,14 @@ from freepull.client.transport import Call, Talk, place, send
 from freepull.commands import Command
 from freepull.errors import FreepullError, InvalidInput, UnknownAgent, UnknownArm
 from freepull.messages import (
+    Accepted,
     AgentRow,
     AgentTokens,
     Arm,
     CampaignOffer,
     Imported,
     Me,
+    Noted,
     Observation,
     Status,
     TokenEntry,
@@ -118,6 +120,36 @@ def my_pull(campaign: str, arm: str, reward: float, event: str | int | None) -> 
     return (yield from send(Call[_Told]("POST", within(campaign, "me", "observations"), _Told, body))).told()
 
 
+def my_answer(campaign: str, offer: int | None) -> Talk[CampaignOffer]:
+    """Accept the offer of the agent whose token is sent."""
+    found = yield from send(Call[Accepted]("POST", within(campaign, "me", "accept"), Accepted, {"offer": offer}))
+    return found.offer
+
+
+def my_refusal(campaign: str, offer: int | None) -> Talk[None]:
+    """Decline the offer of the agent whose token is sent."""
+    yield from send(Call[Me]("POST", within(campaign, "me", "decline"), Me, {"offer": offer}))
+
+
+def my_act(campaign: str, arm: str, event: str | int) -> Talk[Told]:
+    """Say that the agent whose token is sent has made a pull."""
+    return _noted(campaign, "acts", {"arm": arm, "event": event})
+
+
+def my_outcome(campaign: str, event: str | int, reward: float) -> Talk[Told]:
+    """Tell what came of an act of the agent whose token is sent."""
+    return _noted(campaign, "outcomes", {"event": event, "reward": validation.reward(reward)})
+
+
+def _noted(campaign: str, what: str, body: dict[str, Any]) -> Talk[Told]:
+    return told_of((yield from send(Call[Noted]("POST", within(campaign, "me", what), Noted, body))))
+
+
+def told_of(found: Noted) -> Told:
+    """Return the reply to an act or an outcome as a campaign does."""
+    return Told(*msgspec.structs.astuple(found))
+
+
 def no_pull(campaign: str, event: str | int | None) -> Talk[None]:
     """Say that the agent whose token is sent has asked and made no pull."""
     yield from send(Call[Me]("POST", within(campaign, "me", "pass-over"), Me, {"event": event_id(event)}))
@@ -168,11 +200,13 @@ def _as_declared(campaign: str, it: Command[Any]) -> Talk[Any]:
     keyed, long = route.method == "POST", route.path in LONG
     call = Call[Any](route.method, path, route.reply, values or None, keyed=keyed, long=long)
     found = yield from send(call)
+    if route.field == "*":
+        return told_of(found)
     return getattr(found, route.field) if route.field else found if route.method == "GET" else None
 
 
 def _plain(value: Any) -> Any:
-    return value if value is None or isinstance(value, (str, int)) else list(value)
+    return value if value is None or isinstance(value, (str, int, float)) else list(value)
 
 
 def _arms(campaign: str) -> Talk[Callable[[Any], str]]:
@@ -250,6 +284,18 @@ def _pass_over(campaign: str, it: commands.PassOver) -> Talk[None]:
     yield from for_agent(campaign, it.agent, "pass-over", Me, {"event": event_id(it.event)})
 
 
+def _outcome(campaign: str, it: commands.TellOutcome) -> Talk[Told]:
+    """Check the reward before it is sent, because JSON cannot say all that may be wrong with it."""
+    return _as_declared(campaign, msgspec.structs.replace(it, reward=validation.reward(it.reward)))
+
+
+def _act(campaign: str, it: commands.Act) -> Talk[Told]:
+    """Name the arm, which may be known by its number."""
+    arm = it.arm if isinstance(it.arm, str) else (yield from _arms(campaign))(it.arm)
+    told: Told = yield from _as_declared(campaign, msgspec.structs.replace(it, arm=arm))
+    return told
+
+
 def _erase(campaign: str, it: commands.EraseNames) -> Talk[None]:
     """Erase names one by one; a service has no request for many."""
     rows = (yield from agents(campaign, -1)) if it.agents is None else []
@@ -281,6 +327,8 @@ OWN: dict[type[Command[Any]], Callable[[str, Any], Talk[Any]]] = {
     commands.Tell: _tell,
     commands.TellEach: _tell_each,
     commands.PassOver: _pass_over,
+    commands.Act: _act,
+    commands.TellOutcome: _outcome,
     commands.EraseNames: _erase,
     commands.Export: _export,
     commands.Import: _import,

@@ -40,6 +40,7 @@ def parts_of(trial: Trial) -> dict[str, Any]:
     }
     if trial.checking is not None:
         things["checks"] = trial.checking.parts()
+    things["acts"] = trial.acts.parts()
     return {"principal": registry.encode(trial.principal)} | named(things)
 
 
@@ -55,6 +56,7 @@ def put_back(trial: Trial, parts: dict[str, Any]) -> None:
         getattr(trial, name).restore(part_of(parts, name))
     if trial.checking is not None:
         trial.checking.restore(part_of(parts, "checks"))
+    trial.acts.restore(part_of(parts, "acts"))
 
 
 def named(parts: dict[str, dict[str, Any]]) -> dict[str, Any]:

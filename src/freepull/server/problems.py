@@ -65,6 +65,7 @@ _KINDS: tuple[tuple[type[FreepullError], int, str], ...] = (
     (errors.UnknownCampaign, 404, "Look at GET /v1/campaigns for the names."),
     (errors.UnknownAgent, 422, "Look at GET /v1/campaigns/{campaign}/agents for the agents."),
     (errors.UnknownArm, 422, "Look at GET /v1/campaigns/{campaign}/arms for the arms."),
+    (errors.UnknownAct, 404, "Tell the act first, by the same event."),
     (errors.CampaignExists, 409, "Choose another name."),
     (errors.EventConflict, 422, "Take a new event id for a new event."),
     (errors.EventGap, 409, "Send the expected number first."),

@@ -15,7 +15,7 @@ from litestar.typing import FieldDefinition
 from msgspec import Meta
 
 from freepull import commands, registry
-from freepull.campaigns.settings import LATE_JOINERS, LONGEST, UNITS
+from freepull.campaigns.settings import LATE_JOINERS, LONGEST, MISSING, PAY_ON, UNITS
 from freepull.commands import AGENT_NAME, ARM_NAME, LONGEST_NAME, MOST_AGENTS, PRINTABLE, Command
 from freepull.errors import FreepullError
 from freepull.messages import CampaignOffer, Mode, Outcome, Scope, Told, one_of
@@ -245,6 +245,14 @@ class NewCampaign(Body, kw_only=True):
     """Whether arms may be withdrawn later; with the rules Comparisons and Pairwise only."""
     remembers: Lasting = "30 days"
     """How long the ids of events are remembered."""
+    accept_within: Lasting | None = None
+    """How long an offer reserves its bonus unless it is accepted; null: as long as an accepted one."""
+    pay_on: Annotated[str, one_of(*PAY_ON)] = "act"
+    """Whether a bonus is paid when the pull is made, or when its outcome is told."""
+    outcome_within: Lasting | None = None
+    """How long the outcome of an act is waited for; null: as long as ids are remembered."""
+    if_no_outcome: Reward | Annotated[str, one_of(MISSING)] | None = None
+    """What counts if it has not come by then: a reward, or missing: at its worst, with the rule Comparisons only."""
     checks: bool | None = None
     """Whether checks of assumptions run beside it, with the rule Comparisons only; null: where they can."""
 
@@ -295,6 +303,31 @@ class NoPull(Body, kw_only=True):
 
     event: Id | Number | None = None
     """An id, or the agent's own number of the event: sending it again is safe."""
+
+
+class Answer(Body, kw_only=True):
+    """What an agent says to its offer."""
+
+    offer: Annotated[int, Meta(ge=1)] | None = None
+    """The number of the offer that is meant; null: whichever is open."""
+
+
+class Deed(Body, kw_only=True):
+    """One pull that was made, its outcome to come."""
+
+    arm: ArmName
+    """What was pulled."""
+    event: Id | Number
+    """An id, or the agent's own number of the event, by which its outcome is told; sending it again is safe."""
+
+
+class Result(Body, kw_only=True):
+    """What came of an act."""
+
+    event: Id | Number
+    """The event by which the act was told; sending its outcome again is safe."""
+    reward: Reward
+    """From 0 to 1."""
 
 
 class AgentPull(Pull, kw_only=True):

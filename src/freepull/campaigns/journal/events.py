@@ -131,6 +131,12 @@ class Kind(IntEnum):
     STEP_CLOSED = 20  # the end of a step that took a while; value and more as for STEP_ENDED
     ASKED = 21  # an agent asks, before it acts; only where the rule hears asks, and if it has not asked already
     PASSED = 22  # an agent has asked, and made no pull; an open offer stands
+    ACCEPTED = 23  # an agent says that it will act on its open offer, which then lasts longer
+    DECLINED = 24  # an agent refuses its open offer without a pull
+    LAPSED = 25  # the end of an offer that was not accepted in time
+    ACTED = 26  # one pull whose outcome is to come; offer: the one it ended, if any, or that waits for the outcome
+    CAME = 27  # the outcome of an earlier pull; value: the reward; offer: the event that told the pull
+    NEVER_CAME = 28  # an outcome that did not come in time; offer: the event that told the pull
     SETTLED = 40  # an entry of the ledger, which is in ``offer``, has got into the state ``value``; more: payer, note
 
 
@@ -164,6 +170,8 @@ class Event(NamedTuple):
         return self.kind, self.flags, self.arm, self.agent, self.value, self.offer, self.at
 
 
+PULLS = (Kind.TOLD, Kind.ACTED)
+"""What is a pull."""
 OFTEN = (Kind.TOLD, Kind.ASKED, Kind.PASSED)
 """What is replayed many at once."""
 

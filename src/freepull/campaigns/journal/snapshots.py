@@ -21,7 +21,7 @@ import msgspec
 import numpy as np
 
 from freepull.campaigns.journal.events import RECORD, Log
-from freepull.campaigns.people import SETTLED, Standing
+from freepull.campaigns.people import SETTLED, Awaited, Standing
 from freepull.campaigns.settings import Settings
 from freepull.campaigns.state import State
 from freepull.campaigns.stores import Lease, Store
@@ -31,9 +31,9 @@ from freepull.principal import saving
 
 PLAIN = (
     *("status", "events", "at", "panel", "panels", "weights", "observations", "observed", "paid", "in_step"),
-    *("round_closes", "refused", "decision", "stopped_why", "rehearsals", "doubts"),
+    *("round_closes", "refused", "decision", "stopped_why", "rehearsals", "doubts", "came", "never_came"),
 )
-PEOPLE = ("enrolled", "silent", "cooling", "banned", "bans")
+PEOPLE = ("enrolled", "silent", "cooling", "banned", "bans", "declined")
 """The fields that are stored as they are."""
 
 
@@ -78,12 +78,24 @@ class Content(msgspec.Struct):
     spent: int | None = None
     settlements: bytes = b""
     sent: dict[int, tuple[str, int]] = {}
+    accepted: list[int] = []
+    """Agents who have accepted their open offers."""
+    declined: dict[int, int] = {}
+    acts: list[tuple[int, int, int, int]] = []
+    """Events that told pulls whose outcomes are to come, each with its agent, arm and deadline."""
+    due: list[tuple[int, int, int, int, int, int, int, bool]] = []
+    """Such events whose offers wait for the outcome, each with its offer as in ``open``."""
+    came: int = 0
+    never_came: int = 0
+
+
+def _kept(it: Standing) -> tuple[int, int, int, int, int, int, bool]:
+    return it.offer, it.agent, it.arm, it.step, it.at, it.deadline, it.recalled
 
 
 def content_of(state: State, log: Log) -> Content:
     """Return what a snapshot has of a state, and where in the log it is; the same bytes for the same log."""
     people, offers = state.people, state.offers
-    standing = [(it.offer, it.agent, it.arm, it.step, it.at, it.deadline, it.recalled) for it in offers.open.values()]
     return Content(
         segment=log.number,
         checksum=log.checksum,
@@ -93,7 +105,7 @@ def content_of(state: State, log: Log) -> Content:
         left=sorted(people.left),
         budget=offers.budget,
         made=offers.made,
-        open=standing,
+        open=[_kept(it) for it in offers.open.values()],
         endings=dict(offers.endings),
         pulls=state.pulls.tolist(),
         acted=state.acted.tobytes(),
@@ -104,6 +116,9 @@ def content_of(state: State, log: Log) -> Content:
         spent=offers.spent if offers.amounts else None,
         settlements=bytes(state.settlements.states),
         sent=dict(sorted(state.settlements.sent.items())),
+        accepted=[agent for agent, it in offers.open.items() if it.accepted],
+        acts=[(event, *it) for event, it in state.acts.items()],
+        due=[(event, *_kept(it)) for event, it in offers.due.items()],
     )
 
 
@@ -122,7 +137,12 @@ def restored(settings: Settings, content: Content, trial: memoryview) -> tuple[S
     offers.spent = offers.endings["paid"] * offers.price.minor if content.spent is None else content.spent
     amounts = offers.amounts
     offers.open = {row[1]: Standing(*row, amounts[row[0] - 1] if amounts else None) for row in content.open}
-    offers.reserved = sum(map(offers.amount, (it.offer for it in offers.open.values())))
+    for agent in content.accepted:
+        offers.open[agent].accepted = True
+    offers.due = {row[0]: Standing(*row[1:], amounts[row[1] - 1] if amounts else None) for row in content.due}
+    standing = (*offers.open.values(), *offers.due.values())
+    offers.reserved = sum(map(offers.amount, (it.offer for it in standing)))
+    state.acts = {event: Awaited(*act) for event, *act in content.acts}
     offers.recalled = {agent for agent, standing in offers.open.items() if standing.recalled}
     known = state.settlements
     known.states, known.sent = bytearray(content.settlements), dict(content.sent)

@@ -114,6 +114,8 @@ class Rule(ABC):
     """Whether the rule forecasts what a verdict still takes, and how likely it comes in time."""
     waits: ClassVar[bool] = True
     """Whether nothing goes on while somebody is silent."""
+    designates: ClassVar[bool] = False
+    """Whether it is settled when a pull is made what it counts for, so that its outcome may come after later ones."""
 
     @abstractmethod
     def start(self, setting: Setting, record: Record) -> RuleState:
@@ -174,6 +176,17 @@ class RuleState(ABC):
     def passed_over(self, agent: int) -> None:
         """Learn that an agent who asked has made no pull."""
         return
+
+    def acted(self, agent: int, arm: int) -> tuple[int, int]:
+        """Say what a pull that is made will count for when its outcome comes; of rules that designate."""
+        raise self._lacks("acted")
+
+    def came(self, agent: int, arm: int, sample: tuple[int, int], reward: int | None) -> None:
+        """Enter the outcome of a pull into the record, and see it as `acted` has said; None: it will never come.
+
+        Of rules that designate.
+        """
+        raise self._lacks("came")
 
     def wanted(self, agent: int) -> int:
         """Return the arm that an agent would be paid for if it asked now, −1 for none; of rules that hear asks."""
@@ -315,6 +328,7 @@ class RuleState(ABC):
 
     def _lacks(self, method: str) -> InvalidInput:
         whats = {"leave": "count leavers by the worst case", "withdraw": "take arms out", "wanted": "hear asks"}
+        whats |= dict.fromkeys(("acted", "came"), "settle what a pull counts for when it is made")
         whats |= {"still_owed": "forecast what is owed", "chance": "forecast a verdict"}
         what = (whats | {"take_over": "let agents join"}).get(method, "be saved")
         return InvalidInput(f"{type(self).__name__} must have the method {method}, if trials under it are to {what}.")

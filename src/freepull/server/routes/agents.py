@@ -15,7 +15,7 @@ from litestar import get, post
 from litestar.params import Body as In
 
 from freepull.errors import FreepullError
-from freepull.messages import Me
+from freepull.messages import Accepted, Me, Noted
 from freepull.server.auth import RateLimit, Visitor, check
 from freepull.server.hosting import Hosting, Open
 from freepull.server.middleware import Metrics, Middleware, messages, name_in
@@ -35,11 +35,14 @@ from freepull.server.routes.common import (
     visitor_of,
 )
 from freepull.server.schemas import (
+    Answer,
     Batch,
     BatchReply,
+    Deed,
     NoPull,
     OfferReply,
     Pull,
+    Result,
     Strict,
     ToldReply,
     decode,
@@ -193,6 +196,37 @@ async def pass_over(visit: Visit, data: NoPull) -> Me:
     return await found.view.me(number)
 
 
+@hot("me/accept", "agent", responses=WRITE, tags=["agents"])
+async def accept(visit: Visit, data: Answer) -> Accepted:
+    """I will act on my offer: it stands longer then. Sending it again changes nothing."""
+    found, number = await visit.find()
+    return Accepted(await found.campaign.accept(number, offer=data.offer))
+
+
+@hot("me/decline", "agent", responses=WRITE, tags=["agents"])
+async def decline(visit: Visit, data: Answer) -> Me:
+    """I do not want my offer; with its number, sending it again changes nothing."""
+    found, number = await visit.find()
+    await found.campaign.decline(number, offer=data.offer)
+    return await found.view.me(number)
+
+
+@hot("me/acts", "agent", responses=WRITE, tags=["agents"])
+async def act(visit: Visit, data: Deed) -> Noted:
+    """I have made a pull, and its outcome is to come; sending it again is safe."""
+    found, number = await visit.find()
+    told = await found.campaign.act(number, data.arm, data.event)
+    visit.metrics.observations(1)
+    return Noted(*told)
+
+
+@hot("me/outcomes", "agent", responses=WRITE, tags=["agents"])
+async def outcome(visit: Visit, data: Result) -> Noted:
+    """This came of an earlier act of mine, by its event; sending it again is safe."""
+    found, number = await visit.find()
+    return Noted(*await found.campaign.outcome(number, data.event, data.reward))
+
+
 @hot("observations:batch", "admin", "gateway", responses=WRITE, tags=["gateway"])
 async def batch(visit: Visit, data: Batch) -> BatchReply:
     """Tell pulls of many agents, in one commit; each has a result of its own."""
@@ -230,6 +264,6 @@ async def agent(request: Asked, campaign: InPath, agent: InPath) -> Me:
     return await found.view.me(agent_number(found, agent))
 
 
-HOT = [offer, observe, pass_over, batch]
+HOT = [offer, accept, decline, act, outcome, observe, pass_over, batch]
 HOT += [it.for_another() for it in HOT if it.tail.startswith(OWN)]
 HANDLERS = [*(it.handler() for it in HOT), me, agent]

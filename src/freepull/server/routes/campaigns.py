@@ -150,6 +150,8 @@ def change(command: type[Command[Any]]) -> HTTPRouteHandler:
         reply = await found.campaign.do(command(**given))
         if route.reply is None:
             return None
+        if route.field == "*":
+            return route.reply(*reply)
         return route.reply(reply) if route.field else await found.campaign.status()
 
     hints: dict[str, Any] = {"request": Asked, "campaign": InPath, **dict.fromkeys(route.names, InPath)}
