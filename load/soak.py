@@ -400,7 +400,8 @@ def compare(addresses: list[str], folder: Path, admin: str, model: Model, found:
             "reward": list(model.rewards),
             "outcome": [OUTCOMES[it] for it in model.outcomes],
             "offer": [it or None for it in model.offers],
-        }
+        },
+        schema_overrides={"outcome": pl.String, "offer": pl.Int64},
     )
     there = pl.read_parquet(file)
     rows = there.height
