@@ -12,12 +12,12 @@ from freepull.campaigns.journal.recovery import check_free
 from freepull.campaigns.rehearsal import warm_up
 from freepull.campaigns.stores import Where
 from freepull.errors import CampaignBusy, CampaignExists, Corrupt, Fenced, FreepullError, NewerVersion, StoreError
-from freepull.principal.rules import Certified, Comparisons, Pairwise, Paper, Passive, Population
+from freepull.principal.rules import Certified, Comparisons, Paper, Passive, Population
 from freepull.server.auth import Tokens
 from freepull.server.problems import Refused
 from freepull.server.streams import Streams
 
-RULES: tuple[type[Any], ...] = (Comparisons, Certified, Pairwise, Population, Paper, Passive)
+RULES: tuple[type[Any], ...] = (Comparisons, Certified, Population, Paper, Passive)
 _WARM: set[type[Any]] = set()
 """Rules whose functions this process has loaded."""
 LOOKING = 1.0

@@ -193,7 +193,7 @@ class NewCampaign(Body, kw_only=True):
     weights: Weights | None = None
     """How much each agent counts; null: all the same."""
     leavers: Annotated[str, one_of(*LEAVERS)] = "wait"
-    """What becomes of agents who leave; worst_case with the rule Pairwise only."""
+    """What becomes of agents who leave."""
     offer_lasts: Lasting = "1 day"
     """How long an offer stands."""
     cool_down: Lasting = "1 hour"
@@ -203,7 +203,7 @@ class NewCampaign(Body, kw_only=True):
     late_joiners: Annotated[str, one_of(*LATE_JOINERS)] = "observe"
     """Whether those who join after the start count, or are only observed."""
     withdrawal: bool = False
-    """Whether arms may be withdrawn later; with the rules Comparisons and Pairwise only."""
+    """Whether arms may be withdrawn later; with the rule Comparisons only."""
     remembers: Lasting = "30 days"
     """How long the ids of events are remembered."""
     checks: bool | None = None
