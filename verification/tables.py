@@ -22,7 +22,7 @@ bounds, and under a z-test at every step with the true variances, at δ/(K−1) 
 proven here; `simplified`, the authors' constant and the z-test are not."""
 ABOUT_FREEZERS = """\
 Exact ties of coins at ½, κ = T/2, an offer to each. The share of runs in which the given best arm falls at δ = .05
-(`Certified` and `Pairwise`: evidence of at least 1/δ′, δ′ = .05, in a run at δ = .01). `simplified` at its full size
+(`Certified`: evidence of at least 1/δ′, δ′ = .05, in a run at δ = .01). `simplified` at its full size
 breaks too, where there are many agents."""
 ABOUT_CONTEST = """\
 Two arms that tie, nobody is paid, and the rule looks for the first time at T/2, when many samples wait. The honest
@@ -42,9 +42,9 @@ Agents are drawn from a population in which all arms tie, 200 pulls a stream. Ho
 *population* loses at any of the 200 looks, δ = .05. The certified rule speaks of the panel, and is right about it; read
 as a claim about the population it is wrong far more often than δ."""
 ABOUT_LEAVERS = """\
-Six agents alike, two arms that tie, the pairwise rule at δ = .05 on `Trial`. An agent leaves for good once its mean of
-arm 0 is above ¾ after at least four pulls: those who liked it are gone. How often arm 0 falls, by policy. Only
-`worst_case` and `wait` are proven for such leaving."""
+Six agents alike, two arms that tie, δ = .05, on `Trial`. An agent leaves for good once its mean of arm 0 is above ¾
+after at least four pulls: those who liked it are gone. How often arm 0 falls, by rule and policy. `Comparisons` and
+`wait` are proven for such leaving, `independent` is not."""
 ABOUT_IGNORING = """\
 A hundred agents alike, two arms that tie, the certified rule at δ = .05 in a campaign with `leavers="independent"`, 150
 days. Everybody comes once a day, takes offers, and pulls its favourite without one. But whoever has at least ten pulls
@@ -63,8 +63,7 @@ ABOUT_SEEN = """\
 The same where an assumption is wrong: how often each check raises an alarm."""
 ABOUT_DISPLAYED = """\
 `worse_by` of the certified rule: for some arm k, an x at or beyond the true max_j μ_j − μ_k had reached 1/δ′; the worst
-arm is shown. `lower` of the pairwise rule for a given pair and for all pairs, and `within` for all arms, at δ = .05.
-Each is looked at at a random step, and at whichever step of the run it claims most."""
+arm is shown. It is looked at at a random step, and at whichever step of the run it claims most."""
 ABOUT_COSTS = """\
 All rules play the same games with the same luck; α-UCB agents, κ = T/2. The lower bound is the reference of
 [Statistics](statistics.md), with the fluid natural pulls up to κ for free, averaged over the same games. It is 0 where
@@ -91,7 +90,7 @@ and the suite must see that."""
 ABOUT_CROWD_COSTS = """\
 The panels of [`fp.panels`](comparisons.md), an offer to each, nobody is banned, paying from a tenth of the horizon on.
 δ = .2 has θ = (K−1)/.05: **not certified on such panels** at .05, only what assuming that who is compared does not
-depend on rewards would bring. `Certified` and `Pairwise` wait for people who never come. *Best of the panel* counts
+depend on rewards would bring. `Certified` waits for people who never come. *Best of the panel* counts
 certified runs that name the panel's best arm; the claim itself is about comparisons that were opened, and up to ε."""
 
 
@@ -105,12 +104,12 @@ def _fell(rate: Rate) -> str:
     return f"{rate.failures} ({percent(rate.high)})"
 
 
-def cases_table(rows: list[Row], rule: str) -> str:
+def cases_table(rows: list[Row]) -> str:
     """Failures and upper limits, case by case."""
     heads = ("case", "T", "runs", "rounds", *(f"δ′ = {d:g}" for d in LEVELS))
     body = [
-        (row.case.name, f"{row.case.horizon}", f"{row.runs:,}", f"{getattr(row, rule).rounds:.0f}",
-         *(_fell(rate) for rate in row.rates(getattr(row, rule))))
+        (row.case.name, f"{row.case.horizon}", f"{row.runs:,}", f"{row.certified.rounds:.0f}",
+         *(_fell(rate) for rate in row.rates()))
         for row in rows
     ]  # fmt: skip
     return "Runs in which the arm fell, with the upper limit.\n\n" + table(heads, body)
@@ -127,10 +126,10 @@ def others_table(rows: list[Row]) -> str:
 
 def freezing_table(rows: list[Row]) -> str:
     """All rules against freezers."""
-    heads = ("agents × arms", "T", "runs", "Certified", "Pairwise", *OTHERS)
+    heads = ("agents × arms", "T", "runs", "Certified", *OTHERS)
     body = [
         (f"{row.case.agents}×{row.case.arms}", f"{row.case.horizon}", f"{row.runs:,}",
-         *(percent(row.rates(found)[1].share) for found in (row.certified, row.pairwise)),
+         percent(row.rates()[1].share),
          *(percent(row.others[name].share) for name in OTHERS))
         for row in rows
     ]  # fmt: skip
@@ -174,9 +173,9 @@ def population_table(rows: list[tuple[str, str, Rate]]) -> str:
 
 
 def leavers_table(rates: dict[str, Rate]) -> str:
-    """Policies for leavers."""
-    body = [(f"`{name}`", f"{r.runs:,}", f"{r.failures}", percent(r.high)) for name, r in rates.items()]
-    return table(("policy", "runs", "fell", "upper limit"), body)
+    """Rules and policies for leavers."""
+    body = [(name, f"{r.runs:,}", f"{r.failures}", percent(r.high)) for name, r in rates.items()]
+    return table(("rule", "runs", "fell", "upper limit"), body)
 
 
 def ignoring_table(rates: dict[str, Rate]) -> str:

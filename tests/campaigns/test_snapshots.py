@@ -25,7 +25,6 @@ from support.staging import EACH, Clock, contents, create, picture, reopen
 
 PRINCIPALS = [
     EACH,
-    fp.Principal(fp.rules.Pairwise(0.1), observe=fp.observe.Steps(1), offers="each", budget=20),
     fp.Principal(fp.rules.Paper(0.5), observe=fp.observe.Share(0.1), protocol=fp.protocols.BanFor(2), offers="each"),
     fp.Principal(fp.rules.Population(0.1, pulls=5), observe=fp.observe.Steps(0), offers="each"),
     fp.Principal(fp.rules.Population(0.5), observe=fp.observe.Steps(0), offers="each"),

@@ -35,7 +35,7 @@ REWARD = st.sampled_from([0.0, 0.25, 0.5, 1.0])
 NO_BAN = fp.protocols.NeverBan()
 PRINCIPALS = [
     fp.Principal(fp.rules.Certified(0.4), observe=fp.observe.Steps(0), offers="each", budget=12),
-    fp.Principal(fp.rules.Pairwise(0.4), observe=fp.observe.Steps(1), offers="each", protocol=fp.protocols.BanFor(2)),
+    fp.Principal(fp.rules.Population(0.4), observe=fp.observe.Steps(1), offers="each", protocol=fp.protocols.BanFor(2)),
     fp.Principal(fp.rules.Paper(0.5, "simplified", scale=0.02), observe=fp.observe.Steps(1), offers="each"),
     fp.Principal(fp.rules.Comparisons(0.9, 0.1), observe=fp.observe.Steps(0), offers="each", protocol=NO_BAN),
     fp.Principal(fp.rules.Comparisons(0.9, late=True), observe=fp.observe.Steps(1), offers="each"),

@@ -45,7 +45,6 @@ def principal(pricing: Any, rule: fp.rules.Rule | None = None, **more: Any) -> f
         fp.rules.Certified(0.1),
         fp.rules.Comparisons(0.1),
         pytest.param(fp.rules.Paper(0.1, "simplified"), marks=pytest.mark.slow),
-        pytest.param(fp.rules.Pairwise(0.1), marks=pytest.mark.slow),
         pytest.param(fp.rules.Population(0.1), marks=pytest.mark.slow),
     ],
 )

@@ -169,8 +169,8 @@ def test_without_hope_nothing_is_offered_and_the_verdict_says_so_until_hope_retu
 
 def test_futility_needs_a_rule_that_forecasts_and_a_horizon() -> None:
     with pytest.raises(InvalidInput) as problem:
-        fp.Principal(fp.rules.Pairwise(0.05), futility=0.1)
-    assert assert_sentence(problem).startswith("futility must be 0 with rules.Pairwise, got 0.1")
+        fp.Principal(fp.rules.Comparisons(0.05), futility=0.1)
+    assert assert_sentence(problem).startswith("futility must be 0 with rules.Comparisons, got 0.1")
     with pytest.raises(InvalidInput) as problem:
         fp.Principal(fp.rules.Certified(0.05), fp.observe.Steps(0), futility=0.1).start(arms=2, agents=1)
     assert assert_sentence(problem).startswith("horizon must be a number of steps where there is a futility")

@@ -111,7 +111,6 @@ SCREEN: dict[str, Any] = {
         "rests_on": RESTS_ON,
     },
     "awaited": [{"number": 1, "name": "bob", "pulls": [1, 2, 3], "state": "parked", "offer": None}],
-    "margins": {"leader": "A", "lower": None},
     "history": [
         at(20, 0, [0.5, 0.4, 0.3], [1.0, 1.5, 2.0], [True, True, True]),
         at(60, 10, [0.7, 0.6, 0.2], [0.5, 2.5, 8.0], [True, True, True]),
@@ -399,14 +398,6 @@ def test_a_band_goes_from_mean_minus_bound_to_mean_plus_bound(page: Page, servic
     assert "A: 0.81 ± 0.125; B: 0.62 ± 0.25" in words(page, "stops")
 
 
-def test_pairs_are_shown_without_the_leader(page: Page, service: Service) -> None:
-    show(page, service, margins={"leader": "B", "lower": [-0.5, 0.0, 0.25]})
-    (bars,) = traces(page, "stops")
-    assert (bars["x"], bars["base"], bars["y"]) == (["A", "C"], -1, [0.5, 1.25])
-    assert lines_at(page, "stops") == [0, 0]
-    assert words(page, "stops") == "B is better, at least by: A: -0.5; C: 0.25. An arm goes above 0."
-
-
 def test_a_chart_that_cannot_be_drawn_stops_no_other(page: Page, service: Service) -> None:
     show(page, service, broken=True, history=[{"observations": 1}] * 2)
     assert "could not be drawn" in words(page, "evidence")
@@ -414,7 +405,7 @@ def test_a_chart_that_cannot_be_drawn_stops_no_other(page: Page, service: Servic
     assert page.locator("#table-audit tbody tr").count() == 2
 
 
-@pytest.mark.parametrize("rule", ["Certified", "Pairwise"])
+@pytest.mark.parametrize("rule", ["Certified", "Population"])
 def test_a_screen_has_what_the_api_has(both: Service, rule: str) -> None:
     principal = {"observe": OBSERVE, "rule": {"part": rule, "delta": 0.1}}
     path = both.create(horizon=100, agents=TWELVE, principal=principal)
@@ -427,7 +418,7 @@ def test_a_screen_has_what_the_api_has(both: Service, rule: str) -> None:
         assert next(line for line in lines if line.startswith("event: ")) == "event: screen"
         screen = json.loads(next(line for line in lines if line.startswith("data: "))[6:])
     assert screen["status"] == both.send("GET", path).json()
-    for part in ("verdict", "margins", "pulls", "ledger", "bans", "audit"):
+    for part in ("verdict", "pulls", "ledger", "bans", "audit"):
         assert screen[part] == both.send("GET", f"{path}/{part}").json(), part
     assert screen["offers"] == both.send("GET", f"{path}/offers?open_only=true").json() != []
     assert screen["bans"] != []

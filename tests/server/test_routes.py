@@ -146,7 +146,7 @@ def test_a_csv_has_no_formula(service: Service) -> None:
 
 
 def test_withdraw_and_unban_name_things_in_the_path(service: Service) -> None:
-    principal = {"rule": {"part": "Pairwise", "delta": 0.1}, "observe": {"part": "Steps", "n": 0}}
+    principal = {"rule": {"part": "Comparisons", "delta": 0.1}, "observe": {"part": "Steps", "n": 0}}
     path = service.create(principal=principal, withdrawal=True)
     assert service.send("POST", f"{path}/arms/B/withdraw").json()["arms"][1]["active"] is False
     token = service.tokens(path, "ann")["ann"]

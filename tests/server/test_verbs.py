@@ -25,7 +25,7 @@ SETTINGS: dict[str, Any] = {
     "arms": ["A", "B", "C"],
     "agents": ["ann", "bob"],
     "price": "0.50 EUR",
-    "principal": fp.Principal(fp.rules.Pairwise(0.05), observe=fp.observe.Steps(0), offers="each"),
+    "principal": fp.Principal(fp.rules.Comparisons(0.05), observe=fp.observe.Steps(0), offers="each"),
     "withdrawal": True,
     "if_no_outcome": 0.0,
 }

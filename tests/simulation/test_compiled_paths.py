@@ -75,7 +75,7 @@ OPTIONS: dict[str, list[Any]] = {
                 forecast=fp.rules.Forecast(),
             ),
         ),
-        fp.rules.Pairwise(0.3), fp.rules.Pairwise(0.4, epsilon=0.3, gap=0.2, blocks=fp.rules.Blocks(3, 2, 0.3, 0.2)),
+        fp.rules.Certified(0.4, epsilon=0.3),
         fp.rules.Population(0.3, pulls=3), fp.rules.Population(0.5),
         fp.rules.Paper(0.3, "simplified", 0.05, pay="uniform"),
         fp.rules.Comparisons(0.3), fp.rules.Comparisons(0.9, epsilon=0.05), fp.rules.Comparisons(0.9, cap=4, late=True),
@@ -171,7 +171,7 @@ def compare(e: Experiment, workers: int = 1, lanes: int = 64) -> list[Outcome]:
     return found
 
 
-WEIGHTED = [fp.rules.Certified(0.3), fp.rules.Pairwise(0.3), fp.rules.Passive(), fp.rules.Comparisons(0.9, 0.02)]
+WEIGHTED = [fp.rules.Certified(0.3), fp.rules.Passive(), fp.rules.Comparisons(0.9, 0.02)]
 CASES = covering(OPTIONS)
 IDLE = covering(OPTIONS | PRESENCE)
 

@@ -20,7 +20,6 @@ from freepull.simulation.experiment import check
 from freepull.simulation.readable import Seat
 from verification.by_driver import by_driver, paper_by_driver
 from verification.by_engine import by_engine
-from verification.by_pairwise import by_pairwise, claims_of
 from verification.costs import limit, measure, oracle
 from verification.covered import DESIGNS, FACTORS, PLAIN, Case, cases, cover, possible
 from verification.displayed import worse_by
@@ -71,10 +70,6 @@ def test_the_driver_plays_the_engine_s_paths(case: Case) -> None:
     ours, theirs = by_driver(case, near, 12, SEED), by_engine(case, near, 12, SEED)
     assert np.array_equal(ours.peaks, theirs.peaks)
     assert (ours.paid, ours.rounds) == (theirs.paid, theirs.rounds)
-    pairwise = fp.rules.Pairwise(0.5)
-    ours, theirs = by_pairwise(case, pairwise, 12, SEED), by_engine(case, pairwise, 12, SEED)
-    assert np.array_equal(ours.gone, theirs.gone)
-    assert ours.paid == theirs.paid
     if case.weights == "equal":
         paper = fp.rules.Paper(0.5, "simplified", 0.02)
         assert np.array_equal(paper_by_driver(case, paper, 12, SEED).gone, by_engine(case, paper, 12, SEED).gone)
@@ -84,11 +79,9 @@ def test_the_driver_plays_the_engine_s_paths(case: Case) -> None:
 def test_a_best_arm_falls_no_more_often_than_promised(case: Case) -> None:
     runs = 600
     found = by_driver(case, rule(case), runs, SEED)
-    pairs = by_pairwise(case, fp.rules.Pairwise(0.01), runs, SEED)
     assert found.rounds > 3
     for delta in LEVELS:
         assert (found.peaks >= 1 / delta).sum() <= most(delta, runs)
-        assert (pairs.peaks >= 1 / delta).sum() <= most(delta, runs)
 
 
 @pytest.mark.parametrize(("strategy", "how"), [("α-UCB", CHOOSES_SIZES), ("freezers", TAKES_ALL)])
@@ -123,10 +116,6 @@ def test_displayed_bounds_are_true() -> None:
     for delta in LEVELS:
         for when in ("random step", "worst moment"):
             assert max(worse_by(found, case, delta, when)) <= most(delta, runs)
-    claims = claims_of(case, fp.rules.Pairwise(0.05), runs, SEED)
-    for counts in (claims.ever, claims.then):
-        for wrong, bound in zip(counts, (0.025, 0.15, 0.05), strict=True):
-            assert wrong <= most(bound, runs)
 
 
 def test_the_driver_displays_what_a_trial_displays() -> None:

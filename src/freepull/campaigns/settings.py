@@ -230,7 +230,7 @@ def _principal(plain: Any) -> Principal:
     """Read what is in the log; what was said when the campaign was created is not said again."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        found: Principal = registry.build("principal", plain, "principal")
+        found: Principal = registry.build("principal", plain, "principal", logged=True)
     return found
 
 

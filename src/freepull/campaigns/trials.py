@@ -236,6 +236,8 @@ def agree(
     principal = for_people(settled) if principal is None else principal
     validation.instance("principal", principal, Principal, "a freepull.Principal(...)")
     registry.encode(principal, own=False)
+    named = [it.name for it in registry.parts("rule")]
+    registry.still("rule", type(principal.rule).__name__, "principal.rule", named)
     cost = Money.price(price)
     most = getattr(principal.pricing, "most", 0.0)
     if most * cost.minor > MOST_PRICE:

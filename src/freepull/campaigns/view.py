@@ -36,7 +36,6 @@ from freepull.messages import (
     Status,
     Stuck,
 )
-from freepull.principal.rules.pairwise.state import PairwiseState
 
 Row = TypeVar("Row", covariant=True)
 Found = TypeVar("Found")
@@ -67,15 +66,6 @@ class Pulls(msgspec.Struct):
     """Some agents: all of them up to 500."""
     pulls: list[list[int]]
     """For each of the agents named, its pulls by arm."""
-
-
-class Margins(msgspec.Struct):
-    """By how much the leader is better than each arm, at least."""
-
-    leader: str | None
-    """The arm that is ahead; null before the start."""
-    lower: list[float] | None
-    """Lower confidence bounds, by arm; an arm goes above 0. Null where the rule has no such bounds."""
 
 
 class Point(msgspec.Struct):
@@ -110,8 +100,6 @@ class Screen(msgspec.Struct):
     """What the verdict rests on; null before the start."""
     awaited: list[AgentRow]
     """Whom it waits for, as they stand; at most ten."""
-    margins: Margins
-    """By how much the leader is better."""
     history: list[Point]
     """How it came about; the last point is this moment."""
     pulls: Pulls
@@ -235,24 +223,19 @@ class CampaignView:
         """Return who pulls what."""
         return await asyncio.to_thread(self._pulls, await self._look(_sample))
 
-    async def margins(self) -> Margins:
-        """Return by how much the leader is better, where the rule compares pairs."""
-        return await self._look(self._margins)
-
     async def screen(self) -> Screen:
         """Return all that a screen shows, as of one moment."""
 
         def look(
             decider: Decider,
-        ) -> tuple[Status, CampaignVerdict | None, list[AgentRow], Margins, list[OfferRow], Sample, OverviewRow]:
+        ) -> tuple[Status, CampaignVerdict | None, list[AgentRow], list[OfferRow], Sample, OverviewRow]:
             short = tables.overview(decider.state, self._register, system_clock())
             status = status_of(decider.state, self._register)
             verdict = None if decider.state.started is None else verdict_of(decider.state, self._register)
             waiting = [self._row(decider, self._register.agent(name)) for name in status.awaited]
-            margins, offers = self._margins(decider), self._open(decider, 0, ROWS)
-            return status, verdict, waiting, margins, offers, _sample(decider), short
+            return status, verdict, waiting, self._open(decider, 0, ROWS), _sample(decider), short
 
-        status, verdict, waiting, margins, offers, sample, short = await self._look(look)
+        status, verdict, waiting, offers, sample, short = await self._look(look)
         self.history.add(status)
         before = [it for it in await self.history.points() if it.observations < status.observations]
         ledger, bans, audit = await asyncio.gather(self.ledger(last=ROWS), self.bans(last=ROWS), self.audit(last=ROWS))
@@ -260,7 +243,6 @@ class CampaignView:
             status=status,
             verdict=verdict,
             awaited=waiting,
-            margins=margins,
             history=[*before, point(status)],
             pulls=await asyncio.to_thread(self._pulls, sample),
             offers=offers,
@@ -310,14 +292,6 @@ class CampaignView:
     def _open(self, decider: Decider, after: int, limit: int) -> list[OfferRow]:
         behind = (it for it in decider.state.offers.open.values() if it.offer > after)
         return [tables.offer_row(self._register, it.row()) for it in islice(behind, limit)]
-
-    def _margins(self, decider: Decider) -> Margins:
-        rule = None if decider.state.started is None else decider.state.started.rule
-        if rule is None:
-            return Margins(None, None)
-        leader, arms = rule.leader(), self._register.arms
-        lower = [rule.lower(leader, k) for k in range(len(arms))] if isinstance(rule, PairwiseState) else None
-        return Margins(arms[leader], lower)
 
     def _pulls(self, sample: Sample) -> Pulls:
         panel, chosen, table = sample

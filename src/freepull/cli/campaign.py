@@ -44,14 +44,14 @@ def new(
     mode: Annotated[str, of_campaign("free, or rounds: everybody acts once a round, as in the paper.")] = "free",
     horizon: Annotated[int | None, of_campaign("T, in steps; some rules and schedules need it.")] = None,
     ends: Annotated[str | None, of_campaign("When it stops, such as 2030-01-31T12:00+00:00.")] = None,
-    leavers: Annotated[str, of_campaign("What becomes of agents who leave: wait, independent or worst_case.")] = "wait",
+    leavers: Annotated[str, of_campaign("What becomes of agents who leave: wait or independent.")] = "wait",
     offer_lasts: Annotated[str, of_campaign("How long an offer stands before it expires.")] = "1 day",
     cool_down: Annotated[str, of_campaign("For how long after an expired offer its agent gets no other.")] = "1 hour",
     round_lasts: Annotated[str | None, of_campaign("rounds: the longest that a round stays open.")] = None,
     late_joiners: Annotated[
         str, of_campaign("Agents who join after the start: observe them, or count them in a wider panel.")
     ] = "observe",
-    withdrawal: Annotated[bool, of_campaign("comparisons, pairwise: arms may be withdrawn.")] = False,
+    withdrawal: Annotated[bool, of_campaign("comparisons: arms may be withdrawn.")] = False,
     remembers: Annotated[str, of_campaign("How long event ids are remembered.")] = "30 days",
     checks: Annotated[bool, of_campaign("comparisons: check assumptions beside the trial.")] = True,
     accept_within: Annotated[

@@ -39,14 +39,12 @@ of_principal, of_runs, of_output = panel("The principal"), panel("The runs"), pa
 RULES = ", ".join(rule.written for rule in registry.parts("rule"))
 RuleName = Annotated[str, of_principal(f"{RULES}; 'certified' is proven at any time.")]
 Delta = Annotated[float, of_principal("The most that the probability of a wrong certified verdict may be.")]
-Gap = Annotated[float | None, of_principal("certified, pairwise: the gap to plan for.")]
+Gap = Annotated[float | None, of_principal("certified: the gap to plan for.")]
 Robust = Annotated[
     float | None,
     of_principal("certified: verdicts must stand even if payment, drift and the like move every mean by this much."),
 ]
-Epsilon = Annotated[
-    float | None, of_principal("certified, comparisons, pairwise: stop once an arm is within ε of the best.")
-]
+Epsilon = Annotated[float | None, of_principal("certified, comparisons: stop once an arm is within ε of the best.")]
 Cap = Annotated[int | None, of_principal("comparisons: the most comparisons that one agent may have.")]
 Late = Annotated[
     bool | None,

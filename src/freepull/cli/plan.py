@@ -11,7 +11,7 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
-from freepull import validation
+from freepull import registry, validation
 from freepull.cli import options
 from freepull.cli.options import build, of_output, of_principal, of_runs
 from freepull.cli.screen import check_target, console, sentence_errors
@@ -85,7 +85,7 @@ Example: freepull plan --arms 4 --agents 500 --horizon 60 --gap 0.05 --delta 0.0
 Give guesses (--gap or --means), a log of past observations (--log) or a panel (--panel street). The first answer comes
 from formulas, where these know such people, the second from simulation; every figure says which."""
 of_game, of_people = options.panel("What is known of the game"), options.panel("The people")
-RULES = ("certified", "pairwise", "comparisons")
+RULES = ("certified", "comparisons")
 
 
 def _people(kind: str, usual: str) -> typer.models.OptionInfo:
@@ -118,7 +118,7 @@ def command(
     delta: options.Delta = 0.05,
     rule: Annotated[
         str | None,
-        of_principal("certified, pairwise or comparisons [certified; comparisons if people may be absent or refuse]."),
+        of_principal("certified or comparisons [certified; comparisons if people may be absent or refuse]."),
     ] = None,
     epsilon: Annotated[
         float | None,
@@ -154,6 +154,7 @@ def command(
 ) -> None:
     """See HELP, which is shown as the command's help."""
     if rule is not None:
+        registry.still("rule", rule, "--rule", RULES)
         validation.one_of("--rule", rule, RULES)
 
     def principal(ideal: bool) -> Principal:

@@ -19,7 +19,7 @@ from freepull.game import Game
 from freepull.planning.question import Case
 from freepull.principal import Principal
 from freepull.principal.offers import affordable
-from freepull.principal.rules import Certified, Comparisons, Pairwise, Rule
+from freepull.principal.rules import Certified, Comparisons, Rule
 from freepull.principal.rules.base import Setting
 from freepull.principal.rules.rounds import fill_needed
 from freepull.theory import lower_bound
@@ -89,7 +89,7 @@ def sketch(game: Game, principal: Principal, horizon: int, alpha: float = 2.0) -
     kappa = observed(game, principal, horizon)
     needed, active = np.zeros(game.arms), np.ones(game.arms, np.int64)
     spreads = (game.weights[:, None] ** 2 * game.variances).sum(axis=0)
-    beta = evidence(principal.rule, game.arms)
+    beta = evidence(principal.rule)
     plain: Any = getattr(fill_needed, "py_func", fill_needed)  # loading machine code takes longer than this
     means = game.global_means + tolerance(principal.rule) * (np.arange(game.arms) == game.best)
     margin = 2 * principal.rule.robust if isinstance(principal.rule, Certified) else 0.0
@@ -105,26 +105,24 @@ def observed(game: Game, principal: Principal, horizon: int) -> int:
     return replace(setting, kappa=principal.observe.kappa(setting, principal.rule)).expected_kappa or 0
 
 
-def evidence(rule: Rule, arms: int) -> float:
+def evidence(rule: Rule) -> float:
     """β, the evidence that a rule has to gather (docs/planning.md, formulas)."""
-    if isinstance(rule, Certified):
-        return math.log(1 / rule.delta) + 1
-    assert isinstance(rule, Pairwise)
-    return math.log((arms - 1) / rule.delta) + 2
+    assert isinstance(rule, Certified)
+    return math.log(1 / rule.delta) + 1
 
 
 def check_rule(rule: Rule) -> None:
     """Refuse rules that no plan is made for."""
-    if not isinstance(rule, Certified | Pairwise | Comparisons):
+    if not isinstance(rule, Certified | Comparisons):
         raise InvalidInput(
-            "rule must be rules.Certified, rules.Pairwise or rules.Comparisons, which plans are made for, "
+            "rule must be rules.Certified or rules.Comparisons, which plans are made for, "
             f"got {type(rule).__name__}; simulate others with freepull.simulate."
         )
 
 
 def tolerance(rule: Rule) -> float:
     """ε: how much worse than the best the named arm may be."""
-    return rule.epsilon if isinstance(rule, Certified | Pairwise | Comparisons) else 0.0
+    return rule.epsilon if isinstance(rule, Certified | Comparisons) else 0.0
 
 
 def agents_for_free(of: Sketch) -> float:
@@ -183,9 +181,7 @@ DRAWS, ROWS, PANEL = 64, 20_000, 5_000
 POWER = 0.95
 HEURISTIC = "formula, heuristic"
 FREE, OUT_OF_REACH = "most of it is free", "time or money do not suffice"
-UNKNOWN = (
-    "simulation only: formulas know the rules Certified and Pairwise, people who always act, and one bonus for all"
-)
+UNKNOWN = "simulation only: formulas know the rule Certified, people who always act, and one bonus for all"
 """Why a spend is not shown."""
 
 

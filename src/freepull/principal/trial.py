@@ -512,8 +512,7 @@ class Trial:
 
         "wait": nothing is claimed that needs it, until it is told of again. "independent": it is dropped at the end of
         the step, and the statistics start again from the first pulls of those who stayed; after i − 1 were dropped
-        they are tested at δ/(i(i+1)), because every panel is a chance to err. "worst_case": what it has not given
-        counts against every claim.
+        they are tested at δ/(i(i+1)), because every panel is a chance to err.
         """
         self._check_agent(agent)
         if self.setting.leavers != "wait":
@@ -523,13 +522,13 @@ class Trial:
         self.offers.forget(int(agent))
 
     def withdraw(self, arm: int) -> None:
-        """Take an arm out of the trial, if that was provided for; what fell only to this arm returns.
+        """Take an arm out of the trial, if that was provided for.
 
         An open offer for it is still paid if the agent takes it, and is no refusal if not.
         """
         if not self.setting.withdrawal:
             raise InvalidInput(
-                "withdrawing an arm must be provided for: start with rules.Comparisons or Pairwise and withdrawal=True."
+                "withdrawing an arm must be provided for: start with rules.Comparisons and withdrawal=True."
             )
         self._check_arm(arm)
         self.work()

@@ -14,13 +14,13 @@ from freepull.campaigns.journal.writer import awaited
 from freepull.campaigns.rehearsal import warm_up
 from freepull.campaigns.stores import Where
 from freepull.errors import CampaignBusy, CampaignExists, Corrupt, Fenced, FreepullError, NewerVersion, StoreError
-from freepull.principal.rules import Certified, Comparisons, Pairwise, Paper, Passive, Population
+from freepull.principal.rules import Certified, Comparisons, Paper, Passive, Population
 from freepull.server.auth import Tokens
 from freepull.server.problems import Refused
 from freepull.server.streams import Streams
 from freepull.server.webhooks import Target, Webhooks
 
-RULES: tuple[type[Any], ...] = (Comparisons, Certified, Pairwise, Population, Paper, Passive)
+RULES: tuple[type[Any], ...] = (Comparisons, Certified, Population, Paper, Passive)
 _WARM: set[type[Any]] = set()
 """Rules whose functions this process has loaded."""
 NOTED = 3600.0

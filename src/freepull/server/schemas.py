@@ -232,7 +232,7 @@ class NewCampaign(Body, kw_only=True):
     weights: Weights | None = None
     """How much each agent counts; null: all the same."""
     leavers: Annotated[str, one_of(*LEAVERS)] = "wait"
-    """What becomes of agents who leave; worst_case with the rule Pairwise only."""
+    """What becomes of agents who leave."""
     offer_lasts: Lasting = "1 day"
     """How long an offer stands."""
     cool_down: Lasting = "1 hour"
@@ -242,7 +242,7 @@ class NewCampaign(Body, kw_only=True):
     late_joiners: Annotated[str, one_of(*LATE_JOINERS)] = "observe"
     """Whether those who join after the start count, or are only observed."""
     withdrawal: bool = False
-    """Whether arms may be withdrawn later; with the rules Comparisons and Pairwise only."""
+    """Whether arms may be withdrawn later; with the rule Comparisons only."""
     remembers: Lasting = "30 days"
     """How long the ids of events are remembered."""
     accept_within: Lasting | None = None

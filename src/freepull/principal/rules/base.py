@@ -19,7 +19,7 @@ from freepull.principal.schedules import in_all
 RULES = 2
 """The version of what decides, which trials and campaigns keep: rules, offers, bans, people who leave.
 
-Under version 1 the certified rule had the ψ without a, as `Pairwise` has it. In campaigns, agents who let offers lapse
+Under version 1 the certified rule had the ψ without a. In campaigns, agents who let offers lapse
 had left, all who left within one step counted as one, and joining brought withdrawn arms back. That breaks the proofs;
 replay does it again, and then the verdict is not certified.
 """
@@ -38,7 +38,7 @@ class Setting:
     kappa: int | None = None
     """κ where the schedule knows it beforehand."""
     leavers: str = "wait"
-    """What becomes of agents who leave: wait, independent or worst_case."""
+    """What becomes of agents who leave: wait or independent; worst_case in trials that began under `Pairwise`."""
     withdrawal: bool = False
     """Whether arms may be withdrawn."""
     rules: int = RULES

@@ -28,10 +28,9 @@ function means({ status }) {
     y: { range: [0, 1] } };
 }
 
-function stops({ status, margins, verdict }) {
+function stops({ status, verdict }) {
   const { arms, threshold } = status;
   if (!pulled(status)) return wait(status);
-  if (margins?.lower) return pairs(status, margins);
   if (threshold === null) {
     if (arms.every((arm) => nothing(arm.bound))) return { words: "This rule has no bound that stops the trial yet." };
     return { words: `Mean ± bound: ${list(arms, (arm) => `${figure(arm.mean)} ± ${figure(arm.bound)}`)}. An arm goes when its upper end is below another's lower end.`,
@@ -43,14 +42,6 @@ function stops({ status, margins, verdict }) {
   return { words: `Evidence against ${list(arms, (arm) => figure(arm.bound))}. An arm goes at ${edge(threshold, verdict)}.${nothing(status.within) ? "" : ` That ${status.leader} is best up to ε = ${figure(status.epsilon)} has evidence ${figure(status.within)}, and decides there too.`}`, note: `evidence against it; out at ${edge(threshold, verdict)} (dashed)${nothing(status.within) ? "" : `; that ${status.leader} is best up to ε = ${figure(status.epsilon)}: ${figure(status.within)}`}`,
     shapes: [level(threshold)], y: { ...POWERS, range: [Math.log10(SMALLEST), Math.log10(top) + 0.25] },
     traces: [bars(arms, arms.map((arm) => Math.max(arm.bound ?? 0, SMALLEST) - SMALLEST), { base: SMALLEST })] };
-}
-
-function pairs({ arms }, { leader, lower }) {
-  const others = arms.map((arm, k) => ({ ...arm, k })).filter((arm) => arm.name !== leader);
-  const at = (arm) => lower[arm.k];
-  return { words: `${leader} is better, at least by: ${list(others, (arm) => figure(at(arm)))}. An arm goes above 0.`, note: `by how much ${leader} is better, at least; out above 0`,
-    shapes: [level(0)], y: { range: [-1.05, Math.max(0.1, ...others.map(at)) + 0.1] },
-    traces: [{ type: "bar", base: -1, x: label(others), y: others.map((arm) => at(arm) + 1), marker: { color: others.map((arm) => colour(arm, arm.k)) } }] };
 }
 
 function differences({ status }) {

@@ -8,7 +8,7 @@ from litestar import get
 from litestar.openapi.datastructures import ResponseSpec
 from litestar.response import Stream
 
-from freepull.campaigns.view import CampaignView, Margins, Point, Pulls, Screen
+from freepull.campaigns.view import CampaignView, Point, Pulls, Screen
 from freepull.messages import AgentRow, Arm, AuditEntry, BanRow, CampaignVerdict, LedgerEntry, OfferRow, Status
 from freepull.server.openapi import Resumable
 from freepull.server.problems import described
@@ -115,12 +115,6 @@ async def pulls(request: Asked, campaign: InPath) -> Pulls:
     return await (await _view(request, campaign)).pulls()
 
 
-@get("/campaigns/{campaign:str}/margins", **WATCH)
-async def margins(request: Asked, campaign: InPath) -> Margins:
-    """By how much the leader is better, at least, where the rule compares pairs."""
-    return await (await _view(request, campaign)).margins()
-
-
 @get("/campaigns/{campaign:str}/stream", **WATCH | {"responses": WATCHED}, operation_class=Resumable)
 async def stream(request: Asked, campaign: InPath, after: After = -1, screen: Screens = False) -> Stream:
     """Server-sent events: `status` as things stand, `audit` for what was done; ids are places in the log.
@@ -139,4 +133,4 @@ async def stream(request: Asked, campaign: InPath, after: After = -1, screen: Sc
     return Stream(body, media_type="text/event-stream", headers={"x-accel-buffering": "no"})
 
 
-HANDLERS = [arms, agents, offers, ledger, bans, audit, verdict, stream, history, pulls, margins]
+HANDLERS = [arms, agents, offers, ledger, bans, audit, verdict, stream, history, pulls]

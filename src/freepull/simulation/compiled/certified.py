@@ -28,8 +28,9 @@ from freepull.principal.rules.certified.design import design, prediction
 from freepull.principal.rules.certified.evaluation import best_up_to, eliminate, evaluate, look_ahead
 from freepull.principal.rules.rounds import HALVINGS, MOST_RATIO, chance_of, fill_ratios, still_owed
 from freepull.simulation.compiled.lanes import WIDTH
-from freepull.simulation.compiled.offering import Owed, RoundsKernel, decide, rounds_stepper
+from freepull.simulation.compiled.offering import decide
 from freepull.simulation.compiled.playing import pulls_at, reward_at
+from freepull.simulation.compiled.rounds import Owed, RoundsKernel, rounds_stepper
 from freepull.simulation.compiled.state import ACTIVE, DECLARED, LANE, PLACE, Block, Floats
 
 _W = np.uint64(WIDTH)
@@ -182,7 +183,7 @@ def chance(streams: Any, state: Any, terms: Any, own: Any, run: int, t: int) -> 
     return chance_of(outlook, used.active, least)
 
 
-step = rounds_stepper("certified", close_rounds, forecast, each_arm=False, chance=chance)
+step = rounds_stepper("certified", close_rounds, forecast, chance)
 
 
 class CertifiedKernel(RoundsKernel):
