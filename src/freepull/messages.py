@@ -295,6 +295,8 @@ class Status:
     """The evidence for that, which decides at the threshold; None before the first look, and where no ε is granted."""
     comparisons: int | None = None
     """Comparisons opened, complete or not; None where the rule makes none."""
+    held: str = ""
+    """Why no offers are made for now although it goes on; empty if they are."""
 
 
 @dataclass(frozen=True)

@@ -275,6 +275,8 @@ def show_status(status: Status) -> None:
         f"{status.refused:,} refused, {status.expired:,} expired, {status.cancelled:,} cancelled; "
         f"{status.banned:,} agents banned, {status.absent:,} absent"
     )
+    if status.held:
+        console.print(status.held)
     for check in status.checks:
         if check.alarmed:
             console.print(f"[bold]alarm[/bold]: {escape(str(check))}")
