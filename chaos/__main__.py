@@ -30,13 +30,14 @@ from . import (
     writers,
 )
 from .outcome import Finding
-from .world import ASKING, LATE
+from .world import ASKING, LATE, PRICED
 
 CHAOS: dict[str, tuple[Callable[[], Finding], Callable[[], Finding]]] = {
     "kills": (kills.run, lambda: kills.run(6, 0.2)),
     "asks": (lambda: kills.run(50, principal=ASKING), lambda: kills.run(6, 0.2, ASKING)),
     "late": (lambda: kills.run(50, principal=LATE), lambda: kills.run(6, 0.2, LATE)),
     "life": (life.run, lambda: life.run(6, 0.2)),
+    "prices": (lambda: kills.run(50, principal=PRICED), lambda: kills.run(6, 0.2, PRICED)),
     "power": (power.run, lambda: power.run(25, 40)),
     "faults": (faults.run, lambda: faults.run(200, 23)),
     "verbs": (verbs.run, lambda: verbs.run(12)),

@@ -30,6 +30,7 @@ KILLS, RATE, SNAPSHOT_EVERY = 200, 1_000.0, 400
 def run(kills: int = KILLS, seconds: float = 0.5, principal: fp.Principal = PAYING) -> Finding:
     """Kill the same campaign again and again."""
     rule = type(principal.rule).__name__ + (", late outcomes" if principal == LATE else "")
+    rule += ", prices that differ" if principal.pricing is not None else ""
     with finding(f"kill -9 × {kills} under load, {rule}") as found, tempfile.TemporaryDirectory() as folder:
         url, rng = f"sqlite:///{Path(folder)}/chaos.db", random.Random(1)
         create(url, principal=principal).close()
@@ -57,7 +58,13 @@ def run(kills: int = KILLS, seconds: float = 0.5, principal: fp.Principal = PAYI
             status, ledger = campaign.status(), campaign.ledger()
             logged = (it.records["kind"] == Kind.PASSED for it in segments(campaign.core.store, NAME))
             passed = sum(int(which.sum()) for which in logged)
-        twice = len(ledger) - len({entry.offer for entry in ledger})
+        amounts = {entry.offer: entry.amount for entry in ledger}
+        twice, spent = len(ledger) - len(amounts), sum(entry.amount.minor for entry in ledger)
+        told_of = [answer.told for answer in answers if answer.told.paid is not None]
+        other = sum(amounts.get(told.offer or 0) != told.paid for told in told_of)
+        found.demand(other == 0, f"{other} payments are not what was answered")
+        found.demand(spent == status.spent.minor, f"the ledger adds up to {spent}, the status says {status.spent}")
+        found.demand(status.budget is None or spent <= status.budget.minor, f"{status.spent} exceed the budget")
         found.demand(status.observations == len(sent), f"{status.observations} pulls in the log, {len(sent)} were sent")
         found.demand(twice == 0, f"{twice} offers were paid twice")
         found.demand(passed == len(none), f"{passed} passes in the log, {len(none)} were sent")
@@ -66,6 +73,7 @@ def run(kills: int = KILLS, seconds: float = 0.5, principal: fp.Principal = PAYI
         found.figures |= {"pulls answered": len(answers), "lost": len(missing), "paid twice": twice, "events/s": rate}
         found.figures |= {"payments": len(ledger), "snapshots due": status.events // SNAPSHOT_EVERY}
         found.figures |= {"passes": passed} if none else {}
+        found.figures |= {"amounts": len(set(amounts.values()))} if principal.pricing is not None else {}
         return found
 
 

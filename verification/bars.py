@@ -53,6 +53,7 @@ def _errors(bars: Bars, found: Results) -> None:
     bars.holds(ERRORS, "people who ignore offers of an arm that disappointed them, parked", [parked])
     bars.breaks(ERRORS, "the same people, parked and then dropped by hand", [dropped])
     crowds.judge_errors(bars, found.crowds, ERRORS)
+    money.judge_errors(bars, found.money, ERRORS)
 
 
 def judge_crowds(found: crowds.Crowds) -> Bars:
@@ -66,6 +67,7 @@ def judge_crowds(found: crowds.Crowds) -> Bars:
 def judge_money(found: money.Money) -> Bars:
     """Hold what is spent against its bars, alone."""
     bars = Bars()
+    money.judge_errors(bars, found, ERRORS)
     money.judge(bars, found)
     return bars
 

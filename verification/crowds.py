@@ -44,18 +44,20 @@ def told(name: str, one: Callable[[int], Ints], runs: int) -> Told:
     return Told(Rate(name, runs, false, DELTA), fell)
 
 
-def principal(rule: fp.rules.Rule) -> fp.Principal:
+def principal(rule: fp.rules.Rule, pricing: fp.pricing.Pricing | None = None) -> fp.Principal:
     """Who plays all of these."""
-    return fp.Principal(rule, fp.observe.Share(0.1), fp.protocols.NeverBan(), offers="each")
+    return fp.Principal(rule, fp.observe.Share(0.1), fp.protocols.NeverBan(), offers="each", pricing=pricing)
 
 
-def tied(name: str, panel: fp.panels.Panel, epsilon: float, runs: int, seed: int) -> Told:
+def tied(
+    name: str, panel: fp.panels.Panel, epsilon: float, runs: int, seed: int, pricing: fp.pricing.Pricing | None = None
+) -> Told:
     """All arms tie for everybody, in the engine: an arm that is out is false; what ε allows to name is not."""
     rule, game = fp.rules.Comparisons(DELTA, epsilon), fp.Game(np.full((500, ARMS), 0.5))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         result = fp.simulate(
-            replace(panel, game=game), principal=principal(rule), runs=runs, seed=seed, engine="compiled",
+            replace(panel, game=game), principal=principal(rule, pricing), runs=runs, seed=seed, engine="compiled",
             trace=[panel.horizon], progress=False,
         )  # fmt: skip
     assert result.trace is not None

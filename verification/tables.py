@@ -74,8 +74,19 @@ account lies on the true best rival at the true gap: better betting could save n
 ABOUT_MONEY = """\
 What is spent, in units of reward, under other [prices](#prices) than 1 and at other [times](#adaptive), by `Certified`
 on the same games as above. *At true gaps* is what the same pulls would have cost, had everybody been paid just what it
-gives up. The last column is the share of the bonuses that were paid in trials that ended undecided. People with
+gives up, and *lower bound* [the least](#lower_bound) that anybody who knew the games would have had to spend at these
+prices. The last column is the share of the bonuses that were paid in trials that ended undecided. People with
 *reservations* take a price of at least their true gap and an amount drawn for each from [0, .1]."""
+ABOUT_CONDUCT = """\
+[Lemma 1, extended](#prices), as an experiment: the two agents and the game of the [reproduction](reproduction.md), T =
+10⁴, Take-or-Ban, `Compensate()`. Agent 2 follows; agent 1 follows, or deviates on the same luck. Gains are over
+following, ± one standard error; *alone* is what the same conduct gains where nobody is ever paid. The lemma allows
+refusals to gain what prices fall short of true gaps, Σ(gap − price)⁺, measured on agents who follow. It does not speak
+of who withholds pulls."""
+ABOUT_PRICED_ERRORS = """\
+Exact ties, so that every arm that falls is false; with an ε all other arms are worse by ε, the least that must not be
+named. `Certified` runs at δ = .01 and is judged at three levels as above, all other rules at δ = .05. Prices, answers,
+bans, budgets and futility decide who is asked for what, and depend on rewards; none of that may matter."""
 ABOUT_FORECASTS = """\
 The forecast of natural pulls assumes learners like α-UCB. Others pull differently, and then it may cost money. It never
 costs validity. The toy, and K = M = 30, σ = .1 with T = 2·10⁵."""
@@ -235,11 +246,45 @@ def money_table(found: Money) -> str:
     """What was paid and spent."""
     body = [
         (row.setting, row.how, f"{row.paid.mean():,.0f}", f"{np.median(row.paid):,.0f}", f"{row.spent.mean():,.0f}",
-         f"{row.gaps.mean():,.0f}", f"{row.certain:.1%}", f"{row.wrong}", f"{len(row.paid):,}", f"{row.lost:.1%}")
+         f"{row.gaps.mean():,.0f}", f"{row.bound:,.0f}", f"{row.certain:.1%}", f"{row.wrong}", f"{len(row.paid):,}",
+         f"{row.lost:.1%}")
         for row in found.rows
     ]  # fmt: skip
-    heads = ("setting", "pricing, time", "paid", "median", "spent", "at true gaps", "decided", "wrong", "runs", "lost")
-    return table(heads, body)
+    return table(
+        ("setting", "pricing, time", "paid", "median", "spent", "at true gaps", "lower bound", "decided", "wrong",
+         "runs", "lost"),
+        body,
+    )  # fmt: skip
+
+
+def conduct_table(found: Money) -> str:
+    """What agents gain by not following."""
+    parts = ("gain", "gain_reward", "gain_bonus", "alone")
+    body = [
+        (row["setting"], row["conduct"], *(f"{row[part]:+.1f} ± {row[f'{part}_error']:.1f}" for part in parts),
+         f"{row['bonus']:,.1f}", f"{row['spent']:,.0f}")
+        for row in found.conduct.iter_rows(named=True)
+    ]  # fmt: skip
+    heads = ("rule", "agent 1", "gain", "from rewards", "from bonuses", "alone", "its bonuses", "spent in all")
+    return (
+        table(heads, body)
+        + f"\n\nPrices fell short of true gaps by {found.short[0]:.1f} ± {found.short[1]:.1f} in a run, all offers to "
+        "agent 1 together."
+    )
+
+
+def priced_errors_table(found: Money) -> str:
+    """Which best arms fell, under each rule the worst of its cases."""
+    rules = dict.fromkeys(rule for rule, _ in found.errors)
+    body = []
+    for rule in rules:
+        rates = [rate for name, rate in found.errors if name == rule]
+        worst = max(rates, key=lambda rate: rate.high / rate.bound)
+        body.append((
+            rule, f"{len(rates)}", f"{worst.runs:,}", worst.what, f"{worst.bound:g}", f"{worst.failures}",
+            percent(worst.high),
+        ))  # fmt: skip
+    return table(("rule", "cases and levels", "runs each", "the worst of them", "δ", "fell", "upper limit"), body)
 
 
 def forecasts_table(rows: list[tuple[str, Cost, Cost]]) -> str:

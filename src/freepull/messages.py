@@ -328,6 +328,8 @@ class Status:
     """Pulls that count whose outcomes are to come, and pulls of late joiners."""
     never_came: int = 0
     """Outcomes that did not come in time, and count as was agreed."""
+    held: str = ""
+    """Why no offers are made for now although it goes on; empty if they are."""
 
 
 @dataclass(frozen=True)

@@ -128,6 +128,16 @@ def test_a_budget_can_be_given_as_money(url: str) -> None:
     assert "--budget must be in EUR, as the price is, got 30.00 USD" in refused.stderr
 
 
+def test_a_budget_is_kept_to_the_cent_where_prices_differ_and_futility_is_an_option(url: str) -> None:
+    given = ["--rule", "certified", "--protocol", "never-ban", "--futility", "0.05", "--horizon", "50"]
+    for name, price, budget in (("x", "100 EUR", "50.30 EUR"), ("y", "3 JPY", "1 JPY"), ("z", "7 JPY", "100 JPY")):
+        priced = ["--pricing", "compensate", "--price", price, "--budget", budget]
+        run("new", url, name, "--arms", "A,B", "--agents", "3", *given, *priced)
+        with fp.Campaign.open(url, name) as campaign:
+            assert str(campaign.status().budget) == budget
+            assert campaign.settings.principal.futility == 0.05
+
+
 def test_where_nobody_gets_an_offer_it_says_why(url: str) -> None:
     new(url)
     assert "no offer: x has not started" in run("ask", url, "x", "#0").stdout

@@ -299,6 +299,14 @@ def test_the_head_says_what_the_status_has(page: Page, service: Service) -> None
     assert page.text_content("#phase") == "incentivizing"
 
 
+def test_the_head_says_why_no_offers_are_made(page: Page, service: Service) -> None:
+    said = "no offers for now, because a verdict in time is less likely than 5 %"
+    show(page, service, status=STATUS | {"held": said})
+    assert page.inner_text("#held") == f"N{said[1:]}."
+    show(page, service)
+    assert page.locator("#held").is_hidden()
+
+
 def test_the_head_says_that_it_is_a_rehearsal(page: Page, service: Service) -> None:
     show(page, service, status=STATUS | {"rehearsal": True})
     assert page.text_content("#phase") == "incentivizing, a rehearsal"

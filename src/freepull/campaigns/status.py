@@ -102,6 +102,7 @@ def status_of(state: State, register: Register) -> Status:
         lapsed=endings["lapsed"],
         open_acts=len(state.acts),
         never_came=state.never_came,
+        held=held(state) or "",
     )
 
 
@@ -130,7 +131,7 @@ def verdict_of(state: State, register: Register) -> CampaignVerdict:
     if missing:
         why += f"; awaited: {', '.join(register.shown(agent) for agent in missing)}"
     grounds = _with_names(grounds_of(trial, state.settings, state.panels), register)
-    why = "; ".join([why, *([trial.doubt] if trial.doubt else []), *state.doubts])
+    why = "; ".join([why, *(it for it in (held(state), trial.doubt) if it), *state.doubts])
     arm, known = None if leader is None else register.arms[leader], differences(state, register)
     return CampaignVerdict(arm, False, False, why, None, spent, grounds, None, known, checks(state))
 
@@ -144,6 +145,11 @@ def _with_names(grounds: Grounds, register: Register) -> Grounds:
 def checks(state: State) -> list[Check]:
     """Return how the checks of assumptions stand; none before the start, and where none run."""
     return [] if state.started is None else list(state.started.checks())
+
+
+def held(state: State) -> str | None:
+    """Say why nothing is offered for now although the campaign goes on; None if offers are made, or it has ended."""
+    return None if state.started is None or state.status == "stopped" else state.started.held
 
 
 def alarm(state: State) -> str | None:

@@ -65,7 +65,7 @@ def start(settings: Settings, agents: int, weights: list[float] | None, panels: 
         withdrawal=settings.withdrawal,
         rules=settings.rules,
         checks=settings.checks,
-        unit=settings.price.minor if settings.priced else UNITS,
+        unit=settings.price.minor if settings.priced else None,
     )
     if settings.mode == "free":
         trial.regular = False  # the paper's clock does not exist here, nor what is proven with it

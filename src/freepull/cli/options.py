@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import replace
 from inspect import Parameter, Signature, signature
@@ -18,6 +19,7 @@ from freepull.instances import Family, means_from_csv, toy
 from freepull.money import Money
 from freepull.panels import PANELS, Panel
 from freepull.principal import OFFERS, Principal, for_people
+from freepull.principal.offers import units_of
 from freepull.principal.rules import Rule
 from freepull.principal.rules.paper import BOUNDS
 from freepull.registry import choices
@@ -63,6 +65,9 @@ Protocol = Annotated[str, of_principal(f"{choices('protocol')}.")]
 Offers = Annotated[str, of_principal("one offer a step, or each: up to one per agent.")]
 Bonus = Annotated[float, of_principal("What an accepted offer pays, in units of reward.")]
 Pricing = Annotated[str | None, of_principal(f"In place of --bonus: {choices('pricing')}.")]
+Futility = Annotated[
+    float, of_principal("certified: no offers while a verdict in time and budget is less likely than this; 0: never.")
+]
 Budget = Annotated[
     float | None,
     of_principal("The most that may be spent, in units of reward, as --bonus is: with a bonus of 1, how many bonuses."),
@@ -145,6 +150,7 @@ def build_principal(
     bonus: float,
     budget: float | None,
     pricing: str | None = None,
+    futility: float = 0.0,
     **own: float | str | None,
 ) -> Principal:
     """Make the principal that the options describe; ``own`` are the options that belong to certain rules."""
@@ -157,11 +163,12 @@ def build_principal(
         bonus=bonus,
         budget=budget,
         pricing=None if pricing is None else build("pricing", pricing),
+        futility=futility,
     )
 
 
-def units_of(budget: str | None, price: str, bonus: float | None) -> float | None:
-    """Return a budget that is given as money, or as a number, in units of reward."""
+def in_rewards(budget: str | None, price: str, bonus: float | None, priced: bool) -> float | None:
+    """Return a budget that is given as money, or as a number, in units of reward; to the cent where prices differ."""
     if budget is None:
         return None
     try:
@@ -170,7 +177,10 @@ def units_of(budget: str | None, price: str, bonus: float | None) -> float | Non
         money, cost = Money.parse("--budget", budget), Money.price(price)
     if money.currency != cost.currency:
         raise InvalidInput(f"--budget must be in {cost.currency}, as the price is, got {money}.")
-    return money.minor // cost.minor * (1.0 if bonus is None else bonus)
+    if not priced:
+        return money.minor // cost.minor * (1.0 if bonus is None else bonus)
+    found = money.minor / cost.minor
+    return found if units_of(found, cost.minor) == money.minor else math.nextafter(found, math.inf)
 
 
 def build_for_people(told: dict[str, Any], horizon: int | None) -> Principal:
@@ -204,6 +214,7 @@ PRINCIPALS = {
     "bonus": (Bonus, 1.0),
     "budget": (Budget, None),
     "pricing": (Pricing, None),
+    "futility": (Futility, 0.0),
 }
 """The options of a principal, and their defaults."""
 
@@ -231,7 +242,8 @@ def describe_principal(people: bool = False, **defaults: Any) -> Callable[[Calla
         def run(**given: Any) -> None:
             told = {name: given.pop(name) for name in PRINCIPALS}
             if people:
-                told["budget"] = units_of(told["budget"], given["price"], told["bonus"])
+                priced = told["pricing"] is not None
+                told["budget"] = in_rewards(told["budget"], given["price"], told["bonus"], priced)
             made = build_for_people(told, given["horizon"]) if people else build_principal(**told)
             command(principal=made, **given)
 

@@ -137,6 +137,7 @@ def command(
     budget: Annotated[
         float | None, of_principal("The most bonuses that may be paid; with --pricing, in bonuses of 1.")
     ] = None,
+    futility: options.Futility = 0.0,
     price: Annotated[
         str | None, of_principal('What a bonus costs, as in "0.50 EUR"; with --pricing, one of 1.')
     ] = None,
@@ -170,6 +171,7 @@ def command(
             offers=offers,
             pricing=None if pricing is None else build("pricing", pricing),
             budget=budget,
+            futility=futility,
         )
 
     if html is not None:

@@ -278,6 +278,8 @@ def show_status(status: Status) -> None:
     )
     if status.open_acts or status.never_came:
         console.print(f"outcomes: {status.open_acts:,} to come, {status.never_came:,} that did not come in time")
+    if status.held:
+        console.print(status.held)
     for check in status.checks:
         if check.alarmed:
             console.print(f"[bold]alarm[/bold]: {escape(str(check))}")

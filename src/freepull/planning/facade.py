@@ -146,6 +146,8 @@ class Plan:
             rows.append(Row(f"free by step {at.kappa:,}, by arm", words.pulls(at.natural), HEURISTIC))
         if not math.isnan(at.lower_bound):
             rows.append(Row("lower bound, if certified", self.money(at.lower_bound), FORMULA))
+        if not math.isnan(at.lower_money):
+            rows.append(Row("lower bound, if compensated", self.money(at.lower_money), FORMULA))
         if not math.isnan(at.fixed_test):
             rows.append(Row(f"fixed A/B test, power {100 * POWER:g} %", self.money(at.fixed_test), FORMULA))
         return rows

@@ -22,7 +22,7 @@ from freepull.principal.offers import affordable
 from freepull.principal.rules import Certified, Comparisons, Rule
 from freepull.principal.rules.base import Setting
 from freepull.principal.rules.rounds import fill_needed
-from freepull.theory import lower_bound
+from freepull.theory import cost_of, lower_bound
 
 Array = NDArray[np.float64]
 ENOUGH = 0.01
@@ -207,6 +207,8 @@ class First:
     """Medians over what is believed; the second only says where a search by simulation begins."""
     lower_bound: float
     """NaN where there is none: for δ ≥ ½, for ε > 0, and where formulas know nothing."""
+    lower_money: float
+    """The same in units of reward, if everybody is paid what a pull makes it give up."""
     fixed_test: float
     """NaN where not everybody is there in every step, so that nobody can be given every arm equally often."""
     as_assumed: bool
@@ -242,6 +244,7 @@ def first(case: Case) -> First:
     low, middle, high = np.quantile(spends, [0.05, 0.5, 0.95])
     order = np.argsort(-centre.global_means, kind="stable")
     delta, epsilon = float(case.principal.rule.delta or 0.0), tolerance(case.principal.rule)
+    bound, in_money = _bounds(case, alpha)
     return First(
         spend=None if doubt else float(middle),
         doubt=doubt,
@@ -252,7 +255,8 @@ def first(case: Case) -> First:
         kappa=at.kappa,
         agents_needed=float(np.median([agents_for_certainty(one) for one in drawn])),
         agents_free=float(np.median([agents_for_free(one) for one in drawn])),
-        lower_bound=_bound(case, alpha, delta) if 0.0 < delta < 0.5 and epsilon == 0.0 else math.nan,
+        lower_bound=bound,
+        lower_money=in_money,
         fixed_test=fixed_test(centre, delta, POWER, epsilon),
         as_assumed=len(learners) == len(case.people.strategies)
         and all(type(it) is Always for it in case.people.answers),
@@ -263,14 +267,23 @@ def _unknown(case: Case) -> First:
     """What is known where formulas are not: κ, and the fixed test if everybody is there to take it."""
     centre, rule, nan = case.beliefs.centre(), case.principal.rule, math.nan
     test = fixed_test(centre, float(rule.delta or 0.0), POWER, tolerance(rule)) if case.people.always_there else nan
+    unbounded = not case.people.always_there or isinstance(rule, Comparisons)
     return First(
         spend=None, doubt=UNKNOWN, range=None, possible=nan, needed=(), natural=(),
         kappa=observed(centre, case.principal, case.horizon), agents_needed=nan, agents_free=nan, lower_bound=nan,
-        fixed_test=test, as_assumed=True, source="formula",
+        lower_money=nan if unbounded else _bounds(case, 2.0)[1], fixed_test=test, as_assumed=True, source="formula",
     )  # fmt: skip
 
 
-def _bound(case: Case, alpha: float, delta: float) -> float:
-    """The lower bound at the guesses, with the free pulls of a whole horizon: later ones help a principal as well."""
+def _bounds(case: Case, alpha: float) -> tuple[float, float]:
+    """The lower bound at the guesses, in bonuses, and in units of reward at true gaps.
+
+    With the free pulls of a whole horizon: later ones help a principal as well.
+    """
+    delta = float(case.principal.rule.delta or 0.0)
+    if not 0.0 < delta < 0.5 or tolerance(case.principal.rule) > 0.0:
+        return math.nan, math.nan
     game = case.beliefs.centre()
-    return float(lower_bound(game, natural_pulls(game.means, case.horizon, alpha), delta).sum())
+    free = natural_pulls(game.means, case.horizon, alpha)
+    cheapest = lower_bound(game, free, delta, game.losses)
+    return float(lower_bound(game, free, delta).sum()), cost_of(cheapest, game.losses)

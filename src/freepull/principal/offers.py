@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from array import array
 from dataclasses import dataclass
 from decimal import Decimal
@@ -131,8 +132,10 @@ def offer_of(agent: int, arm: int, bonus: float) -> Offer:
 class Offers:
     """The offers of one trial. Some agents are wanted, each for an arm; an offer that is asked for is open."""
 
-    def __init__(self, record: Record, pricing: Pricing, budget: float | None, one: bool, unit: int = UNITS) -> None:
-        self.unit = unit
+    def __init__(
+        self, record: Record, pricing: Pricing, budget: float | None, one: bool, unit: int | None = None
+    ) -> None:
+        self.unit = UNITS if unit is None else unit
         """How many of the smallest amounts a bonus of 1 has."""
         agents, arms = record.agents, record.arms
         self.agents, self.arms, self.one, self._record = agents, arms, one, record
@@ -155,7 +158,7 @@ class Offers:
         """What each of the bonuses was that were paid, where they differ, in the smallest amounts."""
         self._asked: NDArray[np.int64] = np.zeros(0 if self.prices is None else agents, np.int64)
         """The price of every open offer."""
-        self._most = None if budget is None else units_of(budget, unit)
+        self._most = None if budget is None else units_of(budget, self.unit)
         self._units = self._reserved = self._due = 0
         """What was paid, what the open offers may still cost, and what waits for outcomes, in the same units."""
 
@@ -176,6 +179,11 @@ class Offers:
     def _offer(self, agent: int, arm: int) -> Offer:
         """Return an open offer."""
         return offer_of(agent, arm, int(self._asked[agent]) / self.unit if self.bonus is None else self.bonus)
+
+    def begin(self, step: int, horizon: int | None) -> None:
+        """Begin a step: prices may depend on how many there are."""
+        if self.prices is not None:
+            self.prices.clock = (0, 1) if horizon is None else (step, horizon)
 
     def asked(self, agent: int) -> int:
         """Return what an agent's open offer pays, in the smallest amounts; 0 where all bonuses are the same."""
@@ -204,6 +212,21 @@ class Offers:
         if self.affordable is None:
             return self.agents
         return min(self.agents, self.affordable - self.paid_total - self.opened - len(self.due))
+
+    @property
+    def pays_for(self) -> float:
+        """How many more bonuses the budget pays for, open offers included; ∞ without a limit.
+
+        Where prices differ, at the mean price up to now; ∞ while nothing was paid.
+        """
+        if self.limit is None:
+            return math.inf
+        if self.prices is None:
+            return float(self.limit - self.paid_total - len(self.due))
+        if self._units + self._due >= self.limit:
+            return 0.0
+        left = float(self.limit - self._units - self._due)
+        return left * float(self.paid_total) / float(self._units) if self._units > 0 else math.inf
 
     @property
     def taken_up(self) -> bool:

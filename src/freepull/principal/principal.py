@@ -17,7 +17,6 @@ from freepull.principal import saving
 from freepull.principal.checks import Checks
 from freepull.principal.pricing import Fixed, Pricing
 from freepull.principal.protocols import BanProtocol, NeverBan, TakeOrBan
-from freepull.principal.record import UNITS
 from freepull.principal.rules import Certified, Comparisons, Rule
 from freepull.principal.rules.base import RULES, Setting
 from freepull.principal.schedules import Adaptive, Schedule, Share, Steps
@@ -61,8 +60,8 @@ class Principal:
     pricing
         What an offer pays: `pricing.Fixed`, `Compensate`, `Posted`; None stands for ``Fixed(bonus)``.
     futility
-        Make no offers while a verdict within the horizon is forecast to be less likely than this (`Certified` only); 0:
-        never stop.
+        Make no offers while a verdict within the horizon and the budget is forecast to be less likely than this
+        (`Certified` only); 0: never stop.
     """
 
     rule: Rule = field(default_factory=Certified)
@@ -134,7 +133,7 @@ class Principal:
         withdrawal: bool = False,
         rules: int = RULES,
         checks: Checks | None = None,
-        unit: int = UNITS,
+        unit: int | None = None,
     ) -> Trial:
         """Begin a trial on a panel of agents, driven by ask, tell and end_step.
 
@@ -155,8 +154,9 @@ class Principal:
         checks
             The checks of assumptions that run beside it; None: none.
         unit
-            Where a ``pricing`` makes bonuses differ: of how many equal parts a bonus of 1 consists, and every bonus of
-            a whole number. 100 for a bonus of 1 that stands for 1.00 EUR.
+            Where a ``pricing`` makes bonuses differ and they are money: how many minor units a bonus of 1 has; every
+            bonus is a whole number of them, one at least. 100 for a bonus of 1 that stands for 1.00 EUR. None: they are
+            no money, and whole numbers of 2⁻³⁰.
         """
         from freepull.principal.trial import Trial
 
@@ -187,7 +187,7 @@ class Principal:
         if self.futility > 0.0 and horizon is None:
             raise InvalidInput("horizon must be a number of steps where there is a futility, got None; give one.")
         version = validation.whole("rules", rules, 1, RULES)
-        unit = validation.whole("unit", unit, 1, MOST_UNITS)
+        unit = None if unit is None else validation.whole("unit", unit, 1, MOST_UNITS)
         frame = Setting(arms, agents, horizon, p, weighted, self.offers, None, leavers, bool(withdrawal), version, unit)
         if checks is not None:
             validation.instance("checks", checks, Checks, "settings such as freepull.Checks(), or None")

@@ -83,6 +83,7 @@ class Trial:
         self.acts = Acts(setting.agents, not principal.rule.designates)
         """Pulls whose outcomes are to come."""
         self._closing: Closing | None = None
+        self.offers.begin(1, setting.horizon)
         self._plan()
 
     @property
@@ -470,6 +471,9 @@ class Trial:
         count = None if bonuses is None else validation.whole("bonuses", bonuses, 0)
         self.work()
         self.offers.afford(count)
+        if self.futile and self.decided_at is None and not self.over:
+            left = self.setting.horizon_for("futility") - self.steps
+            self.futile = finish(self.rule.chance(left, self.offers.pays_for)) < self.principal.futility
         self._plan()
 
     def _plan(self) -> None:
@@ -503,6 +507,7 @@ class Trial:
         self.panel.absent[: len(old.told)] = old.panel.absent
         self.bans.take_over(old.bans)
         self.offers.take_over(old.offers)
+        self.offers.begin(self.steps + 1, self.setting.horizon)
         if self.checking is not None and old.checking is not None:
             self.checking.take_over(old.checking)
         self.afford(old.offers.limit)
@@ -615,7 +620,8 @@ class Trial:
         """Why nothing is offered for now although the trial goes on, in words; None if offers are made."""
         if not self.futile or self.decided_at is not None or self.over:
             return None
-        return f"no offers for now, because a verdict in time is less likely than {100 * self.principal.futility:g} %"
+        where = "in time" if self.offers.limit is None else "in time and within the budget"
+        return f"no offers for now, because a verdict {where} is less likely than {100 * self.principal.futility:g} %"
 
     def checks(self) -> tuple[Check, ...]:
         """Say how the checks of assumptions stand; nothing where none run beside the trial."""

@@ -96,8 +96,7 @@ class Outcome:
 
     def regrets(self) -> NDArray[np.float64]:
         """Σ_t (μ_{*,m} − μ_{π_m(t),m}) of every agent, from the true means."""
-        loss = self.game.means.max(axis=1, keepdims=True) - self.game.means
-        return np.asarray((self.pulls * loss).sum(axis=1))
+        return np.asarray((self.pulls * self.game.losses).sum(axis=1))
 
 
 @dataclass(frozen=True)

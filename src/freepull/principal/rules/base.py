@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from freepull.errors import InvalidInput
 from freepull.game import TIE
 from freepull.messages import Difference
-from freepull.principal.record import UNITS, Record, Words, Work, finish
+from freepull.principal.record import Record, Words, Work, finish
 from freepull.principal.schedules import in_all
 
 RULES = 2
@@ -43,8 +43,8 @@ class Setting:
     """Whether arms may be withdrawn."""
     rules: int = RULES
     """The version under which the trial began."""
-    unit: int = UNITS
-    """How many of the smallest amounts a bonus of 1 has, where bonuses differ: of 2⁻³⁰, or of a currency."""
+    unit: int | None = None
+    """How many minor units of a currency a bonus of 1 has, where bonuses differ and are money; None: no money."""
 
     @property
     def expected_kappa(self) -> int | None:
@@ -305,8 +305,8 @@ class RuleState(ABC):
         """Find in slices what is owed until a verdict: in all, or by the agent who owes most if each may be paid."""
         raise self._lacks("still_owed")
 
-    def chance(self, left: int) -> Work[float]:
-        """Find in slices how likely a verdict in the steps that are left is, if all that is owed is paid for."""
+    def chance(self, left: int, bonuses: float) -> Work[float]:
+        """Find in slices how likely a verdict is in the steps that are left, with so many more bonuses at most."""
         raise self._lacks("chance")
 
     @abstractmethod

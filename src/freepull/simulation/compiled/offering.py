@@ -12,7 +12,7 @@ import numpy as np
 
 from freepull.compiling import jit
 from freepull.numerics import mix, uniform
-from freepull.principal.pricing import GROUPS, compensation, in_units, moved
+from freepull.principal.pricing import GROUPS, compensation, in_units, moved, risen
 from freepull.principal.record import UNITS
 from freepull.randomness import ANSWER_COIN, ANSWER_LOT, STEP
 from freepull.randomness import ARM as ARM_STEP
@@ -75,7 +75,7 @@ def _act(there: Any, lanes: Any, strategies: Any, state: Any, terms: Any, sums: 
     An offer to an agent who does not act is not made: the rule says anew at the end of the step whom it wants.
     """
     seats, offers, trials, agents = state.seats, state.offers, state.trials, terms.agents
-    post_prices(state.priced)
+    post_prices(state.priced, terms, t)
     if there is None:
         for chunk in range(np.uint64(strategies.chunks.shape[0])):
             pick_chunk(lanes, strategies, chunk, terms.K, t)
@@ -148,15 +148,17 @@ def answer_one(lanes: Any, state: Any, terms: Any, answers: Any, seat: Any, offe
 
 
 @jit
-def post_prices(priced: Any) -> None:
-    """Begin a step: the prices that answers have led to are those that are offered now."""
+def post_prices(priced: Any, terms: Any, t: int) -> None:
+    """Begin a step: the prices that answers have led to are those that are offered now, or more near the end."""
     if priced is not None:
+        _, settings, _ = terms.pricing
         runs, groups, arms = priced.levels.shape
         for run in range(runs):
             priced.asked[run] = priced.spent[run]
             for group in range(groups):
                 for k in range(arms):
-                    priced.levels[run, group, k] = priced.later[run, group, k]
+                    level = priced.later[run, group, k]
+                    priced.levels[run, group, k] = risen(level, settings[3], t, terms.horizon, settings[5])
 
 
 @jit
@@ -331,3 +333,14 @@ def decide(streams: Any, state: Any, terms: Any, run: int, t: int) -> None:
             position = np.uint64(state.seats[seat, PLACE]) + k * _W
             state.frozen[seat, k, 0] = pulls_at(streams, position)
             state.frozen[seat, k, 1] = units_at(streams, position)
+
+
+@jit
+def bonuses_left(priced: Any, terms: Any, run: int, paid: int) -> float:
+    """How many more bonuses the budget pays for; the twin of `freepull.principal.offers.Offers.pays_for`."""
+    if priced is None:
+        return float(terms.affordable - paid)
+    most, spent = terms.pricing[2], priced.spent[run]
+    if spent >= most:
+        return 0.0
+    return float(most - spent) * float(paid) / float(spent) if spent > 0 else math.inf
