@@ -286,7 +286,8 @@ class CampaignView:
         if rule is None:
             return Margins(None, None)
         leader, arms = rule.leader(), self._register.arms
-        lower = [rule.lower(leader, k) for k in range(len(arms))] if isinstance(rule, PairwiseState) else None
+        width = 1.0 if self._register.scale is None else self._register.scale.width
+        lower = [width * rule.lower(leader, k) for k in range(len(arms))] if isinstance(rule, PairwiseState) else None
         return Margins(arms[leader], lower)
 
     def _pulls(self, sample: Sample) -> Pulls:

@@ -162,17 +162,17 @@ def build_principal(
     )
 
 
-def units_of(budget: str | None, price: str, bonus: float | None) -> float | None:
-    """Return a budget that is given as money, or as a number, in units of reward."""
+def budget_of(budget: str | None, price: str) -> tuple[float | None, str | None]:
+    """Return a budget that is given as a number, in units of reward, and one that is given as money."""
     if budget is None:
-        return None
+        return None, None
     try:
-        return float(budget)
+        return float(budget), None
     except ValueError:
         money, cost = Money.parse("--budget", budget), Money.price(price)
     if money.currency != cost.currency:
         raise InvalidInput(f"--budget must be in {cost.currency}, as the price is, got {money}.")
-    return money.minor // cost.minor * (1.0 if bonus is None else bonus)
+    return None, budget
 
 
 def build_for_people(told: dict[str, Any], horizon: int | None) -> Principal:
@@ -217,7 +217,8 @@ LEFT_OUT = ("rule", "delta", "observe", "protocol", "offers")
 def describe_principal(people: bool = False, **defaults: Any) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Give a command all options of a principal; it gets what they describe as its parameter ``principal``.
 
-    Where it is for ``people`` and no other rule is named, what is left out is as in `for_people`; budgets are money.
+    Where it is for ``people`` and no other rule is named, what is left out is as in `for_people`; a budget that is
+    money is then its parameter ``money``.
     """
     options = [
         Parameter(
@@ -233,12 +234,13 @@ def describe_principal(people: bool = False, **defaults: Any) -> Callable[[Calla
         def run(**given: Any) -> None:
             told = {name: given.pop(name) for name in PRINCIPALS}
             if people:
-                told["budget"] = units_of(told["budget"], given["price"], told["bonus"])
+                told["budget"], given["money"] = budget_of(told["budget"], given["price"])
             made = build_for_people(told, given["horizon"]) if people else build_principal(**told)
             command(principal=made, **given)
 
         types = get_type_hints(command, include_extras=True)
-        own = [it.replace(annotation=types[it.name]) for it in signature(command).parameters.values()]
+        shown = (it for it in signature(command).parameters.values() if it.name != "money")
+        own = [it.replace(annotation=types[it.name]) for it in shown]
         place = [it.name for it in own].index("principal")
         parameters = [*own[:place], *options, *own[place + 1 :]]
         made: Any = run

@@ -16,6 +16,7 @@ const level = (at) => ({ type: "line", xref: "paper", x0: 0, x1: 1, y0: at, y1: 
 const pulled = (status) => status.arms.some((arm) => arm.pulls > 0);
 const wait = (status) => ({ words: status.phase === null ? NOT_STARTED : NO_PULLS });
 const bars = (arms, y, more = {}) => ({ type: "bar", x: label(arms), y, marker: { color: arms.map(colour) }, ...more });
+const ends = ({ scale }) => scale && scale !== "yes/no" ? scale.split(" ")[0].split("..").map(Number) : [0, 1];
 const X = { title: { text: "observations", standoff: 6 } };
 const POWERS = { type: "log", dtick: 1, tickformat: "~g" };
 const past = (history) => history.length > 1 && history.at(-1).observations > 0;
@@ -25,7 +26,7 @@ function means({ status }) {
   if (!pulled(status)) return wait(status);
   return { words: `${list(status.arms, (arm) => figure(arm.mean) + (arm.active ? "" : " (out)"))}.`, note: `of every agent's own mean, over those who pulled it; grey arms are out${nothing(status.comparisons) ? "" : "; the leader is named by means in comparisons"}`,
     traces: [bars(status.arms, status.arms.map((arm) => arm.mean), { text: status.arms.map((arm) => nothing(arm.mean) ? "" : figure(Number(arm.mean.toFixed(3)))), textposition: "inside", insidetextanchor: "end" })],
-    y: { range: [0, 1] } };
+    y: { range: ends(status) } };
 }
 
 function stops({ status, margins, verdict }) {
@@ -45,12 +46,13 @@ function stops({ status, margins, verdict }) {
     traces: [bars(arms, arms.map((arm) => Math.max(arm.bound ?? 0, SMALLEST) - SMALLEST), { base: SMALLEST })] };
 }
 
-function pairs({ arms }, { leader, lower }) {
+function pairs({ arms, scale }, { leader, lower }) {
+  const [low, high] = ends({ scale }), width = high - low;
   const others = arms.map((arm, k) => ({ ...arm, k })).filter((arm) => arm.name !== leader);
   const at = (arm) => lower[arm.k];
   return { words: `${leader} is better, at least by: ${list(others, (arm) => figure(at(arm)))}. An arm goes above 0.`, note: `by how much ${leader} is better, at least; out above 0`,
-    shapes: [level(0)], y: { range: [-1.05, Math.max(0.1, ...others.map(at)) + 0.1] },
-    traces: [{ type: "bar", base: -1, x: label(others), y: others.map((arm) => at(arm) + 1), marker: { color: others.map((arm) => colour(arm, arm.k)) } }] };
+    shapes: [level(0)], y: { range: [-1.05 * width, Math.max(0.1 * width, ...others.map(at)) + 0.1 * width] },
+    traces: [{ type: "bar", base: -width, x: label(others), y: others.map((arm) => at(arm) + width), marker: { color: others.map((arm) => colour(arm, arm.k)) } }] };
 }
 
 function differences({ status }) {
