@@ -220,7 +220,7 @@ class Tell(Command[Told], frozen=True):
 
     agent: Agent
     arm: Arm
-    reward: float
+    reward: float | bool | str
     event: str | int | None = None
 
 
@@ -352,7 +352,7 @@ class TellOutcome(Command[Told], frozen=True):
 
     agent: Agent
     event: Event
-    reward: Annotated[float, Meta(description="What came of it, in [0, 1].")]
+    reward: Annotated[float | bool | str, Meta(description="What came of it, in [0, 1] or on the campaign's scale.")]
     route: ClassVar = Route("POST", "agents/{agent}/outcomes", Noted, "*")
 
 

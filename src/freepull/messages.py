@@ -145,11 +145,14 @@ class Difference:
     """Of how many agents."""
     seen: float | None = None
     """By how much it was better in what was seen, an estimate without a guarantee; None of an arm that is out."""
+    unit: str = ""
+    """What rewards are counted in, if that was said."""
 
     def __str__(self) -> str:
         who = f"the first {self.comparisons:,} comparisons, of {self.people:,} agents"
         seen = "" if self.seen is None else f" ({self.seen:+.3f} as seen)"
-        return f"{self.arm} is {self.low:+.3f} to {self.high:+.3f} better than {self.than}{seen}, over {who}"
+        by = f"{self.low:+.3f} to {self.high:+.3f}{f' {self.unit}' if self.unit else ''}"
+        return f"{self.arm} is {by} better than {self.than}{seen}, over {who}"
 
 
 @dataclass(frozen=True)
@@ -201,6 +204,10 @@ class CampaignVerdict:
     """How much better one arm is than another, where the rule bounds that; once it is decided, as was known then."""
     checks: list[Check] = field(default_factory=list)
     """How the checks of assumptions stand now; an alarm takes the certificate away, also after the decision."""
+    scale: str = ""
+    """From what to what rewards run, as they are told; empty: from 0 to 1."""
+    clipped: int = 0
+    """How many rewards lay outside the scale, and count as its ends."""
 
     def __str__(self) -> str:
         standing = "certified" if self.certified else "decided, not certified" if self.decided else "undecided"
@@ -330,6 +337,10 @@ class Status:
     """Outcomes that did not come in time, and count as was agreed."""
     held: str = ""
     """Why no offers are made for now although it goes on; empty if they are."""
+    scale: str = ""
+    """From what to what rewards run, as they are told, and means are shown; empty: from 0 to 1."""
+    clipped: int = 0
+    """How many rewards lay outside the scale, and count as its ends."""
 
 
 @dataclass(frozen=True)

@@ -92,7 +92,7 @@ def test_an_outcome_needs_an_act(sqlite: str, clock: Clock) -> None:
         campaign.outcome("bob", "v2", 0.5)  # ids are each agent's own
     for wrong in (1.5, float("nan"), "much"):
         with pytest.raises(errors.InvalidReward):
-            campaign.outcome("ann", "v2", wrong)  # type: ignore[arg-type]
+            campaign.outcome("ann", "v2", wrong)
     with pytest.raises(errors.InvalidInput, match="event must be"):
         campaign.act("ann", "A", None)  # type: ignore[arg-type]
     with pytest.raises(errors.EventGap):

@@ -121,9 +121,9 @@ def test_a_campaign_without_a_rule_gets_what_is_best_for_people(url: str) -> Non
 
 def test_a_budget_can_be_given_as_money(url: str) -> None:
     made = run("new", url, "x", "--arms", "A,B", "--agents", "3", "--price", "0.50 EUR", "--budget", "30.20 EUR")
-    assert "it may spend 30.00 EUR" in " ".join(made.stdout.split())
+    assert "it may spend 30.20 EUR" in " ".join(made.stdout.split())
     audit = json.loads(run("audit", url, "x", "--json").stdout.splitlines()[0])["detail"]
-    assert (audit["budget"], audit["principal"]["budget"]) == ("30.00 EUR", "60 units of reward")
+    assert (audit["budget"], audit["principal"]["budget"]) == ("30.20 EUR", None)
     refused = run("new", url, "y", "--arms", "A,B", "--price", "0.50 EUR", "--budget", "30 USD", code=2)
     assert "--budget must be in EUR, as the price is, got 30.00 USD" in refused.stderr
 

@@ -103,6 +103,8 @@ class Campaign(CampaignVerbs):
         pay_on: str = "act",
         outcome_within: Duration | None = None,
         if_no_outcome: float | str | None = None,
+        scale: str | None = None,
+        budget: str | None = None,
         by: str = "",
         clock: Clock | None = None,
         snapshot_every: int = 1_000_000,
@@ -119,7 +121,10 @@ class Campaign(CampaignVerbs):
             Their names, or how many; agents without names are known by number. More can be added until the start.
         price
             What one bonus costs, such as "0.50 EUR"; where the principal has a ``pricing``, a bonus of 1, and
-            every offer has its own amount, rounded up to minor units. ``bonus`` and ``budget`` are in units of reward.
+            every offer has its own amount, rounded up to minor units. ``bonus`` and ``budget`` of a principal are in
+            units of reward.
+        budget
+            The most that may be spent, such as "30 EUR"; None: as the principal's, or no limit.
         principal
             The settings of the principal; by default those of `freepull.principal.for_people`.
         horizon
@@ -155,6 +160,10 @@ class Campaign(CampaignVerbs):
             How long the outcome of an act is waited for (None: for as long as ``remembers``), and what counts if it has
             not come: a reward, or "missing", which counts at its worst and is the default under `Comparisons`. Other
             rules need a reward here to take acts.
+        scale
+            From what to what rewards run as they are told, and in which unit: "1..5", "0..50 EUR" or "yes/no"; means
+            and differences are shown so too. What lies outside is refused, but where there is a unit, it counts as the
+            end of the scale that is nearer, and verdicts say how often. None: [0, 1]. An ε is a share of the scale.
         by
             Who does it, for the audit.
         clock
@@ -182,6 +191,8 @@ class Campaign(CampaignVerbs):
             pay_on=pay_on,
             outcome_within=outcome_within,
             if_no_outcome=if_no_outcome,
+            scale=scale,
+            budget=budget,
         )
         limits = Limits(snapshot_every=validation.whole("snapshot_every", snapshot_every, 1))
         return cls(Core.create(url, settings, agents, weights, by, clock, limits))

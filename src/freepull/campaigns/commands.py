@@ -271,12 +271,12 @@ class Decider:
             self.close_step(at)
         return self.write(Kind.ACTED, at, agent=agent, arm=arm, flags=flags)
 
-    def outcome(self, act: int, value: int, at: int) -> Event:
+    def outcome(self, act: int, value: int, flags: int, at: int) -> Event:
         """Note what came of an act."""
         if self.state.settings.principal.rule.designates:
             self.close_step(at)
         agent, arm, _ = self.state.acts[act]
-        return self.write(Kind.CAME, at, agent=agent, arm=arm, value=value, offer=act)
+        return self.write(Kind.CAME, at, agent=agent, arm=arm, value=value, offer=act, flags=flags)
 
     def _give_up_outcomes(self, at: int) -> None:
         """Wait no longer for outcomes whose time is over; the oldest come first."""

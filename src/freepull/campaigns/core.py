@@ -83,7 +83,7 @@ class Core:
     def __init__(self, store: Store, lease: Lease, state: State, log: Log, clock: Clock, limits: Limits) -> None:
         self.store, self.name = store, lease.name
         self.settings = state.settings
-        self.register = Register(self.name, self.settings.arms, self.settings.price)
+        self.register = Register(self.name, self.settings.arms, self.settings.price, self.settings.on)
         self.register.enrolled, self.register.id = state.people.enrolled, identity_of(store, self.name)
         for agent, name in names_of(store, self.name, state.people.enrolled):
             self.register.add(agent, name)
@@ -257,11 +257,11 @@ class Core:
     @handles(commands.TellOutcome)
     def outcome(self, it: commands.TellOutcome) -> Future[Told]:
         """Note what came of an act."""
-        number, value = self.register.agent(it.agent), units(validation.reward(it.reward))
+        number, (reward, clipped) = self.register.agent(it.agent), self.register.reward(it.reward)
         key, _ = act_identity(number, it.event)
         keys = key, outcome_identity(key)
         looked_up = Batch.of([Pull(number, id=key) for key in keys])
-        run = partial(settle, self._decider, number, keys, value)
+        run = partial(settle, self._decider, Pull(number, value=units(reward), clipped=clipped), keys)
         return self.writer.submit(Job(run, looked_up))
 
     @handles(commands.TellMany)
@@ -278,7 +278,7 @@ class Core:
         self, observations: Iterable[Any], strict: bool, by: str = "", simulated: bool = False
     ) -> Future[list[Any]]:
         """Tell pulls of real agents, or of simulated ones."""
-        batch = self.register.batch(observations)
+        batch = self.register.batch(observations, simulated)
         batch.simulated = simulated
         return self.tell_batch(batch, strict, by)
 

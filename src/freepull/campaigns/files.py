@@ -76,6 +76,8 @@ def observations(store: Store, register: Register) -> pl.DataFrame:
     instead = settings_of(store, register.campaign).without_outcome
     came, acts = later["kind"] == Kind.CAME, np.searchsorted(places, later["offer"])
     rewards[acts] = np.where(came, later["value"] / UNITS, np.nan if instead is None else instead)
+    if register.scale is not None:
+        rewards = np.round(register.scale.low + register.scale.width * rewards, 6)
     told["flags"][acts] |= np.where(came, later["flags"] & OUTCOME, 0).astype(np.uint8)
     agents = {int(agent): register.shown(int(agent)) for agent in np.unique(told["agent"])}
     outcomes = pl.Series([None if ending is None else ending for ending in ENDINGS], dtype=pl.String)

@@ -13,12 +13,13 @@ from typing import Any
 
 from freepull import registry, validation
 from freepull.commands import LONGEST_NAME, MOST_AGENTS
-from freepull.errors import InvalidInput, NewerVersion, WrongMoment
+from freepull.errors import InvalidInput, InvalidReward, NewerVersion, WrongMoment
 from freepull.money import MOST, Money
 from freepull.principal import Checks, Principal
 from freepull.principal.offers import affordable, units_of
 from freepull.principal.principal import MOST_ARMS
 from freepull.principal.rules.base import RULES
+from freepull.scales import Scale
 
 Clock = Callable[[], int]
 """Returns the time in microseconds since 1970, UTC."""
@@ -120,7 +121,9 @@ class Settings:
     outcome_within: int | None = None
     """How long the outcome of an act is waited for; None: as long as event ids are remembered."""
     if_no_outcome: float | str | None = None
-    """What counts if it has not come by then: a reward, or "missing"; None: nothing was said."""
+    """What counts if it has not come by then: a reward in [0, 1], or "missing"; None: nothing was said."""
+    scale: str | None = None
+    """From what to what rewards run, as they are told; None: from 0 to 1."""
 
     @property
     def early(self) -> bool:
@@ -148,6 +151,15 @@ class Settings:
         checks = None if plain.get("checks") is None else Checks(**plain["checks"])
         read = {"price": price, "arms": tuple(plain["arms"]), "principal": principal, "checks": checks}
         return cls(**{"rules": 1} | plain | read)
+
+    @property
+    def on(self) -> Scale | None:
+        """The scale of rewards; None: [0, 1]."""
+        return None if self.scale is None else Scale.parse("scale", self.scale)
+
+    def shown_reward(self, reward: float) -> str:
+        """Return a reward in [0, 1] as it would be told."""
+        return f"{reward:g}" if self.on is None else self.on.shown(reward)
 
     @property
     def awaits(self) -> int:
@@ -206,14 +218,20 @@ class Settings:
         return bonuses * self.price.minor
 
 
-LATER: dict[str, Any] = {"accept_within": None, "pay_on": "act", "outcome_within": None, "if_no_outcome": None}
+LATER: dict[str, Any] = {
+    "accept_within": None,
+    "pay_on": "act",
+    "outcome_within": None,
+    "if_no_outcome": None,
+    "scale": None,
+}
 """Settings that older versions did not know, and what they are where a log does not have them."""
 PAY_ON = ("act", "outcome")
 MISSING = "missing"
 
 
-def no_outcome(given: Any, principal: Principal) -> float | str | None:
-    """Check what counts for an act whose outcome does not come."""
+def no_outcome(given: Any, principal: Principal, scale: Scale | None) -> float | str | None:
+    """Check what counts for an act whose outcome does not come; return a reward in [0, 1]."""
     if given is None or given == MISSING:
         if given is not None and not principal.rule.designates:
             raise InvalidInput(
@@ -221,6 +239,11 @@ def no_outcome(given: Any, principal: Principal) -> float | str | None:
                 "'missing', which counts at its worst, is for rules.Comparisons."
             )
         return None if given is None else MISSING
+    if scale is not None:
+        try:
+            return scale.read(given)[0]
+        except InvalidReward as error:
+            raise InvalidInput(f"if_no_outcome, if it is not 'missing', is a {error}") from None
     if isinstance(given, str):
         raise InvalidInput(f"if_no_outcome must be a reward in [0, 1], or 'missing', got {validation.shown(given)}.")
     return float(validation.real("if_no_outcome", given, 0.0, 1.0))

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from freepull.campaigns.journal.events import (
+    CLIPPED,
     DROPPED,
     ENDINGS,
     NOTHING,
@@ -102,8 +103,8 @@ class State:
         """The verdict, once the trial is decided."""
         self.acts: dict[int, Awaited] = {}
         """Pulls whose outcomes are to come, by the event that told each, in their order."""
-        self.came = self.never_came = 0
-        """How many outcomes have come later than their pulls, and how many had not in time."""
+        self.came = self.never_came = self.clipped = 0
+        """How many outcomes have come later than their pulls, and had not in time; rewards outside the scale."""
         self.stopped_why = ""
         self.rehearsals = 0
         """How often simulated agents have played; where they have, real ones may not."""
@@ -167,6 +168,8 @@ class State:
         for agent in self.people.back(agents[told]):
             self._wake(agent)
         self.people.number(records, self.events)
+        if self.settings.scale is not None:
+            self.clipped += int(np.count_nonzero(records["flags"] & CLIPPED))
         counted &= told
         self.acted[agents[counted]] = True
         self.pulls += np.bincount(records["arm"][counted], minlength=len(self.pulls))
@@ -240,6 +243,7 @@ class State:
     def _came(self, event: Event, fresh: bool) -> Event | None:
         paid = self._outcome(event, event.value / UNITS, "paid")
         self.came += 1
+        self.clipped += bool(event.flags & CLIPPED)
         if not fresh and bool(event.flags & OUTCOME) != paid:
             raise self._differs("its outcome did something else to an offer")
         return event._replace(flags=event.flags | PAID) if paid else None

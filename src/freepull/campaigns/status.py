@@ -40,6 +40,7 @@ from freepull.principal import Trial
 from freepull.principal.protocols import FOREVER
 from freepull.principal.record import finish
 from freepull.principal.verdict import tipping_point
+from freepull.scales import Scale
 
 NAMED = 10
 """This many agents are named."""
@@ -54,7 +55,7 @@ def status_of(state: State, register: Register) -> Status:
     endings, currency = offers.endings, offers.price.currency
     missing = awaited(state)
     leader = None if trial is None else trial.rule.leader() if decision else _leader(trial)[0]
-    return Status(
+    found = Status(
         name=settings.name,
         status=state.status,
         why=state.stopped_why,
@@ -103,10 +104,60 @@ def status_of(state: State, register: Register) -> Status:
         open_acts=len(state.acts),
         never_came=state.never_came,
         held=held(state) or "",
+        clipped=state.clipped,
     )
+    return found if settings.on is None else _on_scale(found, settings.on)
+
+
+def _on_scale(status: Status, scale: Scale) -> Status:
+    """Return a status whose means and differences are on the scale of the rewards that are told."""
+
+    def mean(x: float | None) -> float | None:
+        return None if x is None else scale.mean(x)
+
+    def effect(x: float | None) -> float | None:
+        return None if x is None else scale.effect(x)
+
+    widths = status.threshold is None  # then bounds are of means, and no evidence
+    arms = [
+        replace(it, mean=mean(it.mean), compared=mean(it.compared), bound=effect(it.bound) if widths else it.bound)
+        for it in status.arms
+    ]
+    known, survives = [_difference(it, scale) for it in status.differences], effect(status.survives)
+    shown = replace(status, arms=arms, differences=known, scale=scale.text)
+    return replace(shown, epsilon=effect(status.epsilon), survives=survives)
+
+
+def _difference(it: Difference, scale: Scale) -> Difference:
+    seen = None if it.seen is None else scale.effect(it.seen)
+    return replace(it, low=scale.effect(it.low), high=scale.effect(it.high), seen=seen, unit=scale.unit)
 
 
 def verdict_of(state: State, register: Register) -> CampaignVerdict:
+    """Return the verdict, on the scale of the rewards that are told."""
+    found, scale = _verdict_of(state, register), state.settings.on
+    if scale is None:
+        return found
+    why, rests_on = scale.words(found.why), found.rests_on
+    if state.clipped:
+        ends = f"{state.clipped:,} of the rewards told lay outside {scale.text}, and count as its ends"
+        why = f"{why}; {ends}"
+    words = tuple(map(scale.words, rests_on.assumptions))
+    rests_on = replace(
+        rests_on, rule=scale.words(rests_on.rule), target=scale.words(rests_on.target), assumptions=words
+    )
+    return replace(
+        found,
+        why=why,
+        rests_on=rests_on,
+        survives=None if found.survives is None else scale.effect(found.survives),
+        differences=[_difference(it, scale) for it in found.differences],
+        scale=scale.text,
+        clipped=state.clipped,
+    )
+
+
+def _verdict_of(state: State, register: Register) -> CampaignVerdict:
     """Return the verdict: as it was logged once it is decided, as it stands until then; an alarm ends a certificate."""
     spent = Money(state.offers.spent, state.offers.price.currency)
     decision = state.decision

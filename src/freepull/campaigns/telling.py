@@ -11,8 +11,19 @@ from collections.abc import Sequence
 import numpy as np
 
 from freepull.campaigns.commands import GOING, Decider
-from freepull.campaigns.directory import Batch
-from freepull.campaigns.journal.events import ENDINGS, NUMBERED, OBSERVED, OUTCOME, PAID, Kind, Rows, pulls, put
+from freepull.campaigns.directory import Batch, Pull
+from freepull.campaigns.journal.events import (
+    CLIPPED,
+    ENDINGS,
+    NUMBERED,
+    OBSERVED,
+    OUTCOME,
+    PAID,
+    Kind,
+    Rows,
+    pulls,
+    put,
+)
 from freepull.campaigns.settings import long
 from freepull.errors import (
     AgentHasLeft,
@@ -62,8 +73,9 @@ def act(decider: Decider, batch: Batch, at: int, known: Known) -> Told:
     return told
 
 
-def settle(decider: Decider, agent: int, keys: tuple[bytes, bytes], value: int, at: int, known: Known) -> Told:
+def settle(decider: Decider, pull: Pull, keys: tuple[bytes, bytes], at: int, known: Known) -> Told:
     """Note what came of an act, unless it was noted before; ``keys`` are those of the act and of its outcome."""
+    agent, value = pull.agent, pull.value
     (act, own), state, who = keys, decider.state, decider.shown(agent)
     event, record = known.get(act, (0, b""))
     if act in known:
@@ -86,12 +98,12 @@ def settle(decider: Decider, agent: int, keys: tuple[bytes, bytes], value: int, 
     decider.check_real()
     if event not in state.acts:
         reward = state.settings.without_outcome
-        counted = "is missing for good" if reward is None else f"counts as {reward:g}"
+        counted = "is missing for good" if reward is None else f"counts as {state.settings.shown_reward(reward)}"
         raise WrongMoment(
             f"the outcome of this act of agent {who} came too late: it was awaited for {long(state.settings.awaits)}, "
             f"and {counted}."
         )
-    written = RECORD.pack(*decider.outcome(event, value, at).record())
+    written = RECORD.pack(*decider.outcome(event, value, CLIPPED * pull.clipped, at).record())
     _remember(state.rows, [own], state.events - 1, written, at, known)
     return _settled(decider, known[own], offer)
 
@@ -269,6 +281,8 @@ def _write(decider: Decider, batch: Batch, fresh: Sequence[int], at: int, known:
     records["flags"][batch.agents[places] >= state.panel] |= OBSERVED
     if batch.numbers:
         records["flags"][[batch.numbers[i] is not None for i in fresh]] |= NUMBERED
+    if batch.clipped is not None:
+        records["flags"][batch.clipped[places]] |= CLIPPED
     begin = 0
     while begin < len(fresh):
         end = min(len(fresh), begin + max(1, decider.room()) if state.status in GOING else len(fresh))

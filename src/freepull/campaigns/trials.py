@@ -32,6 +32,7 @@ from freepull.principal.principal import MOST_ARMS
 from freepull.principal.protocols import NeverBan
 from freepull.principal.record import UNITS
 from freepull.principal.verdict import tipping_point
+from freepull.scales import Scale
 
 Facts = dict[str, Any]
 OUTCOMES = {"paid": PAID, "refused": REFUSED}
@@ -128,7 +129,8 @@ def grounds_of(trial: Trial, settings: Settings, panels: int) -> Grounds:
     """Say what a verdict rests on, with the share of δ that late joiners leave."""
     grounds = trial.grounds("agent #{}".format, settings.arms.__getitem__)
     if trial.acts.made:
-        worst = "its worst" if settings.without_outcome is None else f"{settings.without_outcome:g}"
+        instead = settings.without_outcome
+        worst = "its worst" if instead is None else settings.shown_reward(instead)
         counts = f"an outcome that does not come within {long(settings.awaits)} counts as {worst}"
         grounds = replace(grounds, assumptions=(*grounds.assumptions, counts))
     if settings.late_joiners == "observe":
@@ -226,6 +228,8 @@ def agree(
     pay_on: Any = "act",
     outcome_within: Any = None,
     if_no_outcome: Any = None,
+    scale: Any = None,
+    budget: Any = None,
 ) -> Settings:
     """Check the settings of a campaign and return them, or raise a sentence that names the wrong one."""
     if not isinstance(name, str) or not name.strip() or len(name) > LONGEST_NAME or not name.isprintable():
@@ -247,6 +251,7 @@ def agree(
         )
     validation.one_of("mode", mode, MODES)
     validation.one_of("late_joiners", late_joiners, LATE_JOINERS)
+    measure = None if scale is None else Scale.parse("scale", scale)
     if round_lasts is not None and mode != "rounds":
         raise InvalidInput("round_lasts must be left out in free mode, which has no rounds.")
     settings = Settings(
@@ -268,7 +273,8 @@ def agree(
         accept_within=None if accept_within is None else lasting("accept_within", accept_within),
         pay_on=validation.one_of("pay_on", pay_on, PAY_ON),
         outcome_within=None if outcome_within is None else lasting("outcome_within", outcome_within),
-        if_no_outcome=no_outcome(if_no_outcome, principal),
+        if_no_outcome=no_outcome(if_no_outcome, principal, measure),
+        scale=None if measure is None else measure.text,
     )
     if settings.awaits > settings.remembers:
         raise InvalidInput("outcome_within must be at most as long as remembers: outcomes are told by event ids.")
@@ -285,7 +291,7 @@ def agree(
             f"arms must be at most {most:,} with rules.{rule.name}, which compares every two of them, "
             f"got {len(settings.arms):,}; leave some out."
         )
-    settings = replace(settings, budget=settings.first_budget())
+    settings = replace(settings, budget=settings.first_budget() if budget is None else money_of(budget, settings))
     settings = replace(settings, checks=checks_of(checks, settings))
     rehearse(settings, 1, None)
     if mode == "free" and principal.offers == "one":
@@ -301,6 +307,18 @@ def agree(
             stacklevel=4,
         )
     return settings
+
+
+def money_of(budget: Any, settings: Settings) -> int:
+    """Check a budget in money; return its minor units."""
+    if settings.principal.budget is not None:
+        raise InvalidInput(
+            "budget must be given once: as money with the campaign, or in units of reward with its principal."
+        )
+    amount, currency = Money.parse("budget", budget), settings.price.currency
+    if amount.currency != currency:
+        raise InvalidInput(f"budget must be in {currency}, as the price is, got {amount}.")
+    return amount.minor
 
 
 def checks_of(given: Any, settings: Settings) -> Checks | None:

@@ -57,12 +57,16 @@ def new(
     accept_within: Annotated[
         str | None, of_campaign("How long an offer holds its bonus unless it is accepted, such as 15 minutes.")
     ] = None,
+    reward_scale: Annotated[
+        str | None, of_campaign("From what to what rewards run: 1..5, 0..50 EUR (clipped) or yes/no [0..1].")
+    ] = None,
     pay_on: Annotated[str, of_campaign("Whether the act is paid, or its outcome.")] = "act",
     outcome_within: Annotated[str | None, of_campaign("How long the outcome of an act is waited for.")] = None,
     if_no_outcome: Annotated[
         str | None, of_campaign("What counts if it never comes: a reward, or missing (comparisons), at its worst.")
     ] = None,
     principal: Principal,
+    money: str | None = None,
     by: By = "",
     as_json: AsJson = False,
 ) -> None:
@@ -88,7 +92,9 @@ def new(
         accept_within=accept_within,
         pay_on=pay_on,
         outcome_within=outcome_within,
-        if_no_outcome=_reward(if_no_outcome),
+        if_no_outcome=number_or_word(if_no_outcome),
+        scale=reward_scale,
+        budget=money,
         by=by,
     ) as campaign:
         status = campaign.status()
@@ -97,7 +103,7 @@ def new(
         answer(status, as_json, f"{made}; start it when they have enrolled")
 
 
-def _reward(given: str | None) -> float | str | None:
+def number_or_word(given: str | None) -> float | str | None:
     """Return a number if that is what was given."""
     try:
         return None if given is None else float(given)

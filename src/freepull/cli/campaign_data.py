@@ -8,7 +8,7 @@ from typing import Annotated, TypeVar
 
 import typer
 
-from freepull.cli.campaign import Agent
+from freepull.cli.campaign import Agent, number_or_word
 from freepull.cli.campaign import app as app
 from freepull.cli.options import GAMES, build, build_game
 from freepull.cli.screen import (
@@ -77,7 +77,7 @@ def tell(
     name: Name,
     agent: Agent,
     arm: Annotated[str, typer.Argument(help="The arm that was pulled.")],
-    reward: Annotated[float, typer.Argument(help="The reward, in [0, 1].")],
+    reward: Annotated[str, typer.Argument(help="The reward, in [0, 1] or on the campaign's scale.")],
     event: Annotated[str | None, typer.Option(help="An id that makes it safe to repeat.")] = None,
     number: Annotated[int | None, typer.Option(help="Or the agent's own number of the event: 1, 2, 3 …")] = None,
     as_json: AsJson = False,
@@ -86,7 +86,7 @@ def tell(
     if event is not None and number is not None:
         raise InvalidInput("--event and --number must not both be given; one of them makes a pull safe to repeat.")
     with opened(url, name) as campaign:
-        told = campaign.tell(agent, arm, reward, event if event is not None else number)
+        told = campaign.tell(agent, arm, _reward(reward), event if event is not None else number)
     answer(told, as_json, _noted(told))
 
 
@@ -141,13 +141,19 @@ def outcome(
     name: Name,
     agent: Agent,
     event: Event,
-    reward: Annotated[float, typer.Argument(help="The reward, in [0, 1].")],
+    reward: Annotated[str, typer.Argument(help="The reward, in [0, 1] or on the campaign's scale.")],
     as_json: AsJson = False,
 ) -> None:
     """See the help."""
     with opened(url, name) as campaign:
-        told = campaign.outcome(agent, event, reward)
+        told = campaign.outcome(agent, event, _reward(reward))
     answer(told, as_json, _noted(told))
+
+
+def _reward(given: str) -> float | str:
+    """Return a reward as a number, or as the word that it is."""
+    found = number_or_word(given)
+    return given if found is None else found
 
 
 def _noted(told: Told) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import replace
 from inspect import Parameter, Signature, signature
@@ -19,7 +18,6 @@ from freepull.instances import Family, means_from_csv, toy
 from freepull.money import Money
 from freepull.panels import PANELS, Panel
 from freepull.principal import OFFERS, Principal, for_people
-from freepull.principal.offers import units_of
 from freepull.principal.rules import Rule
 from freepull.principal.rules.paper import BOUNDS
 from freepull.registry import choices
@@ -167,20 +165,17 @@ def build_principal(
     )
 
 
-def in_rewards(budget: str | None, price: str, bonus: float | None, priced: bool) -> float | None:
-    """Return a budget that is given as money, or as a number, in units of reward; to the cent where prices differ."""
+def budget_of(budget: str | None, price: str) -> tuple[float | None, str | None]:
+    """Return a budget that is given as a number, in units of reward, and one that is given as money."""
     if budget is None:
-        return None
+        return None, None
     try:
-        return float(budget)
+        return float(budget), None
     except ValueError:
         money, cost = Money.parse("--budget", budget), Money.price(price)
     if money.currency != cost.currency:
         raise InvalidInput(f"--budget must be in {cost.currency}, as the price is, got {money}.")
-    if not priced:
-        return money.minor // cost.minor * (1.0 if bonus is None else bonus)
-    found = money.minor / cost.minor
-    return found if units_of(found, cost.minor) == money.minor else math.nextafter(found, math.inf)
+    return None, budget
 
 
 def build_for_people(told: dict[str, Any], horizon: int | None) -> Principal:
@@ -226,7 +221,8 @@ LEFT_OUT = ("rule", "delta", "observe", "protocol", "offers")
 def describe_principal(people: bool = False, **defaults: Any) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Give a command all options of a principal; it gets what they describe as its parameter ``principal``.
 
-    Where it is for ``people`` and no other rule is named, what is left out is as in `for_people`; budgets are money.
+    Where it is for ``people`` and no other rule is named, what is left out is as in `for_people`; a budget that is
+    money is then its parameter ``money``.
     """
     options = [
         Parameter(
@@ -242,13 +238,13 @@ def describe_principal(people: bool = False, **defaults: Any) -> Callable[[Calla
         def run(**given: Any) -> None:
             told = {name: given.pop(name) for name in PRINCIPALS}
             if people:
-                priced = told["pricing"] is not None
-                told["budget"] = in_rewards(told["budget"], given["price"], told["bonus"], priced)
+                told["budget"], given["money"] = budget_of(told["budget"], given["price"])
             made = build_for_people(told, given["horizon"]) if people else build_principal(**told)
             command(principal=made, **given)
 
         types = get_type_hints(command, include_extras=True)
-        own = [it.replace(annotation=types[it.name]) for it in signature(command).parameters.values()]
+        shown = (it for it in signature(command).parameters.values() if it.name != "money")
+        own = [it.replace(annotation=types[it.name]) for it in shown]
         place = [it.name for it in own].index("principal")
         parameters = [*own[:place], *options, *own[place + 1 :]]
         made: Any = run

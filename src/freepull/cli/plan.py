@@ -113,6 +113,12 @@ def command(
         Path | None,
         of_game("Past observations, CSV or Parquet: agent, arm, reward; perhaps step or at, and outcome."),
     ] = None,
+    scale: Annotated[
+        str | None, of_game("On which scale the log's rewards are, such as 1..5, 0..50 EUR or yes/no [0..1].")
+    ] = None,
+    columns: Annotated[
+        str | None, of_game("What the log calls its columns, such as agent=user_id,arm=slot,reward=stars.")
+    ] = None,
     day: Annotated[int, of_game("How many steps a day has, where the log has dates.")] = DAY,
     panel: Annotated[str | None, of_game(f"Instead of all that: {options.GAMES}.")] = None,
     delta: options.Delta = 0.05,
@@ -188,6 +194,8 @@ def command(
         error=error,
         rewards=None if rewards is None else build("rewards", rewards),
         log=log,
+        scale=scale,
+        columns=columns,
         day=day,
         principal=principal,
         strategy=[build("agents", text, "strategy") for text in strategy] if strategy else None,

@@ -145,7 +145,7 @@ def _agent_token(store: str | None, server: str | None, campaign: str, agent: st
 
     with _tokens(store) as tokens, closing(connect(store)) as campaigns:
         settings = settings_of(campaigns, campaign)
-        register = Register(campaign, settings.arms, settings.price)
+        register = Register(campaign, settings.arms, settings.price, settings.on)
         register.enrolled = 1 << 32
         for number, name in campaigns.read(campaign, "names"):
             register.add(number, name)

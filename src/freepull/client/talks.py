@@ -116,7 +116,7 @@ def my_offer(campaign: str) -> Talk[CampaignOffer | None]:
 
 def my_pull(campaign: str, arm: str, reward: float, event: str | int | None) -> Talk[Told]:
     """Tell a pull of the agent whose token is sent."""
-    body = {"arm": arm, "reward": validation.reward(reward), "event": event_id(event)}
+    body = {"arm": arm, "reward": validation.told(reward), "event": event_id(event)}
     return (yield from send(Call[_Told]("POST", within(campaign, "me", "observations"), _Told, body))).told()
 
 
@@ -138,7 +138,7 @@ def my_act(campaign: str, arm: str, event: str | int) -> Talk[Told]:
 
 def my_outcome(campaign: str, event: str | int, reward: float) -> Talk[Told]:
     """Tell what came of an act of the agent whose token is sent."""
-    return _noted(campaign, "outcomes", {"event": event, "reward": validation.reward(reward)})
+    return _noted(campaign, "outcomes", {"event": event, "reward": validation.told(reward)})
 
 
 def _noted(campaign: str, what: str, body: dict[str, Any]) -> Talk[Told]:
@@ -262,7 +262,7 @@ def _tell_some(campaign: str, observations: Iterator[Any]) -> Talk[list[Told | F
             if not isinstance(arm, str):
                 name = name or (yield from _arms(campaign))
                 arm = name(arm)
-            pull = {"agent": named(agent), "arm": arm, "reward": validation.reward(reward), "event": event_id(event)}
+            pull = {"agent": named(agent), "arm": arm, "reward": validation.told(reward), "event": event_id(event)}
         except FreepullError as error:
             wrong[i] = error
         else:
@@ -286,7 +286,7 @@ def _pass_over(campaign: str, it: commands.PassOver) -> Talk[None]:
 
 def _outcome(campaign: str, it: commands.TellOutcome) -> Talk[Told]:
     """Check the reward before it is sent, because JSON cannot say all that may be wrong with it."""
-    return _as_declared(campaign, msgspec.structs.replace(it, reward=validation.reward(it.reward)))
+    return _as_declared(campaign, msgspec.structs.replace(it, reward=validation.told(it.reward)))
 
 
 def _act(campaign: str, it: commands.Act) -> Talk[Told]:

@@ -77,7 +77,7 @@ _KINDS: tuple[tuple[type[FreepullError], int, str], ...] = (
     (errors.Corrupt, 500, "Restore the campaign from a backup."),
     (errors.MissingExtra, 500, "Install freepull[live] on the server."),
     (errors.StoreError, 503, "Try again after the time in Retry-After, with the same event id."),
-    (errors.InvalidReward, 422, "Send a reward from 0 to 1."),
+    (errors.InvalidReward, 422, "Send a reward from 0 to 1, or on the campaign's scale."),
     (FreepullError, 422, ""),
 )
 _OUTSIDE: tuple[tuple[type[FreepullError], str], ...] = (

@@ -15,8 +15,8 @@ from litestar.typing import FieldDefinition
 from msgspec import Meta
 
 from freepull import commands, registry
-from freepull.campaigns.settings import LATE_JOINERS, LONGEST, MISSING, PAY_ON, UNITS
-from freepull.commands import AGENT_NAME, ARM_NAME, LONGEST_NAME, MOST_AGENTS, PRINTABLE, Command
+from freepull.campaigns.settings import LATE_JOINERS, LONGEST, PAY_ON, UNITS
+from freepull.commands import AGENT_NAME, AMOUNT, ARM_NAME, LONGEST_NAME, MOST_AGENTS, PRINTABLE, Command
 from freepull.errors import FreepullError
 from freepull.messages import CampaignOffer, Mode, Outcome, Scope, Told, one_of
 from freepull.money import MOST_PRICE, Money, below, pattern
@@ -182,7 +182,7 @@ PLAIN: dict[str, dict[str, Any]] = {
 DURATION, PRICE = _durations(), "^(?=.*[1-9])" + pattern(MOST_PRICE).removeprefix("^")
 PRINCIPAL = _described(registry.parts("principal")[0])
 Name = Annotated[str, Meta(min_length=1, max_length=LONGEST_NAME, extra_json_schema={"pattern": PRINTABLE})]
-Reward = Annotated[float, Meta(extra_json_schema={"minimum": 0, "maximum": 1})]
+Reward = Annotated[float | bool | str, Meta(description="A number from 0 to 1, or as the campaign's scale has it.")]
 Id = Annotated[str, Meta(extra_json_schema={"minLength": 1, "maxLength": 200})]
 Number = Annotated[int, Meta(extra_json_schema={"minimum": 1, "exclusiveMaximum": 1 << 62})]
 """These limits are the campaign's, which says in its own words what is wrong; here they are described only."""
@@ -212,14 +212,16 @@ class NewCampaign(Body, kw_only=True):
     """What can be pulled: names, or how many."""
     price: Annotated[str, Meta(examples=["0.50 EUR"], extra_json_schema={"pattern": PRICE})]
     """What one bonus costs."""
+    budget: Annotated[str, Meta(examples=["30 EUR"], extra_json_schema={"pattern": AMOUNT})] | None = None
+    """The most that may be spent; null: as the principal's, or no limit."""
     agents: AgentNames | Count = []
     """Who takes part: names, or how many; more can be enrolled until the start."""
     principal: Annotated[dict[str, Any], Meta(examples=[EXAMPLE], extra_json_schema=PRINCIPAL)] | None = None
     """By which rule, after how much observing, and whom to pay: parts with their parameters, see docs/service.md.
 
     What is left out is as by default: as of `Principal` where a rule is named, else as is best for people. bonus and
-    budget are in units of reward here: a budget of 30 with a bonus of 1 pays for 30 bonuses, whatever the price; as
-    money, it can be changed later.
+    budget are in units of reward here: a budget of 30 with a bonus of 1 pays for 30 bonuses, whatever the price. The
+    campaign's own budget is money.
     """
     horizon: Annotated[int, Meta(ge=1, lt=1 << 53)] | None = None
     """The last step; a step is a pull of everybody on average. Some parts can do without it."""
@@ -251,8 +253,10 @@ class NewCampaign(Body, kw_only=True):
     """Whether a bonus is paid when the pull is made, or when its outcome is told."""
     outcome_within: Lasting | None = None
     """How long the outcome of an act is waited for; null: as long as ids are remembered."""
-    if_no_outcome: Reward | Annotated[str, one_of(MISSING)] | None = None
+    if_no_outcome: float | bool | str | None = None
     """What counts if it has not come by then: a reward, or missing: at its worst, with the rule Comparisons only."""
+    scale: Annotated[str, Meta(examples=["1..5", "0..50 EUR", "yes/no"])] | None = None
+    """From what to what rewards run as they are told, and in which unit; null: from 0 to 1."""
     checks: bool | None = None
     """Whether checks of assumptions run beside it, with the rule Comparisons only; null: where they can."""
 
@@ -293,7 +297,7 @@ class Pull(Body, kw_only=True):
     arm: ArmName
     """What was pulled."""
     reward: Reward
-    """What came of it, from 0 to 1."""
+    """What came of it."""
     event: Id | Number | None = None
     """An id, or the agent's own number of the event: telling again with it is safe."""
 
@@ -327,7 +331,7 @@ class Result(Body, kw_only=True):
     event: Id | Number
     """The event by which the act was told; sending its outcome again is safe."""
     reward: Reward
-    """From 0 to 1."""
+    """What came of it."""
 
 
 class AgentPull(Pull, kw_only=True):
@@ -337,8 +341,8 @@ class AgentPull(Pull, kw_only=True):
     """Who pulled."""
     arm: str
     """What was pulled."""
-    reward: float
-    """What came of it, from 0 to 1."""
+    reward: float | bool | str
+    """What came of it, from 0 to 1 or on the campaign's scale."""
     event: str | int | None = None
     """An id of 1 to 200 characters, or the agent's own number of the event: telling again with it is safe."""
 

@@ -149,6 +149,8 @@ NUMBERED = 0b100
 """The agent numbered this event; the number is one more than its last."""
 OBSERVED = 0b1000
 """A pull of an agent who joined late: it is kept, and does not count."""
+CLIPPED = 0b10000
+"""The reward lay outside the scale, and counts as the end of it that is nearer."""
 UNFINISHED = 0b1
 """A step has ended, and is still being worked on; STEP_CLOSED says when that was done, and what came of it."""
 

@@ -32,6 +32,7 @@ from freepull.principal import saving
 PLAIN = (
     *("status", "events", "at", "panel", "panels", "weights", "observations", "observed", "paid", "in_step"),
     *("round_closes", "refused", "decision", "stopped_why", "rehearsals", "doubts", "came", "never_came"),
+    "clipped",
 )
 PEOPLE = ("enrolled", "silent", "cooling", "banned", "bans", "declined")
 """The fields that are stored as they are."""
@@ -87,6 +88,7 @@ class Content(msgspec.Struct):
     """Such events whose offers wait for the outcome, each with its offer as in ``open``."""
     came: int = 0
     never_came: int = 0
+    clipped: int = 0
 
 
 def _kept(it: Standing) -> tuple[int, int, int, int, int, int, bool]:

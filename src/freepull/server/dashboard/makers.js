@@ -16,6 +16,7 @@ const level = (at) => ({ type: "line", xref: "paper", x0: 0, x1: 1, y0: at, y1: 
 const pulled = (status) => status.arms.some((arm) => arm.pulls > 0);
 const wait = (status) => ({ words: status.phase === null ? NOT_STARTED : NO_PULLS });
 const bars = (arms, y, more = {}) => ({ type: "bar", x: label(arms), y, marker: { color: arms.map(colour) }, ...more });
+const ends = ({ scale }) => scale && scale !== "yes/no" ? scale.split(" ")[0].split("..").map(Number) : [0, 1];
 const X = { title: { text: "observations", standoff: 6 } };
 const POWERS = { type: "log", dtick: 1, tickformat: "~g" };
 const past = (history) => history.length > 1 && history.at(-1).observations > 0;
@@ -25,7 +26,7 @@ function means({ status }) {
   if (!pulled(status)) return wait(status);
   return { words: `${list(status.arms, (arm) => figure(arm.mean) + (arm.active ? "" : " (out)"))}.`, note: `of every agent's own mean, over those who pulled it; grey arms are out${nothing(status.comparisons) ? "" : "; the leader is named by means in comparisons"}`,
     traces: [bars(status.arms, status.arms.map((arm) => arm.mean), { text: status.arms.map((arm) => nothing(arm.mean) ? "" : figure(Number(arm.mean.toFixed(3)))), textposition: "inside", insidetextanchor: "end" })],
-    y: { range: [0, 1] } };
+    y: { range: ends(status) } };
 }
 
 function stops({ status, verdict }) {
