@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from freepull.planning import Plan, plan
     from freepull.principal import Checks, Offer, Principal, Trial, Verdict, personalised, protocols, rules
     from freepull.principal import schedules as observe
-    from freepull.simulation import Result, simulate
+    from freepull.simulation import Comparison, Result, compare, simulate
 
 _HOME = {
     "agents": "freepull.agents",
@@ -73,7 +73,9 @@ _HOME = {
     "personalised": "freepull.principal:personalised",
     "Plan": "freepull.planning:Plan",
     "plan": "freepull.planning:plan",
+    "Comparison": "freepull.simulation:Comparison",
     "Result": "freepull.simulation:Result",
+    "compare": "freepull.simulation:compare",
     "simulate": "freepull.simulation:simulate",
 }
 
@@ -89,6 +91,7 @@ __all__ = [
     "Check",
     "Checks",
     "Client",
+    "Comparison",
     "Game",
     "Grounds",
     "Money",
@@ -106,6 +109,7 @@ __all__ = [
     "agents",
     "answers",
     "charts",
+    "compare",
     "errors",
     "instances",
     "leaving",
