@@ -16,6 +16,7 @@ import freepull as fp
 from freepull import registry, studies
 from freepull.errors import InvalidInput, ReadableEngine, StudyError
 from freepull.simulation import facade
+from freepull.simulation.compiled.formulas import is_formula
 from support.drive import assert_sentence
 from support.program import ENVIRONMENT, check_refusal, command, freepull, inside
 
@@ -139,8 +140,11 @@ def test_names_are_unique_and_kernels_have_numbers_of_their_own() -> None:
         for names in ([it.written for it in found], [it.name for it in found]):
             assert len(set(names)) == len(found), kind
         if kind in ("agents", "answers", "activity", "leaving"):
-            assert sorted(it.kernel for it in found if it.kernel is not None) == list(range(len(found)))
-    assert {it.made.__name__ for it in registry.parts("agents")} == {*fp.agents.__all__} - {"Agent"}
+            numbered = [it.kernel for it in found if not is_formula(it.made)]
+            assert sorted(it for it in numbered if it is not None) == list(range(len(numbered)))
+            assert all(it.kernel is None for it in found if is_formula(it.made))
+    contracts = {"Agent", "Indexed", "Mind", "OnTable", "Remembering", "View"}
+    assert {it.made.__name__ for it in registry.parts("agents")} == {*fp.agents.__all__} - contracts
     assert {it.made.__name__ for it in registry.parts("rule")} < {*fp.rules.__all__}
 
 
@@ -210,7 +214,7 @@ def test_a_text_gives_numbers_words_and_nothing() -> None:
 
 
 def test_a_new_agent_is_one_file_and_one_import(toy: type, tmp_path: Path) -> None:
-    assert "greedy, kl-ucb:c, round-robin, thompson, stay-put:arm" in registry.choices("agents")
+    assert "round-robin, thompson, ucb1-tuned, ucb-v:zeta, stay-put:arm" in registry.choices("agents")
     made = registry.build("agents", "stay-put:2", "--agents", own=True)
     assert made == toy(arm=2)
     assert type(made.arm) is int

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from freepull.planning import Plan, plan
     from freepull.principal import Checks, Offer, Principal, Trial, Verdict, personalised, protocols, rules
     from freepull.principal import schedules as observe
-    from freepull.simulation import Result, simulate
+    from freepull.simulation import Comparison, Result, compare, simulate
 
 _HOME = {
     "agents": "freepull.agents",
@@ -93,7 +93,9 @@ _HOME = {
     "personalised": "freepull.principal:personalised",
     "Plan": "freepull.planning:Plan",
     "plan": "freepull.planning:plan",
+    "Comparison": "freepull.simulation:Comparison",
     "Result": "freepull.simulation:Result",
+    "compare": "freepull.simulation:compare",
     "simulate": "freepull.simulation:simulate",
 }
 
@@ -109,6 +111,7 @@ __all__ = [
     "Check",
     "Checks",
     "Client",
+    "Comparison",
     "FilePayer",
     "Game",
     "Grounds",
@@ -134,6 +137,7 @@ __all__ = [
     "agents",
     "answers",
     "charts",
+    "compare",
     "errors",
     "instances",
     "leaving",

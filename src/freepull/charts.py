@@ -27,6 +27,7 @@ __all__ = [
     "grouped",
     "payments",
     "plain",
+    "regret",
     "spend",
     "spend_by_agents",
     "spend_by_horizon",
@@ -167,6 +168,33 @@ def payments(result: Result, ax: Axes | None = None, first: int = 0) -> Axes:
     ax.set_ylabel("bonuses paid, mean of runs")
     ax.set_ylim(0, 1.35 * (result.paid.max() or 1.0))
     ax.legend(frameon=False, fontsize=8, ncols=min(arms, 4), loc="upper center")
+    return ax
+
+
+def regret(results: Mapping[str, Result], ax: Axes | None = None) -> Axes:
+    """The agents' regret against steps, all together: the mean of runs, with 95 % intervals, one line per result.
+
+    The results must have traces of the same steps, from runs that were played to the horizon.
+    """
+    ax = axes(ax)
+    for i, (name, result) in enumerate(results.items()):
+        if result.trace is None or result.trace.is_empty():
+            raise InvalidInput(f"results must have traces, as in simulate(…, trace=100), got none for {name!r}.")
+        by_run = result.trace.group_by("run", "step").agg(pl.col("regret").sum())
+        rows = by_run.group_by("step").agg(pl.col("regret").mean(), error=pl.col("regret").std() / pl.len().sqrt(),
+                                           runs=pl.len()).sort("step")  # fmt: skip
+        if rows["runs"].n_unique() > 1:
+            raise InvalidInput(f"results must be played to the horizon, until='horizon', got others for {name!r}.")
+        half = 1.96 * rows["error"].fill_null(0.0)
+        look: dict[str, Any] = {
+            "color": COLOURS[i % 8],
+            "marker": MARKERS[i % 8],
+            "markevery": max(1, rows.height // 8),
+        }
+        ax.plot(rows["step"], rows["regret"], label=plain(name), linewidth=1.4, markersize=4, **look)
+        ax.fill_between(rows["step"], rows["regret"] - half, rows["regret"] + half, color=COLOURS[i % 8], alpha=0.2)
+    ax.set(xlabel="step t", ylabel="regret of all agents")
+    ax.legend(frameon=False, fontsize=8)
     return ax
 
 

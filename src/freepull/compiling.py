@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import hashlib
+import inspect
 import os
 import re
 import sys
 import time
 import types
-from collections.abc import Callable, Iterator
+from collections import namedtuple
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, TypeVar, cast
+from typing import Any, NamedTuple, TypeVar, cast
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -37,6 +39,77 @@ def jit(function: Function) -> Function:
 def jit_apart(function: Function) -> Function:
     """Compile as `jit` does, but as a piece of its own: for what is called rarely from kernels."""
     return _compiled(function, forceinline=False)
+
+
+def jit_alone(function: Function) -> Function:
+    """Compile as `jit` does, but keep nothing on disk: for functions of which we cannot say when they are stale."""
+    if OFF:
+        return function
+    import numba
+
+    return cast(Function, numba.njit(forceinline=True, **OPTIONS)(function))
+
+
+def address_of(compiled: Any, signature: Any) -> int:
+    """Compile a function for some types, and return where its machine code lies; keep the function meanwhile."""
+    result = compiled.get_compile_result(signature)
+    return int(result.library.get_pointer_to_function(result.fndesc.llvm_func_name))
+
+
+class Asks(NamedTuple):
+    """What a function of a user's own may ask for, by the names of its arguments, and how it is called in sentences."""
+
+    names: dict[str, str]
+    """With their types."""
+    called: str
+
+    def check(self, function: Callable[..., Any]) -> list[str]:
+        """Return what it asks for, or raise a sentence."""
+        from freepull.errors import InvalidInput
+
+        asked = list(inspect.signature(getattr(function, "py_func", function)).parameters)
+        for name in asked:
+            if name not in self.names:
+                allowed = ", ".join(self.names)
+                raise InvalidInput(f"{self.called} must take arguments named among {allowed}, got {name!r}.")
+        return asked
+
+
+def adapted(function: Callable[..., Any], asks: Asks, fields: Sequence[str], compiled: bool = True) -> Any:
+    """Return a function of all that may be asked for, which hands on what ``function`` asks for.
+
+    The last argument is an array, of which ``function`` sees a named tuple, ``params``, with these
+    fields.
+
+    >>> import numpy as np
+    >>> asks = Asks({"pulls": "f8", "t": "i8", "params": "f8[::1]"}, "index")
+    >>> adapted(lambda t, params: t * params.slope, asks, ["slope"])(7.0, 2, np.array([0.5]))
+    1.0
+    """
+    from freepull.errors import InvalidInput
+
+    asked = asks.check(function)
+    given = [name for name in asks.names if name != "params"]
+    handed = ", ".join(f"Params({', '.join(f'numbers[{i}]' for i in range(len(fields)))})" if name == "params" else name
+                       for name in asked)  # fmt: skip
+    plain = getattr(function, "py_func", function)
+    scope: dict[str, Any] = {
+        "inner": jit_alone(plain) if compiled else plain,
+        "Params": namedtuple("Params", list(fields)),
+        "__name__": __name__,
+    }
+    exec(f"def outer({', '.join(given)}, numbers):\n    return inner({handed})\n", scope)
+    if OFF or not compiled:
+        return scope["outer"]
+    outer: Any = jit_alone(scope["outer"])
+    from numba.core.errors import NumbaError
+
+    try:
+        outer.compile(f"({', '.join(asks.names.values())})")
+    except NumbaError as error:
+        must = f"{asks.called} must be a function of numbers that Numba can compile"
+        raise InvalidInput(f"{must}; it says: {' '.join(str(error).split())[:300]}.") from None
+    return outer
 
 
 def _compiled(function: Function, forceinline: bool) -> Function:

@@ -73,6 +73,11 @@ class Game:
         return np.asarray(np.argmax(self.means, axis=1), np.int64)
 
     @cached_property
+    def losses(self) -> Array:
+        """``μ_{*,m} − μ_{k,m}``: what a pull of every arm costs every agent on average, 0 for its best one."""
+        return np.asarray(self.means.max(axis=1, keepdims=True) - self.means)
+
+    @cached_property
     def local_gaps(self) -> Array:
         """``Δ_{k,m} = μ_{*,m} − μ_{k,m}``, and Δ_{min,m} for the agent's best arm."""
         return np.array([_gaps(row) for row in self.means])

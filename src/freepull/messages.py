@@ -9,7 +9,7 @@ from typing import Annotated, Any, NamedTuple
 import msgspec
 from msgspec import Meta
 
-from freepull import validation
+from freepull import showing, validation
 from freepull.errors import InvalidInput
 from freepull.money import Money
 
@@ -213,6 +213,12 @@ class CampaignVerdict:
         standing = "certified" if self.certified else "decided, not certified" if self.decided else "undecided"
         when = f" at step {self.step}" if self.step is not None else ""
         return f"{self.arm or 'no arm'} ({standing}{when}, {self.spent} spent): {self.why}"
+
+    def _repr_html_(self) -> str:
+        """Return a table for a notebook."""
+        head = ("arm", "decided", "certified", "step", "spent", "survives")
+        shown = self.arm, self.decided, self.certified, self.step, str(self.spent), self.survives
+        return showing.table("verdict", head, [shown], [self.why, str(self.rests_on)])
 
 
 @dataclass(frozen=True)

@@ -193,6 +193,56 @@ def beta_draw(a: float, b: float, key: Any) -> float:
 
 
 @jit
+def _beta_fraction(a: float, b: float, x: float) -> float:
+    """The continued fraction of the incomplete Beta function, for x below (a + 1)/(a + b + 2) (Lentz's method)."""
+    c, d = 1.0, 1.0 / (1.0 - (a + b) * x / (a + 1.0))
+    found = d
+    for m in range(1, 10_000):
+        n = float(m)
+        step = n * (b - n) * x / ((a + 2.0 * n - 1.0) * (a + 2.0 * n))
+        d, c = 1.0 / (1.0 + step * d), 1.0 + step / c
+        found *= d * c
+        step = -(a + n) * (a + b + n) * x / ((a + 2.0 * n) * (a + 2.0 * n + 1.0))
+        d, c = 1.0 / (1.0 + step * d), 1.0 + step / c
+        found *= d * c
+        if abs(d * c - 1.0) < 1e-14:
+            break
+    return found
+
+
+@jit
+def beta_upper(a: float, b: float, log_tail: float) -> float:
+    """The q that a Beta(a, b) variate exceeds with probability exp(log_tail), for a, b ≥ 1, to about 1e-12.
+
+    The logarithm of that probability is concave in q, so Newton's method comes down to it after its first step.
+    """
+    if log_tail >= 0.0:
+        return 0.0
+    whole = a + b
+    scale = math.lgamma(whole) - math.lgamma(a) - math.lgamma(b)
+    mean = a / whole
+    q = mean - normal_quantile(math.exp(log_tail)) * math.sqrt(mean * (1.0 - mean) / (whole + 1.0))
+    q = min(max(q, 0.5 * mean), 0.5 + 0.5 * mean)
+    for _ in range(60):
+        front = scale + a * math.log(q) + b * math.log1p(-q)
+        if q < (a + 1.0) / (whole + 2.0):
+            rest = max(1.0 - math.exp(front) * _beta_fraction(a, b, q) / a, 1e-300)
+            tail = math.log(rest)
+        else:
+            tail = front + math.log(_beta_fraction(b, a, 1.0 - q) / b)
+        step = (tail - log_tail) * math.exp(tail - front) * q * (1.0 - q)
+        new = q + step
+        if new >= 1.0:
+            new = 0.5 + 0.5 * q
+        elif new <= 0.0:
+            new = 0.5 * q
+        step, q = new - q, new
+        if abs(step) < 1e-6 * min(q, 1.0 - q) or q >= 1.0 - 1e-15:  # the next one would be a square of this
+            break
+    return q
+
+
+@jit
 def fill_keys(keys: Any, seed: Any, runs: Any, lane_of: Any) -> None:
     """`randomness.key` for every (run, agent), by purpose (row) and lane (column)."""
     agents = lane_of.shape[0] // runs.shape[0]

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from freepull import validation
-from freepull.agents import Agent, AlphaUCB
+from freepull.agents import Agent, AlphaUCB, Mind
 from freepull.agents.activity import Activity, EveryStep, Lognormal
 from freepull.agents.answers import Always, Answer, Reluctant
 from freepull.agents.leaving import AnyOf, AtRandom, InAnger, Leaving, Stays
@@ -30,7 +30,7 @@ class Panel:
 
     game: Game | Callable[[np.random.Generator], Game]
     horizon: int
-    agents: Agent | Sequence[Agent] = field(default_factory=AlphaUCB)
+    agents: Agent | Mind | Sequence[Agent | Mind] = field(default_factory=AlphaUCB)
     answers: Answer | Sequence[Answer] = field(default_factory=Always)
     activity: Activity | Sequence[Activity] = field(default_factory=EveryStep)
     leaving: Leaving | Sequence[Leaving] = field(default_factory=Stays)

@@ -26,7 +26,8 @@ def load(name: str) -> ModuleType:
 
 
 def test_every_example_is_tested_here() -> None:
-    names = {"toy", "own_agent", "by_hand", "plan", "campaign", "service"}
+    names = {"toy", "own_agent", "by_hand", "plan", "campaign", "service", "own_formula", "one_mind", "compare"}
+    names |= {"train_agent"}
     assert {path.stem for path in FOLDER.glob("*.py")} == names
 
 
@@ -49,6 +50,34 @@ def test_an_own_agent_runs_on_the_readable_engine_which_is_said() -> None:
     assert result.provenance["engine"] == "readable"
     assert result.frame["paid"].min() > 0
     assert result.frame["free_pulls"].max() < 3 * 600
+
+
+@pytest.mark.slow
+def test_an_own_formula_runs_on_the_compiled_engine() -> None:
+    result = load("own_formula").main(horizon=2_000, runs=2)
+    assert result.provenance["engine"] == "compiled"
+    assert result.frame["paid"].min() > 0
+
+
+@pytest.mark.slow
+def test_an_agent_with_one_mind_is_paid_for_what_it_withheld() -> None:
+    reward, bonus = load("one_mind").main(horizon=1_000, runs=3)
+    assert bonus > 10
+    assert reward < 0
+
+
+def test_principals_are_compared_on_the_same_luck(tmp_path: Path) -> None:
+    found = load("compare").main(runs=20, horizon=2_000, out=tmp_path / "out")
+    spent = found.differences().filter(quantity="spent")
+    assert spent["width"][0] < 0.5
+    assert (tmp_path / "out" / "regret.png").stat().st_size > 10_000
+
+
+@pytest.mark.slow
+def test_an_agent_is_trained() -> None:
+    before, after = load("train_agent").main(rounds=2, pairs=2)
+    assert after == after
+    assert before > 0
 
 
 def test_a_trial_by_hand_ends_with_a_certified_verdict() -> None:

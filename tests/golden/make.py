@@ -117,7 +117,8 @@ def path_of(experiment: dict[str, Any], engine: str) -> str:
         warnings.simplefilter("ignore")
         found = fp.simulate(**experiment, runs=2, engine=engine, workers=1, keep="agents", trace=50, progress=False)
     hashed = hashlib.sha256()
-    for frame in (found.frame, found.agents, found.trace):
+    assert found.trace is not None
+    for frame in (found.frame, found.agents, found.trace.drop("pulls", "regret")):  # which traces have had only later
         assert frame is not None
         names = [ONCE.get(name, name) for name in frame.columns]
         hashed.update(json.dumps([names, frame.rows()], default=str).encode())

@@ -53,7 +53,9 @@ OPTIONS: dict[str, list[Any]] = {
     ],
     "agents": [
         UCB, fp.agents.AlphaUCB(0.3), fp.agents.KLUCB(), fp.agents.KLUCB(c=3.0), fp.agents.Thompson(),
-        fp.agents.EpsilonGreedy(), fp.agents.Greedy(), fp.agents.RoundRobin(),
+        fp.agents.EpsilonGreedy(), fp.agents.Greedy(), fp.agents.RoundRobin(), fp.agents.UCBV(), fp.agents.MOSS(),
+        fp.agents.MOSS(horizon=120), fp.agents.UCB1Tuned(), fp.agents.BayesUCB(), fp.agents.BayesUCB(c=5.0),
+        fp.agents.EXP3(), [fp.agents.EXP3(0.2), fp.agents.UCBV(2.0), UCB, fp.agents.EXP3()],
         [UCB, fp.agents.Thompson(), fp.agents.AlphaUCB(1.0), fp.agents.Greedy()],
         [fp.agents.KLUCB(), UCB, fp.agents.RoundRobin(), UCB],
     ],
@@ -237,7 +239,7 @@ def test_random_games_give_the_same_path(case: tuple[dict[str, Any], int, int]) 
 @pytest.mark.parametrize(("workers", "lanes"), [(1, 1), (2, 16), (3, 1000), (1, 1000)])
 def test_threads_and_blocks_change_no_bit(workers: int, lanes: int) -> None:
     case = {name: values[0] for name, values in OPTIONS.items()} | {"trace": None}
-    case["agents"] = OPTIONS["agents"][8]
+    case["agents"] = [UCB, fp.agents.Thompson(), fp.agents.AlphaUCB(1.0), fp.agents.Greedy()]
     e = experiment(case, horizon=150, runs=40, seed=3)
     for a, b in zip(compare(e, workers, lanes), engine.play(e, 1), strict=True):
         same(a, b)

@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from freepull import agents
+from freepull import agents, registry
 from freepull.agents.base import Agent, Learner
 from freepull.randomness import uniform, word
 
-BUILT_IN = [getattr(agents, name) for name in agents.__all__ if name != "Agent"]
-HAVE_NO_TIES = {agents.Thompson, agents.RoundRobin}
+BUILT_IN = [it.made for it in registry.parts("agents")]
+HAVE_NO_TIES = {agents.Thompson, agents.RoundRobin, agents.EXP3}
 
 
 def play(agent: Any, start: int, stop: int) -> list[int]:
@@ -27,9 +27,11 @@ def play(agent: Any, start: int, stop: int) -> list[int]:
     return picked
 
 
-def test_there_are_the_six_of_the_contract() -> None:
+def test_there_are_those_of_the_contract() -> None:
     names = {kind.__name__ for kind in BUILT_IN}
     assert names >= {"AlphaUCB", "KLUCB", "Thompson", "EpsilonGreedy", "Greedy", "RoundRobin"}
+    assert names >= {"UCBV", "MOSS", "UCB1Tuned", "BayesUCB", "EXP3"}
+    assert names < set(agents.__all__)
 
 
 @pytest.mark.parametrize("kind", BUILT_IN)

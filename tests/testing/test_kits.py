@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import pytest
 
 import freepull as fp
+from freepull import registry
 from freepull.principal.rules.base import Want
 from freepull.principal.rules.certified.state import CertifiedState
 from freepull.testing import AGENT_CHECKS, RULE_CHECKS, check_agent, check_rule
@@ -22,7 +23,7 @@ RULES: list[fp.rules.Rule] = [
 ]
 
 
-@pytest.mark.parametrize("name", [name for name in fp.agents.__all__ if name != "Agent"])
+@pytest.mark.parametrize("name", [it.name for it in registry.parts("agents")])
 def test_every_built_in_agent_passes(name: str) -> None:
     check_agent(getattr(fp.agents, name)())
 

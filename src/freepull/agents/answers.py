@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import ClassVar, Protocol, runtime_checkable
+
+import numpy as np
 
 from freepull import validation
+from freepull.agents.base import check_formulas, formula, parameters
 from freepull.registry import part
 from freepull.rewards import seen_means
 
 __all__ = [
-    "Always", "Answer", "HoldOut", "IfWorthIt", "Never", "Reluctant", "Situation", "WithProbability", "WorthAtLeast",
+    "Always", "Answer", "Formula", "HoldOut", "IfWorthIt", "Never", "Reluctant", "Situation", "WithProbability",
+    "WorthAtLeast",
 ]  # fmt: skip
 
 
@@ -154,3 +158,35 @@ class WorthAtLeast:
     def takes(self, offer: Situation) -> bool:
         """Compare the bonus with the reservation price."""
         return offer.bonus >= self.taste * offer.loss + (self.low + (self.high - self.low) * offer.lot)
+
+
+@dataclass(frozen=True)
+class Formula:
+    """An answer of your own that both engines run: a class with a static method ``accepts``.
+
+    It is a plain function of numbers, or one that Numba has compiled, and takes whichever of these it asks for by name:
+    what a `Situation` has, ``t``, ``arm``, ``bonus``, ``nth``, ``pulls`` and ``sums`` (arrays), ``coin``, ``lot`` and
+    ``loss``, and ``params``, which has the fields of the dataclass, all as numbers.
+
+    >>> @dataclass(frozen=True)
+    ... class Proud(Formula):
+    ...     price: float = 0.5
+    ...     @staticmethod
+    ...     def accepts(bonus, nth, params):
+    ...         return bonus >= params.price * nth
+    >>> offer = Situation(t=1, arm=0, bonus=1.0, nth=2, pulls=(0, 0), sums=(0.0, 0.0), coin=0.1)
+    >>> Proud().takes(offer), Proud(price=0.6).takes(offer)
+    (True, False)
+    """
+
+    accepts: ClassVar[Callable[..., bool]]
+
+    def __init_subclass__(cls) -> None:
+        check_formulas(cls)
+
+    def takes(self, offer: Situation) -> bool:
+        """Say what the formula says."""
+        accepts = formula(type(self), "accepts")
+        seen = np.array(offer.pulls, float), np.array(offer.sums, float)
+        told = offer.t, offer.arm, float(offer.bonus), offer.nth, *seen, offer.coin, offer.lot, offer.loss
+        return bool(accepts(*told, parameters(self)))

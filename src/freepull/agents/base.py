@@ -1,9 +1,39 @@
-"""What an agent is: it picks an arm, then learns from the reward. Everything else is its own affair."""
+"""What an agent is: it picks an arm, then learns from the reward. Everything else is its own affair.
+
+An agent that is a formula, an `Indexed` or a `Remembering` one, is written once, as plain functions of numbers, and
+runs on both engines: the compiled one makes machine code of these functions, a user's own included.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Protocol, runtime_checkable
+import inspect
+import math
+from array import array
+from collections.abc import Callable
+from dataclasses import dataclass, field, fields
+from typing import Any, ClassVar, NamedTuple, Protocol, cast, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from freepull import validation
+from freepull.compiling import Asks, adapted
+from freepull.errors import InvalidInput
+from freepull.randomness import CHOICE_COIN, uniform, word
+
+_NUMBERS = "f8[::1]"
+INDEX = {
+    "pulls": "f8", "total": "f8", "squares": "f8", "mean": "f8", "root": "f8", "t": "i8", "arms": "i8",
+    "params": _NUMBERS,
+}  # fmt: skip
+CHOICE = {"memory": _NUMBERS, "t": "i8", "arms": "i8", "coin": "f8", "params": _NUMBERS}
+NOTE = {"memory": _NUMBERS, "arm": "i8", "reward": "f8", "paid": "f8", "t": "i8", "arms": "i8", "params": _NUMBERS}
+ACCEPTS = {
+    "t": "i8", "arm": "i8", "bonus": "f8", "nth": "i8", "pulls": _NUMBERS, "sums": _NUMBERS, "coin": "f8", "lot": "f8",
+    "loss": "f8", "params": _NUMBERS,
+}  # fmt: skip
+ASKED = {"index": INDEX, "choice": CHOICE, "note": NOTE, "accepts": ACCEPTS}
+"""What these functions of agents and answers may ask for."""
 
 
 @runtime_checkable
@@ -20,8 +50,73 @@ class Agent(Protocol):
         ...
 
     def learn(self, arm: int, reward: float) -> None:
-        """Take note of a pull, paid ones included; the bonus is never part of the reward."""
+        """Take note of a pull, paid ones included; the bonus is never part of the reward.
+
+        With a third argument of the name ``paid`` it is told the bonus as well, 0 if there was none.
+        """
         ...
+
+
+class OnTable(NamedTuple):
+    """An offer that an agent may take by pulling its arm."""
+
+    arm: int
+    bonus: float
+
+
+@dataclass(frozen=True)
+class View:
+    """All that an agent with one mind may know when it acts."""
+
+    t: int
+    """Its own clock: 1 at its first act."""
+    step: int
+    """The step of the trial."""
+    horizon: int
+    offer: OnTable | None
+    """What is on the table; whoever pulls its arm has taken it."""
+    phase: str | None
+    """"observing", "incentivizing", "decided" or "over", as the principal announces it; None where nobody does."""
+    banned_until: int
+    """The last step of its ban; 0 if it was never banned."""
+    pulls: tuple[int, ...]
+    sums: tuple[float, ...]
+    """Its own pulls and rewards, by arm…"""
+    paid: tuple[float, ...]
+    """…and bonuses."""
+    offers: int
+    """How many offers it has had, this one included."""
+    coin: float
+    """A number in [0, 1) drawn for this agent and t."""
+
+    @property
+    def banned(self) -> bool:
+        """Whether it is banned in this step."""
+        return self.step <= self.banned_until
+
+
+@runtime_checkable
+class Mind(Protocol):
+    """The contract for an agent with one mind, which sees offers, bans and payments and decides everything itself.
+
+    What answers say does not matter for it. It is copied and may have ``start(arms, key)``, as an `Agent` may.
+    """
+
+    def act(self, view: View) -> int:
+        """Return the arm to pull; the arm of the offer on the table takes it, any other one refuses it."""
+        ...
+
+    def learn(self, arm: int, reward: float, paid: float) -> None:
+        """Take note of a pull and of the bonus that came with it, 0 if none did."""
+        ...
+
+
+def hears_of_bonuses(agent: Agent | Mind) -> bool:
+    """Say whether an agent's ``learn`` asks for what was paid."""
+    try:
+        return "paid" in inspect.signature(agent.learn).parameters
+    except (TypeError, ValueError):
+        return False
 
 
 @dataclass
@@ -58,3 +153,124 @@ class TriesAllFirst(Learner):
 def first_largest(values: list[float]) -> int:
     """Return the position of the largest value; of several, the lowest."""
     return values.index(max(values))
+
+
+_KEPT: dict[tuple[type, str, bool], Any] = {}
+"""Formulas by class, name, and whether they are compiled."""
+
+
+def formula(made: type, name: str, compiled: bool = True) -> Any:
+    """Return one of a class's functions as a function of all that it may ask for, compiled or in plain Python."""
+    if (made, name, compiled) in _KEPT:
+        return _KEPT[made, name, compiled]
+    function, asks = getattr(made, name, None), Asks(ASKED[name], f"{made.__name__}.{name}")
+    if function is None:
+        told = ", ".join(asks.names)
+        raise InvalidInput(
+            f"{made.__name__} must have a static method {name}, which takes some of {told}; it has none."
+        )
+    named = [it.name for it in fields(cast(Any, made)) if it.init]
+    found = _KEPT[made, name, compiled] = adapted(function, asks, named, compiled)
+    return found
+
+
+def check_formulas(made: type) -> None:
+    """Check what the functions of a class ask for, as soon as it is made."""
+    for name, names in ASKED.items():
+        if (found := getattr(made, name, None)) is not None and not isinstance(found, property):
+            Asks(names, f"{made.__name__}.{name}").check(found)
+
+
+def parameters(part: Any) -> NDArray[np.float64]:
+    """Return a part's parameters as its functions see them: numbers, in the order of its fields."""
+    named = {it.name: getattr(part, it.name) for it in fields(part) if it.init}
+    return np.array([validation.real(name, value) for name, value in named.items()] or [0.0])
+
+
+@dataclass
+class Indexed(TriesAllFirst):
+    """An agent that pulls the arm with the largest index, after it has pulled every arm once.
+
+    The index is a static method of the class. It is a plain function of numbers, or one that Numba has compiled, and
+    takes whichever of these it asks for by name: ``pulls`` N, ``total`` S and ``squares`` ΣX² of the arm, ``mean`` S/N
+    and ``root`` 1/√N, which are at hand and save a division and a root, the agent's clock ``t``, the number of
+    ``arms``, and ``params``, which has the fields of the dataclass, all as numbers. Both engines run it, the compiled
+    one at its own speed. NaN is never the largest.
+
+    >>> import math
+    >>> @dataclass
+    ... class Bold(Indexed):
+    ...     courage: float = 1.0
+    ...     @staticmethod
+    ...     def index(mean, root, t, params):
+    ...         return mean + params.courage * math.sqrt(math.log(t)) * root
+    >>> agent = Bold(courage=0.5)
+    >>> agent.start(arms=2)
+    >>> agent.learn(0, 0.0); agent.learn(1, 1.0)
+    >>> agent.pick(3)
+    1
+    """
+
+    index: ClassVar[Callable[..., float]]
+    squares: list[float] = field(default_factory=list, init=False, repr=False, compare=False)
+
+    def __init_subclass__(cls) -> None:
+        check_formulas(cls)
+
+    def start(self, arms: int, key: int = 0) -> None:
+        """Forget everything and prepare for this many arms."""
+        super().start(arms, key)
+        self.squares = [0.0] * arms
+
+    def learn(self, arm: int, reward: float) -> None:
+        """Count the pull, and add up its reward and the square of it."""
+        super().learn(arm, reward)
+        self.squares[arm] += reward * reward
+
+    def choose(self, t: int) -> int:
+        """The arm with the largest index."""
+        index, numbers, arms = formula(type(self), "index"), parameters(self), len(self.pulls)
+        seen = zip(self.pulls, self.sums, self.squares, strict=True)
+        values = [index(float(N), S, Q, S / N, 1.0 / math.sqrt(N), t, arms, numbers) for N, S, Q in seen]
+        return first_largest([value if value == value else -math.inf for value in values])
+
+
+@dataclass
+class Remembering(Learner):
+    """An agent with a memory of its own: so many numbers, of which two functions make what it does.
+
+    ``choice`` returns the arm to pull, and ``note`` changes the memory after a pull; both are static methods, as
+    `Indexed.index` is, and take what they ask for by name. For ``choice``: ``memory``, an array of `numbers_kept`
+    numbers, all 0 at first, which it must leave as it is; ``t``, ``arms``, ``coin``, a number in [0, 1) drawn for this
+    agent and t, and ``params``. For ``note``: ``memory``, ``arm``, ``reward``, ``paid``, the bonus that came with it or
+    0, ``t``, ``arms`` and ``params``. `EXP3` is one.
+    """
+
+    choice: ClassVar[Callable[..., int]]
+    note: ClassVar[Callable[..., None]]
+    memory: array[float] = field(default_factory=lambda: array("d"), init=False, repr=False, compare=False)
+
+    def __init_subclass__(cls) -> None:
+        check_formulas(cls)
+
+    @staticmethod
+    def numbers_kept(arms: int) -> int:
+        """How many numbers the memory has: one an arm, unless a class says otherwise."""
+        return arms
+
+    def start(self, arms: int, key: int = 0) -> None:
+        """Forget everything and prepare for this many arms."""
+        super().start(arms, key)
+        self.memory = array("d", bytes(8 * self.numbers_kept(arms)))
+
+    def pick(self, t: int) -> int:
+        """The arm that the memory and a coin make it choose."""
+        coin = uniform(word(self.key, CHOICE_COIN, t))
+        choice = formula(type(self), "choice")
+        return int(choice(np.frombuffer(self.memory), t, len(self.pulls), coin, parameters(self)))
+
+    def learn(self, arm: int, reward: float, paid: float = 0.0) -> None:
+        """Count the pull, add up its reward, and change the memory."""
+        super().learn(arm, reward)
+        note = formula(type(self), "note")
+        note(np.frombuffer(self.memory), arm, reward, paid, sum(self.pulls), len(self.pulls), parameters(self))

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from freepull import validation
+from freepull import showing, validation
 from freepull.agents import Agent
 from freepull.agents.activity import Activity
 from freepull.agents.answers import Answer
@@ -183,6 +183,10 @@ class Plan:
         return "\n".join(lines)
 
     __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        """Return a table for a notebook."""
+        return showing.table("", ("", "", "from"), self.rows(), self.sentences)
 
 
 def _when(found: Forecast) -> str:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from freepull import showing
 from freepull.messages import Check, Difference
 from freepull.messages import Grounds as Grounds
 from freepull.principal.offers import Payments
@@ -60,3 +61,9 @@ class Verdict:
         standing = "certified" if self.certified else "decided, not certified" if self.decided else "undecided"
         when = f" at step {self.at}" if self.at is not None else ""
         return f"arm {self.arm} ({standing}{when}, {self.spent:g} spent): {self.why}"
+
+    def _repr_html_(self) -> str:
+        """Return a table for a notebook."""
+        head = ("arm", "decided", "certified", "step", "spent", "survives")
+        shown = self.arm, self.decided, self.certified, self.at, self.spent, self.survives
+        return showing.table("verdict", head, [shown], [self.why, str(self.rests_on)])

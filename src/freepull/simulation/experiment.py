@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from freepull import registry, validation
-from freepull.agents import Agent
+from freepull.agents import Agent, Mind
 from freepull.agents.activity import Activity, EveryStep
 from freepull.agents.answers import Answer
 from freepull.agents.leaving import Leaving, Stays
@@ -21,6 +21,7 @@ from freepull.principal.rules.base import Setting
 
 GameMaker = Callable[[np.random.Generator], Game]
 UNTIL = ("horizon", "decided")
+AGENTS_HAVE = "with methods pick(t) and learn(arm, reward), or act(view) and learn(arm, reward, paid)"
 LONGEST = 1 << 31
 MOST = 10**9
 LAST = (1 << 62) - 1
@@ -33,7 +34,7 @@ class Experiment:
     """One checked set of parameters; a run is a function of it and the run's number alone."""
 
     game: Game | GameMaker
-    agents: tuple[Agent, ...]
+    agents: tuple[Agent | Mind, ...]
     answers: tuple[Answer, ...]
     principal: Principal
     horizon: int
@@ -148,7 +149,7 @@ def check(
     trial = start(principal, first, horizon)
     return Experiment(
         game=game,
-        agents=_for_each("agents", agents, M, Agent, "with methods pick(t) and learn(arm, reward)"),
+        agents=_for_each("agents", agents, M, (Agent, Mind), AGENTS_HAVE),
         answers=_for_each("answers", answers, M, Answer, "with a method takes(offer)"),
         principal=principal,
         horizon=horizon,
@@ -192,7 +193,7 @@ def _drawn(maker: GameMaker, seed: int, run: int) -> Game:
     return game
 
 
-def _for_each(name: str, given: Any, count: int, kind: type, contract: str) -> tuple[Any, ...]:
+def _for_each(name: str, given: Any, count: int, kind: Any, contract: str) -> tuple[Any, ...]:
     """Return one object an agent: the given one for all, or the given sequence of M."""
     several = isinstance(given, Sequence) and not isinstance(given, (str, bytes))
     items = list(given) if several else [given]

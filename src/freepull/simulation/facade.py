@@ -14,7 +14,7 @@ from itertools import islice
 from typing import Any, cast
 
 from freepull import validation
-from freepull.agents import Agent
+from freepull.agents import Agent, Mind
 from freepull.agents.activity import Activity
 from freepull.agents.answers import Answer
 from freepull.agents.leaving import Leaving
@@ -39,7 +39,7 @@ def simulate(
     *,
     principal: Principal,
     horizon: int | None = None,
-    agents: Agent | type[Agent] | Sequence[Agent] | None = None,
+    agents: Agent | Mind | type[Agent | Mind] | Sequence[Agent | Mind] | None = None,
     answers: Answer | type[Answer] | Sequence[Answer] | None = None,
     activity: Activity | type[Activity] | Sequence[Activity] | None = None,
     leaving: Leaving | type[Leaving] | Sequence[Leaving] | None = None,
@@ -65,7 +65,9 @@ def simulate(
         T, the number of steps of a run; a panel has its own.
     agents, answers
         How agents pick, and how they answer offers: one object for all (`AlphaUCB(2)` and `Always()` by default), or a
-        sequence of M. An agent of your own needs `pick(t)` and `learn(arm, reward)`.
+        sequence of M. An agent of your own needs `pick(t)` and `learn(arm, reward)`; or it is a formula, such as an
+        `agents.Indexed`, which the compiled engine runs too; or it has one mind for all, `agents.Mind`: `act(view)` and
+        `learn(arm, reward, paid)`.
     activity, leaving
         How often agents act, and when they leave for good, in the same way: `EveryStep()` and `Stays()` by default.
         An agent who is idle or has left is silent: not asked, nothing is told of it, and its clock stands still.

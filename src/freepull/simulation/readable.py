@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
+from typing import NamedTuple, cast
 
 import numpy as np
 
 from freepull import validation
-from freepull.agents import Agent
+from freepull.agents import Agent, Mind, OnTable, View
 from freepull.agents.answers import Situation
+from freepull.agents.base import hears_of_bonuses
 from freepull.errors import AgentError
 from freepull.game import Game
 from freepull.principal import Offer, Trial
@@ -31,10 +33,18 @@ from freepull.randomness import (
     word,
 )
 from freepull.simulation.experiment import Experiment, start
-from freepull.simulation.results import Checkpoint, Outcome
+from freepull.simulation.results import Checkpoint, Outcome, regret_by_arm
 
 Watch = Callable[[int, int, int, float, bool], None]
 """Called as watch(t, agent, arm, reward, paid) for every pull."""
+
+
+class Standing(NamedTuple):
+    """What an agent may know of the trial."""
+
+    step: int
+    phase: str | None
+    banned_until: int
 
 
 class Seat:
@@ -43,7 +53,9 @@ class Seat:
     def __init__(self, experiment: Experiment, game: Game, run: int, number: int) -> None:
         self.number, self.game = number, game
         self.answer = copy.deepcopy(experiment.answers[number])
-        self.strategy: Agent = copy.deepcopy(experiment.agents[number])
+        self.strategy: Agent | Mind = copy.deepcopy(experiment.agents[number])
+        self.hears_of_bonuses = hears_of_bonuses(self.strategy)
+        self.horizon = experiment.horizon
         self.activity, self.leaving = experiment.activity[number], experiment.leaving[number]
         purposes = (REWARD, CHOICE, ANSWER, PRESENCE, ACTIVITY, LEAVING)
         self.reward_key, choice_key, self.answer_key, self.presence_key, self.activity_key, self.leaving_key = (
@@ -54,9 +66,12 @@ class Seat:
             begin(game.arms, choice_key)
         self.pulls = [0] * game.arms
         self.sums = [0.0] * game.arms
+        self.paid = [0.0] * game.arms
+        self.offer: Offer | None = None
+        """The offer that it acts on."""
         self.offers = self.acts = 0
         self.lot = uniform(word(self.answer_key, ANSWER_LOT, 1))
-        self.losses: list[float] = (game.means[number].max() - game.means[number]).tolist()
+        self.losses: list[float] = game.losses[number].tolist()
         self.until = self.leaving.until(self.leaving_key, experiment.horizon)
         """The last step in which it may act."""
 
@@ -70,24 +85,47 @@ class Seat:
             raise AgentError(f"{must}, got {validation.shown(chance)} for agent {self.number}.")
         return chance == 1.0 or uniform(word(self.presence_key, 0, t)) < chance
 
-    def choose(self, offer: Offer | None) -> int:
+    def choose(self, offer: Offer | None, standing: Standing | None = None) -> int:
         """Answer the offer, if there is one; pick for oneself without one or after refusing it.
 
-        An agent goes by its own clock: t is the number of its acts, this one included.
+        An agent goes by its own clock: t is the number of its acts, this one included. One with a mind of its own also
+        sees its standing.
         """
-        t = self.acts + 1
+        t, self.offer = self.acts + 1, offer
+        self.offers += offer is not None
+        if isinstance(self.strategy, Mind):
+            return self._checked(self.strategy.act(self._view(t, standing)), f"act(view) at t = {t}")
         if offer is not None:
-            self.offers += 1
             coin = uniform(word(self.answer_key, ANSWER_COIN, t))
             seen = tuple(self.pulls), tuple(self.sums)
             drawn = coin, self.lot, self.losses[offer.arm]
             if self.answer.takes(Situation(t, offer.arm, offer.bonus, self.offers, *seen, *drawn)):
                 return offer.arm
-        arm = self.strategy.pick(t)
+        return self._checked(self.strategy.pick(t), f"pick({t})")
+
+    def _checked(self, arm: int, called: str) -> int:
+        """Return an arm that an agent has chosen, if there is such an arm."""
         if not validation.is_index(arm, self.game.arms):
-            must = f"{type(self.strategy).__name__}.pick({t}) must return an arm from 0 to {self.game.arms - 1}"
+            must = f"{type(self.strategy).__name__}.{called} must return an arm from 0 to {self.game.arms - 1}"
             raise AgentError(f"{must}, got {validation.shown(arm)} from agent {self.number}.")
         return int(arm)
+
+    def _view(self, t: int, standing: Standing | None) -> View:
+        """Return what an agent with one mind sees."""
+        told = standing or Standing(t, None, 0)
+        return View(
+            t=t,
+            step=told.step,
+            horizon=self.horizon,
+            offer=None if self.offer is None else OnTable(self.offer.arm, self.offer.bonus),
+            phase=told.phase,
+            banned_until=told.banned_until,
+            pulls=tuple(self.pulls),
+            sums=tuple(self.sums),
+            paid=tuple(self.paid),
+            offers=self.offers,
+            coin=uniform(word(self.answer_key, ANSWER_COIN, t)),
+        )
 
     def pull(self, arm: int) -> float:
         """Take the next reward from the arm's stack, learn from it, and leave or stay."""
@@ -95,10 +133,19 @@ class Seat:
         self.pulls[arm] += 1
         x = units(self.game.streams.draw(self.number, arm, word(self.reward_key, arm, self.pulls[arm]))) / UNITS
         self.sums[arm] += x
-        self.strategy.learn(arm, x)
+        paid = self.offer.bonus if self.offer is not None and self.offer.arm == arm else 0.0
+        self.paid[arm] += paid
+        self._learn(arm, x, paid)
         if self.leaving.leaves(self.leaving_key, self.acts, x):
             self.until = 0
         return x
+
+    def _learn(self, arm: int, x: float, paid: float) -> None:
+        """Let the agent learn, and hear of the bonus if it asks for that."""
+        if self.hears_of_bonuses:
+            cast(Mind, self.strategy).learn(arm, x, paid=paid)
+        else:
+            cast(Agent, self.strategy).learn(arm, x)
 
 
 def play(experiment: Experiment, run: int, watch: Watch | None = None) -> Outcome:
@@ -107,12 +154,14 @@ def play(experiment: Experiment, run: int, watch: Watch | None = None) -> Outcom
     seats = [Seat(experiment, game, run, m) for m in range(game.agents)]
     trial = start(experiment.principal, game, experiment.horizon, experiment.checks)
     checkpoints, trace = set(experiment.checkpoints), list[Checkpoint]()
+    minds = any(isinstance(seat.strategy, Mind) for seat in seats)
     for t in range(1, experiment.horizon + 1):
         if trial.phase == "decided" and experiment.until == "decided":
             break
         there = [seat for seat in seats if seat.is_there(t)]
         offers = [trial.ask(seat.number) for seat in there]
-        arms = [seat.choose(offer) for seat, offer in zip(there, offers, strict=True)]
+        standing = [Standing(t, trial.phase, until) for until in trial.banned_until] if minds else [None] * len(seats)
+        arms = [seat.choose(offer, standing[seat.number]) for seat, offer in zip(there, offers, strict=True)]
         rewards = [seat.pull(arm) for seat, arm in zip(there, arms, strict=True)]
         for seat, arm, reward in zip(there, arms, rewards, strict=True):
             settled = trial.tell(seat.number, arm, reward)
@@ -120,7 +169,7 @@ def play(experiment: Experiment, run: int, watch: Watch | None = None) -> Outcom
                 watch(t, seat.number, arm, reward, settled == "paid")
         trial.end_step()
         if t in checkpoints:
-            trace.extend(_checkpoint(trial, t))
+            trace.extend(_checkpoint(trial, game, t))
     verdict = trial.verdict()
     return Outcome(
         run=run,
@@ -143,8 +192,11 @@ def play(experiment: Experiment, run: int, watch: Watch | None = None) -> Outcom
     )
 
 
-def _checkpoint(trial: Trial, t: int) -> list[Checkpoint]:
-    rule, bounds = trial.rule, trial.rule.bounds()
+def _checkpoint(trial: Trial, game: Game, t: int) -> list[Checkpoint]:
+    rule, bounds, paid = trial.rule, trial.rule.bounds(), trial.paid_total
+    pulls = trial.record.pulls.astype(np.int64)
+    regrets = regret_by_arm(game, pulls)
     return [
-        Checkpoint(t, k, rule.active[k], rule.mean(k), bounds[k], trial.paid_total) for k in range(trial.setting.arms)
+        Checkpoint(t, k, rule.active[k], rule.mean(k), bounds[k], paid, int(pulls[:, k].sum()), regrets[k])
+        for k in range(game.arms)
     ]

@@ -7,7 +7,7 @@ import math
 import platform
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ import polars as pl
 import scipy
 from numpy.typing import NDArray
 
-from freepull import validation
+from freepull import showing, validation
 from freepull.errors import InvalidInput, ResultError
 from freepull.game import Game
 from freepull.principal.offers import cost
@@ -46,7 +46,7 @@ AGENT_SCHEMA = {
 }  # fmt: skip
 TRACE_SCHEMA = {
     "run": pl.Int64, "step": pl.Int64, "arm": pl.Int64, "active": pl.Boolean, "mean": pl.Float64, "bound": pl.Float64,
-    "paid": pl.Int64,
+    "paid": pl.Int64, "pulls": pl.Int64, "regret": pl.Float64,
 }  # fmt: skip
 
 
@@ -60,6 +60,10 @@ class Checkpoint:
     mean: float
     bound: float
     paid: int
+    """Of all arms together."""
+    pulls: int
+    regret: float
+    """Of all agents' pulls of this arm."""
 
 
 @dataclass
@@ -99,6 +103,11 @@ class Outcome:
         return np.asarray((self.pulls * self.game.losses).sum(axis=1))
 
 
+def regret_by_arm(game: Game, pulls: Counts) -> list[float]:
+    """What all agents lost by their pulls of every arm."""
+    return [math.fsum(column) for column in (pulls * game.losses).T.tolist()]
+
+
 @dataclass(frozen=True)
 class Result:
     """What a simulation found."""
@@ -115,7 +124,8 @@ class Result:
     agents: pl.DataFrame | None = None
     """One row per run and agent, if asked for by keep="agents"; ``pulls`` is a list, one number per arm."""
     trace: pl.DataFrame | None = None
-    """One row per run, traced step and arm, if asked for by trace=…"""
+    """One row per run, traced step and arm, if asked for by trace=…: whether the arm is active, its mean and bound, the
+    bonuses paid for all arms, all agents' pulls of this one, and what they lost by them against their own best arms."""
 
     @property
     def paid(self) -> NDArray[np.float64]:
@@ -217,6 +227,14 @@ class Result:
     def __repr__(self) -> str:
         with pl.Config(tbl_rows=-1):
             return f"Result({self.frame.height} runs)\n{self.summary()}"
+
+    def _repr_html_(self) -> str:
+        """Return a table for a notebook."""
+        told, shown = self.provenance["parameters"], self.summary()
+        after = ", interrupted" if self.interrupted else ""
+        return showing.table(
+            f"{self.frame.height:,} runs{after}, {told['horizon']:,} steps, {told['rule']}", shown.columns, shown.rows()
+        )
 
 
 def join(results: Sequence[Result]) -> Result:
@@ -342,7 +360,7 @@ class Collector:
                 row = (outcome.run, m, pulls, float(rewards[m]), received[m], float(regrets[m]))
                 self.agents.append(row)
         for point in outcome.trace:
-            self.trace.append((outcome.run, point.step, point.arm, point.active, point.mean, point.bound, point.paid))
+            self.trace.append((outcome.run, *astuple(point)))
 
     def _spent(self, outcome: Outcome) -> float:
         """What was paid in all, in units of reward."""

@@ -6,6 +6,7 @@ Like the kit for stores, each has its checks by name; ``check_agent`` and ``chec
 from __future__ import annotations
 
 import copy
+import math
 import pickle
 import random
 import warnings
@@ -14,12 +15,16 @@ from typing import Any
 
 import numpy as np
 
-from freepull.agents import Agent
+from freepull.agents import Agent, Mind, OnTable, View
+from freepull.agents.activity import Activity, EveryStep, Rate
+from freepull.agents.answers import Always, Answer
+from freepull.agents.base import Indexed, Remembering, formula, hears_of_bonuses, parameters
 from freepull.game import Game
-from freepull.principal import Principal, Trial, schedules
+from freepull.principal import Principal, Trial, protocols, schedules
 from freepull.principal.rules import Rule
 from freepull.principal.rules.base import RuleState
 from freepull.randomness import uniform, word
+from freepull.rewards import Beta
 from freepull.simulation import simulate
 
 ARMS = (2, 3, 7)
@@ -29,15 +34,18 @@ AGENTS = 5
 MEANS = (0.9, 0.5, 0.2)
 
 
-def check_agent(agent: Agent) -> None:
+def check_agent(agent: Agent | Mind, answers: Answer | None = None) -> None:
     """Check that an agent keeps its contract; an AssertionError names the first promise that is not kept.
 
-    If the compiled engine knows the agent, both engines must take the same paths.
+    If the compiled engine can run the agent, both engines must take the same paths, step by step, and a formula must
+    be what plain Python makes of it. With ``answers``, the paths are also compared where it answers in that way.
 
     >>> from freepull.agents import AlphaUCB
     >>> check_agent(AlphaUCB(alpha=1.5))
     """
     _run("agent", AGENT_CHECKS, agent)
+    if answers is not None:
+        _run("answer", {"both_engines_take_the_same_path": lambda it: _same_paths(agent, it)}, answers)
 
 
 def check_rule(rule: Rule) -> None:
@@ -60,75 +68,122 @@ def _run(kind: str, checks: Mapping[str, Callable[[Any], None]], part: Any) -> N
             raise AssertionError(f"the {kind} does not keep a promise: {name} ({error!r}).") from error
 
 
-def _play(agent: Any, first: int, last: int) -> list[int]:
-    """Let an agent pick and learn; the reward is a function of the step and the arm."""
-    picked = []
-    for t in range(first, last):
-        arm = agent.pick(t)
-        agent.learn(arm, uniform(word(3, arm, t)))
-        picked.append(arm)
-    return picked
+class _Seated:
+    """An agent with its own record; the rewards are a function of the step and the arm, and so are offers."""
 
+    def __init__(self, agent: Any, arms: int, key: int = 5) -> None:
+        self.agent, self.arms, self.key = copy.deepcopy(agent), arms, key
+        self.start()
 
-def _started(agent: Any, arms: int, key: int = 5) -> Any:
-    twin = copy.deepcopy(agent)
-    if hasattr(twin, "start"):
-        twin.start(arms, key)
-    return twin
+    def start(self) -> None:
+        """Begin."""
+        self.pulls, self.sums, self.paid = [0] * self.arms, [0.0] * self.arms, [0.0] * self.arms
+        if hasattr(self.agent, "start"):
+            self.agent.start(self.arms, self.key)
+
+    def play(self, first: int, last: int) -> list[Any]:
+        """Let it pick and learn; return what it picked."""
+        picked = []
+        for t in range(first, last):
+            offer = OnTable(t % self.arms, 1.0) if t % 3 == 0 else None
+            arm = self.agent.act(self._view(t, offer)) if isinstance(self.agent, Mind) else self.agent.pick(t)
+            picked.append(arm)
+            if not (isinstance(arm, int | np.integer) and 0 <= arm < self.arms):
+                break
+            reward, paid = uniform(word(3, int(arm), t)), float(offer is not None and offer.arm == arm)
+            self.pulls[arm] += 1
+            self.sums[arm] += reward
+            self.paid[arm] += paid
+            self.agent.learn(arm, reward, **({"paid": paid} if hears_of_bonuses(self.agent) else {}))
+        return picked
+
+    def _view(self, t: int, offer: OnTable | None) -> View:
+        seen = tuple(self.pulls), tuple(self.sums), tuple(self.paid)
+        return View(t, t, STEPS, offer, "incentivizing", 0, *seen, t // 3, uniform(word(self.key, 0, t)))
 
 
 def it_has_pick_and_learn(agent: Any) -> None:
     """It is an agent."""
-    assert isinstance(agent, Agent), "an agent has the methods pick(t) and learn(arm, reward)"
+    has = "an agent has the methods pick(t) and learn(arm, reward), or act(view) and learn(arm, reward, paid)"
+    assert isinstance(agent, Agent | Mind), has
+    assert not isinstance(agent, Mind) or hears_of_bonuses(agent), has
 
 
 def its_picks_are_arms(agent: Any) -> None:
     """A pick is a whole number from 0 to K − 1, for any K."""
     for arms in ARMS if hasattr(agent, "start") else ():
-        for arm in _play(_started(agent, arms), 1, STEPS):
+        for arm in _Seated(agent, arms).play(1, STEPS):
             assert isinstance(arm, int | np.integer), f"pick returned {arm!r}, which is no whole number"
             assert 0 <= arm < arms, f"pick returned {arm} of {arms} arms"
 
 
 def a_copy_goes_its_own_way(agent: Any) -> None:
     """Engines copy the agent for every run: copies share no state."""
-    one = _started(agent, 3)
-    _play(one, 1, 30)
+    one = _Seated(agent, 3)
+    one.play(1, 30)
     two = copy.deepcopy(one)
-    ahead = _play(two, 30, 60)
-    assert _play(one, 30, 60) == ahead, "a deep copy changed what the agent does"
+    ahead = two.play(30, 60)
+    assert one.play(30, 60) == ahead, "a deep copy changed what the agent does"
 
 
 def a_pickle_goes_on_where_it_was(agent: Any) -> None:
     """Worker processes get the agent as a pickle."""
-    one = _started(agent, 3)
-    _play(one, 1, 30)
-    assert _play(pickle.loads(pickle.dumps(one)), 30, 60) == _play(one, 30, 60), "a pickle does something else"
+    one = _Seated(agent, 3)
+    one.play(1, 30)
+    assert pickle.loads(pickle.dumps(one)).play(30, 60) == one.play(30, 60), "a pickle does something else"
 
 
 def the_same_key_gives_the_same_picks(agent: Any) -> None:
     """Chance comes from the key and the step alone."""
-    first, again = (_play(_started(agent, 3, key=99), 1, STEPS) for _ in range(2))
+    first, again = (_Seated(agent, 3, key=99).play(1, STEPS) for _ in range(2))
     assert first == again, "the same key gave other picks"
 
 
 def starting_again_forgets_everything(agent: Any) -> None:
     """``start`` begins anew."""
     if hasattr(agent, "start"):
-        one = _started(agent, 3)
-        first = _play(one, 1, 50)
-        one.start(3, 5)
-        assert _play(one, 1, 50) == first, "start left something of what was learnt before"
+        one = _Seated(agent, 3)
+        first = one.play(1, 50)
+        one.start()
+        assert one.play(1, 50) == first, "start left something of what was learnt before"
+
+
+def a_formula_is_what_plain_python_makes_of_it(agent: Any) -> None:
+    """Machine code and Python agree on an index, up to rounding."""
+    if not isinstance(agent, Indexed):
+        return
+    compiled, numbers = formula(type(agent), "index"), parameters(agent)
+    plain = formula(type(agent), "index", compiled=False)
+    for t in range(1, STEPS):
+        pulls = 1 + word(1, 0, t) % t
+        total = pulls * uniform(word(1, 1, t))
+        told = float(pulls), total, 0.5 * total, total / pulls, 1.0 / math.sqrt(pulls), t, 3
+        one, two = compiled(*told, numbers), plain(*told, numbers)
+        close = one == two or abs(one - two) <= 1e-9 * max(1.0, abs(two)) or (one != one and two != two)
+        assert close, f"index gives {one}, but {two} in Python"
 
 
 def both_engines_take_the_same_path(agent: Any) -> None:
-    """Where the compiled engine knows the agent, it does what the readable one does."""
-    game = Game([MEANS, MEANS[::-1], (0.4, 0.5, 0.6)])
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        settings: dict[str, Any] = {"principal": Principal(), "agents": agent, "horizon": STEPS, "runs": 3, "seed": 1}
-        one, two = (simulate(game, **settings, engine=engine, progress=False) for engine in ("readable", "auto"))
-    assert one.frame.equals(two.frame), "the compiled engine takes another path"
+    """Where the compiled engine can run the agent, it does what the readable one does."""
+    _same_paths(agent, Always())
+
+
+def _same_paths(agent: Any, answers: Any) -> None:
+    means = [MEANS, MEANS[::-1], (0.4, 0.5, 0.6)]
+    principal = Principal(offers="each", observe=schedules.Steps(20), protocol=protocols.BanFor(3))
+    cases: list[tuple[Game, Activity]] = [(Game(means), EveryStep())]
+    if isinstance(agent, Indexed | Remembering):
+        cases.append((Game(means, rewards=Beta(3.0)), Rate(1.0)))
+    for game, activity in cases:
+        settings: dict[str, Any] = {"principal": principal, "agents": agent, "answers": answers, "activity": activity}
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            settings |= {"horizon": STEPS, "runs": 3, "seed": 1, "progress": False, "trace": 1, "keep": "agents"}
+            one, two = (simulate(game, **settings, engine=engine) for engine in ("readable", "auto"))
+        assert one.trace is not None
+        assert two.trace is not None
+        assert one.trace.equals(two.trace), "the compiled engine takes another path"
+        assert one.frame.equals(two.frame), "the compiled engine ends elsewhere"
 
 
 AGENT_CHECKS: dict[str, Callable[[Any], None]] = {
@@ -140,6 +195,7 @@ AGENT_CHECKS: dict[str, Callable[[Any], None]] = {
         a_pickle_goes_on_where_it_was,
         the_same_key_gives_the_same_picks,
         starting_again_forgets_everything,
+        a_formula_is_what_plain_python_makes_of_it,
         both_engines_take_the_same_path,
     )
 }

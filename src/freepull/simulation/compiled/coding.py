@@ -15,6 +15,16 @@ from freepull.numerics import fill_exploration
 from freepull.principal import pricing, protocols, schedules
 from freepull.principal.offers import affordable, units_of
 from freepull.principal.rules import Comparisons
+from freepull.simulation.compiled.formulas import (
+    BY_FORMULA,
+    BY_INDEX,
+    BY_MEMORY,
+    Answering,
+    Picking,
+    answering,
+    is_formula,
+    picking,
+)
 from freepull.simulation.experiment import Experiment
 
 
@@ -55,6 +65,8 @@ def unsupported(experiment: Experiment) -> str | None:
         ("rule", type(principal.rule)),
     ]
     for kind, part in dict.fromkeys(used):
+        if is_formula(part):
+            continue
         about = registry.declared(part)
         if about is None or about.own:
             return f"{part.__name__} is {registry.KINDS[kind].word} of your own"
@@ -72,8 +84,8 @@ def unsupported(experiment: Experiment) -> str | None:
 class Terms(NamedTuple):
     """What is agreed and does not change: how agents answer, offers, bans, money, time and size."""
 
-    answers: tuple[NDArray[np.int64], NDArray[np.float64]] | None
-    """How each agent answers, and its three parameters; None if all take every offer."""
+    answers: tuple[NDArray[np.int64], NDArray[np.float64], Answering] | None
+    """How each agent answers, its three parameters, and who answers by a formula; None if all take every offer."""
     pricing: Any
     """The kind of pricing, its parameters, and the most that may be spent, in units of 2⁻³⁰; None: all bonuses are…"""
     bonus: float
@@ -114,23 +126,27 @@ class Coded:
     tables: NDArray[np.float64]
     """s_t = √(α·log t), one row for each α; none where there are many α, which compute it (row −1)."""
     groups: list[NDArray[np.int64]]
-    """Agents that follow the same strategy with the same parameter."""
+    """Agents that follow the same strategy with the same parameters."""
     deep: bool
     """Whether somebody plays KL-UCB or Thompson sampling."""
     inverses: NDArray[np.int64]
     """⌊2⁴⁰/N⌋ for N = 0…T + 1, 0 for N = 0."""
     habits: Habits | None
     """None where everybody acts in every step, to the end."""
+    picking: Picking | None
+    """How agents pick by formulas; None where nobody does."""
 
 
 def code(experiment: Experiment) -> Coded:
     """Translate an experiment that is supported."""
-    M = experiment.shape[0]
-    kind = np.array([kernel_of(type(agent)) for agent in experiment.agents])
-    setting = np.array([numbers_of(agent, 1)[0] for agent in experiment.agents])
-    together: dict[tuple[int, float], list[int]] = {}
+    M, K = experiment.shape
+    own = picking(experiment.agents, K)
+    kind = np.array([_strategy(agent) for agent in experiment.agents])
+    setting = np.array([0.0 if is_formula(type(agent)) else numbers_of(agent, 1)[0] for agent in experiment.agents])
+    together: dict[tuple[Any, ...], list[int]] = {}
     for m in range(M):
-        together.setdefault((int(kind[m]), float(setting[m])), []).append(m)
+        formula = () if own is None else (int(own.picks[m]), *own.numbers[m].tolist())
+        together.setdefault((int(kind[m]), float(setting[m]), formula), []).append(m)
     alphas = sorted({float(setting[m]) for m in range(M) if kind[m] == ALPHA_UCB})
     rows = {alpha: i for i, alpha in enumerate(alphas)} if len(alphas) <= MOST_TABLES else {}
     return Coded(
@@ -143,7 +159,14 @@ def code(experiment: Experiment) -> Coded:
         deep=bool({KL_UCB, THOMPSON} & set(kind.tolist())),
         inverses=np.concatenate([[0], (1 << 40) // np.arange(1, experiment.horizon + 2)]).astype(np.int64),
         habits=None if experiment.always_there else _habits(experiment),
+        picking=own,
     )
+
+
+def _strategy(agent: object) -> int:
+    if isinstance(agent, agents.Indexed):
+        return BY_INDEX
+    return BY_MEMORY if isinstance(agent, agents.Remembering) else kernel_of(type(agent))
 
 
 def _habits(experiment: Experiment) -> Habits:
@@ -183,9 +206,12 @@ def _terms(experiment: Experiment) -> Terms:
     )
 
 
-def _answers(replies: tuple[answers.Answer, ...]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    settings = [numbers_of(answer, 3) for answer in replies]
-    return np.array([kernel_of(type(answer)) for answer in replies], np.int64), np.array(settings)
+def _answers(
+    replies: tuple[answers.Answer, ...],
+) -> tuple[NDArray[np.int64], NDArray[np.float64], Answering]:
+    settings = [[0.0] * 3 if is_formula(type(answer)) else numbers_of(answer, 3) for answer in replies]
+    kinds = [BY_FORMULA if is_formula(type(answer)) else kernel_of(type(answer)) for answer in replies]
+    return np.array(kinds, np.int64), np.array(settings), answering(replies)
 
 
 def _pricing(priced: pricing.Pricing, budget: float | None) -> tuple[int, NDArray[np.float64], int]:

@@ -36,7 +36,7 @@ from freepull.simulation.compiled.state import (
     Ints,
 )
 from freepull.simulation.experiment import Experiment
-from freepull.simulation.results import Checkpoint, Outcome
+from freepull.simulation.results import Checkpoint, Outcome, regret_by_arm
 
 SLICE = 0.2
 """Seconds that a kernel may run before it is asked whether to stop."""
@@ -170,13 +170,15 @@ class Player:
     def _trace(self, block: Block, t: int, traces: list[list[Checkpoint]]) -> None:
         trials, arms, K = block.state.trials, block.state.arms, self.experiment.shape[1]
         self._take_stock(block)
-        means, bounds = self._means(block), self.kernel.bounds(block)
+        means, bounds, pulls = self._means(block), self.kernel.bounds(block), block.final_counts()[0]
         for run, trace in enumerate(traces):
             if self.experiment.until == "decided" and 0 < trials[run, DECIDED_AT] < t:
                 continue
+            regrets, paid = regret_by_arm(block.games[run], pulls[run]), int(trials[run, PAID])
             for k in range(K):
-                active, paid = bool(arms[run * K + k, ACTIVE]), int(trials[run, PAID])
-                trace.append(Checkpoint(t, k, active, float(means[run, k]), float(bounds[run, k]), paid))
+                active, own = bool(arms[run * K + k, ACTIVE]), int(pulls[run, :, k].sum())
+                seen = float(means[run, k]), float(bounds[run, k])
+                trace.append(Checkpoint(t, k, active, *seen, paid, own, regrets[k]))
 
     def _means(self, block: Block) -> Floats:
         """Global sample means per (run, arm), as `RuleState.mean` has them."""
@@ -231,8 +233,10 @@ class Player:
 
 
 def _first_steps(block: Block) -> int:
-    """Return how many steps surely take much less than a slice; KL indices and Beta draws are what takes long."""
-    nanoseconds = 20.0 + block.experiment.shape[1] * (100.0 if block.coded.deep else 1.0)
+    """Return how many steps surely take much less than a slice; KL indices, Beta draws and formulas may take long."""
+    nanoseconds = 20.0 + block.experiment.shape[1] * (
+        100.0 if block.coded.deep or block.coded.picking is not None else 1.0
+    )
     return max(1, int(2e7 / (nanoseconds * len(block.lanes.arm))))
 
 

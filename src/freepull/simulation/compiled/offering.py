@@ -25,6 +25,7 @@ from freepull.simulation.compiled.coding import (
     WITH_PROBABILITY,
     WORTH_AT_LEAST,
 )
+from freepull.simulation.compiled.formulas import BY_FORMULA, accepts_by_formula, note_paid
 from freepull.simulation.compiled.lanes import WIDTH
 from freepull.simulation.compiled.playing import (
     fixed_mean,
@@ -132,7 +133,7 @@ def answer_one(lanes: Any, state: Any, terms: Any, answers: Any, seat: Any, offe
     price = price_of(state.priced, lanes.streams, seats, terms, seat, offer, run)
     if not _reserve(state.priced, terms.pricing, run, price):
         return
-    if answers is None or _takes(
+    if answers is None or takes(
         lanes, state, terms, answers, seat, seat % np.uint64(terms.agents), offer, price, clock
     ):
         arm[lane] = offered
@@ -140,6 +141,7 @@ def answer_one(lanes: Any, state: Any, terms: Any, answers: Any, seat: Any, offe
     if answers is None or arm[lane] == offered:
         state.paid[seat, offer] += 1
         trials[run, PAID] += 1
+        note_paid(lanes.formulas, lane, price)
     else:
         trials[run, REFUSED] += 1
         seats[seat, REFUSALS] += 1
@@ -226,11 +228,11 @@ def _seen_mean(mean: Any, position: Any) -> Any:
 
 
 @jit
-def _takes(
+def takes(
     lanes: Any, state: Any, terms: Any, answers: Any, seat: Any, m: Any, offer: Any, price: float, t: int
 ) -> bool:
     """Whether the agent takes the offer; the twin of `freepull.agents.answers`."""
-    kinds, settings = answers
+    kinds, settings, own = answers
     seats = state.seats
     seats[seat, OFFERS] += 1
     key = lanes.streams.keys[ANSWERS, np.uint64(seats[seat, LANE])]
@@ -247,9 +249,22 @@ def _takes(
     elif kinds[m] == IF_WORTH_IT:
         takes = price >= _expected_loss(lanes.streams.mean, np.uint64(seats[seat, PLACE]), offer, terms.K)
     elif kinds[m] == WORTH_AT_LEAST:
-        own = settings[m, 0] + (settings[m, 1] - settings[m, 0]) * uniform(mix(key + _LOT + _STEP))
-        takes = price >= settings[m, 2] * _true_loss(state.losses, seat, offer) + own
+        least = settings[m, 0] + (settings[m, 1] - settings[m, 0]) * uniform(mix(key + _LOT + _STEP))
+        takes = price >= settings[m, 2] * _true_loss(state.losses, seat, offer) + least
+    elif kinds[m] == BY_FORMULA:
+        look(lanes, np.uint64(seats[seat, PLACE]), terms.K)
+        coin, lot = uniform(mix(key + _COIN + _STEP * np.uint64(t))), uniform(mix(key + _LOT + _STEP))
+        loss = float(_true_loss(state.losses, seat, offer))
+        takes = accepts_by_formula(lanes.formulas, own, m, t, offer, price, seats[seat, OFFERS], coin, lot, loss)
     return bool(takes)
+
+
+@jit
+def look(lanes: Any, place: Any, K: Any) -> None:
+    """Let an agent who answers by a formula look at its own pulls and sums."""
+    for k in range(K):
+        lanes.formulas.seen[0, k] = float(pulls_at(lanes.streams, place + k * _W))
+        lanes.formulas.seen[1, k] = float(units_at(lanes.streams, place + k * _W)) * 2.0**-30
 
 
 @jit

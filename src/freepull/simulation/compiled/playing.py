@@ -15,6 +15,7 @@ from freepull.compiling import jit
 from freepull.numerics import beta_draw, decision_key, exploration, kl_budget, kl_index, mix, reward_units, uniform
 from freepull.randomness import ARM, CHOICE_ARM, CHOICE_COIN, STEP
 from freepull.simulation.compiled.coding import ALPHA_UCB, EPSILON_GREEDY, GREEDY, KL_UCB, ROUND_ROBIN
+from freepull.simulation.compiled.formulas import BY_INDEX, learn_by_formula, pick_by_formula, pick_one_by_formula
 from freepull.simulation.compiled.lanes import WIDTH, divide_chunk, first_largest, toss_chunk
 from freepull.simulation.compiled.presence import clock_of, count_act, is_there
 from freepull.simulation.compiled.state import CHOICES, INVERSES, KIND, MEANS, REWARDS, ROW, UNPULLED, UNSEEN
@@ -62,6 +63,8 @@ def pick_chunk(lanes: Any, strategies: Any, chunk: Any, K: Any, t: int) -> None:
     elif kind == ROUND_ROBIN:
         for lane in range(_W):
             arm[first + lane] = (t - 1) % np.int64(K)
+    elif kind >= BY_INDEX:
+        pick_by_formula(lanes, lanes.formulas, kind, chunk, K, t)
     else:
         _pick_deeply(lanes, strategies.deep, kind, setting, chunk, K, t)
 
@@ -82,6 +85,8 @@ def pick_one(lanes: Any, strategies: Any, lane: Any, K: Any, t: int) -> None:
             _explore(lanes, lane, at, min(1.0, setting * float(K) / float(t)), K, t)
     elif kind == ROUND_ROBIN:
         lanes.arm[lane] = (t - 1) % np.int64(K)
+    elif kind >= BY_INDEX:
+        pick_one_by_formula(lanes, lanes.formulas, kind, lane, at, K, t)
     else:
         _pick_one_deeply(lanes, strategies.deep, kind, setting, lane, at, K, t)
 
@@ -228,6 +233,10 @@ def pull_chunk(lanes: Any, sums: Any, owed: Any, chunk: Any, K: Any) -> None:
         lanes.root[position] = work[lane]
         streams.mean[position] = work[_W + lane]
         _enter(streams, sums, owed, position, first + lane, own, words[lane] & _LOW)
+    if lanes.formulas.picks[chunk] != 0:
+        for lane in range(_W):
+            own = np.uint64(arm[first + lane])
+            _learn(lanes, base + own * _W + lane, first + lane, own, K)
 
 
 @jit
@@ -254,7 +263,16 @@ def pull_one(lanes: Any, sums: Any, owed: Any, lane: Any, K: Any) -> Any:
     lanes.root[position] = 1.0 / math.sqrt(float(N))
     streams.mean[position] = float(units_at(streams, position)) * 2.0**-30 / float(N)
     _enter(streams, sums, owed, position, lane, own, np.uint64(N))
+    if lanes.formulas.picks[lane // _W] != 0:
+        _learn(lanes, position, lane, own, K)
     return reward
+
+
+@jit
+def _learn(lanes: Any, position: Any, lane: Any, own: Any, K: Any) -> None:
+    """Let a lane that picks by a formula note its pull."""
+    N, units = pulls_at(lanes.streams, position), units_at(lanes.streams, position)
+    learn_by_formula(lanes.formulas, position, lane, own, K, N, units)
 
 
 @jit

@@ -18,6 +18,7 @@ from freepull.numerics import fill_keys
 from freepull.principal.pricing import GROUPS, Posted
 from freepull.principal.record import UNITS
 from freepull.simulation.compiled.coding import Coded
+from freepull.simulation.compiled.formulas import formulas_of, is_formula
 from freepull.simulation.compiled.lanes import WIDTH
 from freepull.simulation.compiled.presence import presence_of
 from freepull.simulation.experiment import Experiment
@@ -69,6 +70,8 @@ class Lanes(NamedTuple):
     """The cells of one chunk while they are drawn for, and counts and sums on their way to its statistics."""
     there: Any
     """Who is there, a `presence.Presence`; None where everybody acts in every step, to the end."""
+    formulas: Any
+    """What agents see who pick or answer by a formula, a `formulas.Formulas`."""
 
 
 class Strategies(NamedTuple):
@@ -153,6 +156,7 @@ class Block:
             Streams(np.full(L * K, np.inf), cells, keys, self._laws(cells, lane_of)), root=np.zeros(L * K),
             arm=np.zeros(L, np.int64), words=np.zeros(2 * WIDTH, np.uint64), work=np.ones(2 * WIDTH),
             there=coded.habits and presence_of(coded.habits, lane_of, keys, experiment.horizon),
+            formulas=formulas_of(coded.picking, agent_of_chunk, K),
         )  # fmt: skip
         self.strategies = Strategies(
             chunks=np.stack([coded.kind[agent_of_chunk], coded.row[agent_of_chunk]], axis=1),
@@ -190,10 +194,9 @@ class Block:
 
     def _losses(self) -> Floats | None:
         """Return the true gaps of everybody, if somebody answers by them."""
-        if not any(type(it) is WorthAtLeast for it in self.experiment.answers):
+        if not any(type(it) is WorthAtLeast or is_formula(type(it)) for it in self.experiment.answers):
             return None
-        means = np.concatenate([game.means for game in self.games])
-        return np.asarray(means.max(axis=1, keepdims=True) - means)
+        return np.concatenate([game.losses for game in self.games])
 
     @property
     def shares_weights(self) -> bool:

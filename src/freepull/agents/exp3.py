@@ -1,0 +1,72 @@
+"""EXP3: exponential weights, for rewards that anybody may have chosen."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from freepull import validation
+from freepull.agents.base import Remembering
+from freepull.registry import part
+
+
+@part("agents", "exp3")
+@dataclass
+class EXP3(Remembering):
+    """Draw an arm with a probability that falls exponentially with its estimated losses (docs/mechanics.md, agents).
+
+    It assumes nothing of the rewards. Of an arm that it drew with probability p, a reward x adds (1 − x)/p to the
+    losses. A pull that it was paid for was not drawn, so it adds nothing.
+
+    Parameters
+    ----------
+    eta
+        How fast it learns: η_t = eta·√(log K/(t·K)).
+
+    References
+    ----------
+    Auer, Cesa-Bianchi, Freund and Schapire, *The nonstochastic multiarmed bandit problem*, 2002;
+    Bubeck and Cesa-Bianchi, *Regret analysis of stochastic and nonstochastic multi-armed bandit problems*, 2012
+    (section 3.1, with losses and without a horizon).
+
+    >>> agent = EXP3()
+    >>> agent.start(arms=2, key=1)
+    >>> for _ in range(400):
+    ...     agent.learn(0, 0.0); agent.learn(1, 1.0)
+    >>> agent.pick(801)
+    1
+    """
+
+    eta: float = 1.0
+
+    def __post_init__(self) -> None:
+        validation.keep_real(self, "eta", 0.0)
+
+    @staticmethod
+    def choice(memory: Any, t: int, arms: int, coin: float, params: Any) -> int:
+        """The arm at which the probabilities, added up from the lowest arm on, exceed the coin."""
+        rate = params.eta * math.sqrt(math.log(float(arms)) / (float(t) * float(arms)))
+        least = memory[0]
+        for k in range(1, arms):
+            least = min(least, memory[k])
+        whole = 0.0
+        for k in range(arms):
+            whole += math.exp(-rate * (memory[k] - least))
+        reached = 0.0
+        for k in range(arms - 1):
+            reached += math.exp(-rate * (memory[k] - least))
+            if coin * whole < reached:
+                return k
+        return arms - 1
+
+    @staticmethod
+    def note(memory: Any, arm: int, reward: float, paid: float, t: int, arms: int, params: Any) -> None:
+        """Add (1 − x)/p to the losses of an arm that was drawn."""
+        if paid > 0.0:
+            return
+        rate = params.eta * math.sqrt(math.log(float(arms)) / (float(t) * float(arms)))
+        whole = 0.0
+        for k in range(arms):
+            whole += math.exp(-rate * (memory[k] - memory[arm]))
+        memory[arm] += (1.0 - reward) * whole
