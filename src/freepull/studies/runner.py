@@ -8,7 +8,7 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -25,6 +25,10 @@ from freepull.version import __version__
 
 STEPS = 200_000_000
 """Steps of agents in a chunk, for every core: a few seconds."""
+FEWEST = 10_000_000
+"""On a cluster, chunks are not cut smaller than this."""
+PARTS = 8
+"""Chunks that every thread of a cluster gets at least, so that nobody waits long for the last one."""
 LONGEST = 10_000
 """Runs in a chunk, at most."""
 
@@ -48,10 +52,14 @@ class Chunk:
         return replace(result, provenance={**result.provenance, "process": os.getpid()})
 
 
-def missing(store: Store, cells: Iterable[Cell], threads: int) -> Iterator[Chunk]:
-    """Cut the missing runs of cells into chunks."""
+def missing(store: Store, cells: Sequence[Cell], threads: int, cluster: int = 0) -> Iterator[Chunk]:
+    """Cut the missing runs of cells into chunks for so many threads of a process, or of a cluster of such processes."""
+    steps = STEPS * threads
+    if cluster:
+        total = sum(cell.steps * len(store.missing(cell)) for cell in cells)
+        steps = min(steps, max(FEWEST, total // (PARTS * cluster)))
     for cell in cells:
-        size = max(1, min(LONGEST, STEPS * threads // cell.steps))
+        size = max(1, min(LONGEST, steps // cell.steps))
         runs = store.missing(cell)
         if runs and unsupported(experiment(cell.parameters)) is not None:
             size = threads  # the readable engine is slow
@@ -96,26 +104,73 @@ PATIENCE = 30
 """Seconds to wait for the scheduler, and for its first worker."""
 
 
-def play(chunks: Sequence[Chunk], address: str, advance: Advance) -> Iterator[tuple[Chunk, Result]]:
-    """Give all chunks to the cluster, and yield them as they are finished."""
-    if not chunks:
-        return
-    with _connected(address) as client:
-        futures = {client.submit(Chunk.play, chunk, pure=False): chunk for chunk in chunks}
-        try:
-            for future in _finished(client, list(futures)):
-                chunk, result = futures.pop(future), _checked(future, address)
-                advance(chunk.cell, len(chunk.runs))
-                yield chunk, result
-        finally:
-            client.cancel(list(futures))
+AHEAD = 2
+"""Chunks that a cluster is given for every thread, so that none is idle between two."""
+LATE = 3.0
+"""A chunk that takes this many times as long as others is given to another worker as well, where one is idle."""
+GLANCE = 1.0
+"""Seconds after which to look whether workers came or went, or one is late."""
 
 
-def _finished(client: Any, futures: list[Any]) -> Iterator[Any]:
+def play(client: Any, address: str, chunks: Sequence[Chunk], advance: Advance) -> Iterator[tuple[Chunk, Result]]:
+    """Give chunks to the cluster, some ahead, and yield them as they are finished.
+
+    When none is left to give, chunks that are late are given a second time: whoever is first counts, for both have the
+    same bits. So a worker that hangs or crawls holds nobody up.
+    """
     import distributed
 
-    ordered: Any = distributed.as_completed
-    return iter(ordered(futures, loop=client.loop))
+    wait: Any = distributed.wait
+    left, under_way, paces = list(reversed(list(enumerate(chunks)))), dict[Any, tuple[int, float]](), list[float]()
+    finished, twice = set[int](), set[int]()
+    try:
+        while len(finished) < len(chunks):
+            threads = client.nthreads()
+            while left and len(under_way) < max(1, AHEAD * sum(threads.values())):
+                number, chunk = left.pop()
+                under_way[client.submit(Chunk.play, chunk, pure=False)] = (number, time.monotonic())
+            if not left:
+                late = (number for number in _late(chunks, under_way, paces) if number not in twice)
+                for number in list(late)[: max(0, sum(threads.values()) - len(under_way))]:
+                    twice.add(number)
+                    future = _elsewhere(client, chunks[number], threads, under_way, number)
+                    if future is not None:
+                        under_way[future] = (number, time.monotonic())
+            try:
+                with client.as_current():
+                    done = wait(list(under_way), timeout=GLANCE, return_when="FIRST_COMPLETED").done
+            except TimeoutError:
+                continue
+            for future in done:
+                number, _ = under_way.pop(future)
+                if number in finished:
+                    continue
+                chunk, result = chunks[number], _checked(future, address)
+                finished.add(number)
+                paces.append(result.provenance["seconds"] / (chunk.cell.steps * len(chunk.runs)))
+                advance(chunk.cell, len(chunk.runs))
+                yield chunk, result
+    finally:
+        client.cancel(list(under_way))
+
+
+def _late(chunks: Sequence[Chunk], under_way: dict[Any, tuple[int, float]], paces: list[float]) -> Iterator[int]:
+    """Find the chunks that take much longer than what is finished makes one expect; the longest first."""
+    if not paces:
+        return
+    pace, now = sorted(paces)[len(paces) // 2], time.monotonic()
+    for number, since in sorted(under_way.values(), key=lambda it: it[1]):
+        expected = pace * chunks[number].cell.steps * len(chunks[number].runs)
+        if now - since > LATE * AHEAD * expected + GLANCE:
+            yield number
+
+
+def _elsewhere(client: Any, chunk: Chunk, threads: dict[str, int], under_way: dict[Any, Any], number: int) -> Any:
+    """Give a chunk to another worker than the one that has it; None if there is no other."""
+    keys = {future.key for future, (other, _) in under_way.items() if other == number}
+    slow = {worker for worker, held in client.processing().items() if keys & set(held)}
+    others = [worker for worker in threads if worker not in slow]
+    return client.submit(Chunk.play, chunk, pure=False, workers=others) if others else None
 
 
 @contextmanager
@@ -198,25 +253,28 @@ def run(
     with Store.begin(folder, study) as store:
         cells = [cell for cell in study.cells if only(cell)]
         kept = sum(cell.runs - len(store.missing(cell)) for cell in cells)
-        chunks = list(missing(store, cells, 1 if scheduler else threads))
         wanted, new, interrupted = sum(cell.runs for cell in cells), 0, False
-        with study_bar(study.name, wanted, chunks, progress) as advance:
-            try:
-                for chunk, result in _played(chunks, threads, scheduler, advance):
-                    if result.frame.height:
-                        store.add(chunk.cell, result)
-                        new += result.frame.height
-                    if result.interrupted:
-                        raise KeyboardInterrupt
-            except KeyboardInterrupt:
-                interrupted = True
+        there = nullcontext() if scheduler is None or kept == wanted else _connected(scheduler)
+        with there as client:
+            cluster = 0 if client is None else sum(client.nthreads().values())
+            chunks = list(missing(store, cells, 1 if scheduler else threads, cluster))
+            with study_bar(study.name, wanted, chunks, progress) as advance:
+                try:
+                    for chunk, result in _played(chunks, threads, client, scheduler, advance):
+                        if result.frame.height:
+                            store.add(chunk.cell, result)
+                            new += result.frame.height
+                        if result.interrupted:
+                            raise KeyboardInterrupt
+                except KeyboardInterrupt:
+                    interrupted = True
     return Report(Path(folder), wanted, kept, new, interrupted, time.perf_counter() - began)
 
 
 def _played(
-    chunks: list[Chunk], threads: int, scheduler: str | None, advance: Advance
+    chunks: list[Chunk], threads: int, client: Any, scheduler: str | None, advance: Advance
 ) -> Iterable[tuple[Chunk, Result]]:
-    return _here(chunks, threads, advance) if scheduler is None else play(chunks, scheduler, advance)
+    return _here(chunks, threads, advance) if client is None else play(client, str(scheduler), chunks, advance)
 
 
 def _here(chunks: list[Chunk], threads: int, advance: Advance) -> Iterator[tuple[Chunk, Result]]:
