@@ -9,7 +9,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -39,6 +39,11 @@ class Chunk:
 
     cell: Cell
     runs: tuple[int, ...]
+
+    @property
+    def steps(self) -> int:
+        """How many steps all agents make in it."""
+        return self.cell.steps * len(self.runs)
 
     def play(self, threads: int = 1, progress: Callable[[int], None] | bool = False) -> Result:
         """Simulate these runs: all that a machine has to do."""
@@ -89,7 +94,7 @@ def study_bar(name: str, total: int, chunks: Sequence[Chunk], wanted: bool | Non
         TextColumn("{task.fields[cell]}"),
     )
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        steps = sum(chunk.cell.steps * len(chunk.runs) for chunk in chunks)
+        steps = sum(chunk.steps for chunk in chunks)
         shown = bar.add_task("", total=max(steps, 1), name=name, done=done, cell="", wanted=total)
 
         def advance(cell: Cell, n: int) -> None:
@@ -112,65 +117,83 @@ GLANCE = 1.0
 """Seconds after which to look whether workers came or went, or one is late."""
 
 
+@dataclass
+class _Given:
+    """What a cluster was given: the copies of every chunk that are under way, and how fast chunks are."""
+
+    client: Any
+    chunks: Sequence[Chunk]
+    under_way: dict[Any, int] = field(default_factory=dict)
+    """The number of the chunk of every future."""
+    since: dict[int, float] = field(default_factory=dict)
+    """When a chunk was given last."""
+    paces: list[float] = field(default_factory=list)
+    """Seconds for a step of an agent, of every chunk that is finished."""
+
+    def late(self) -> list[int]:
+        """Return the chunks that take much longer than the finished ones make one expect, the oldest first."""
+        if not self.paces:
+            return []
+        pace, now = sorted(self.paces)[len(self.paces) // 2], time.monotonic()
+        expected = {number: pace * self.chunks[number].steps for number in dict.fromkeys(self.under_way.values())}
+        return [number for number, it in expected.items() if now - self.since[number] > LATE * AHEAD * it + GLANCE]
+
+    def give(self, left: list[int]) -> None:
+        """Give late chunks to other workers as well, then new ones, as many as workers who are not late can take."""
+        threads, late = self.client.nthreads(), self.late()
+        slow: set[str] = set()
+        if late:
+            keys = {future.key for future, number in self.under_way.items() if number in late}
+            slow = {worker for worker, held in self.client.processing().items() if keys & set(held)}
+        good = [worker for worker in threads if worker not in slow]
+        room = AHEAD * sum(threads[worker] for worker in good) - len(set(self.under_way.values()) - set(late))
+        where = {"workers": good} if slow else {}
+        for number in late[: max(room, 0)] if good else []:
+            self._submit(number, where)
+        for _ in range(min(len(left), room - len(late))):
+            self._submit(left.pop(), where)
+
+    def _submit(self, number: int, where: dict[str, list[str]]) -> None:
+        future = self.client.submit(Chunk.play, self.chunks[number], pure=False, **where)
+        self.under_way[future], self.since[number] = number, time.monotonic()
+
+
 def play(client: Any, address: str, chunks: Sequence[Chunk], advance: Advance) -> Iterator[tuple[Chunk, Result]]:
     """Give chunks to the cluster, some ahead, and yield them as they are finished.
 
-    When none is left to give, chunks that are late are given a second time: whoever is first counts, for both have the
-    same bits. So a worker that hangs or crawls holds nobody up.
+    A chunk that is late is given to another worker as well: whoever is first counts, for both have the same bits. So a
+    worker that hangs or crawls holds nobody up.
     """
     import distributed
 
     wait: Any = distributed.wait
-    left, under_way, paces = list(reversed(list(enumerate(chunks)))), dict[Any, tuple[int, float]](), list[float]()
-    finished, twice = set[int](), set[int]()
+    given, left, finished = _Given(client, chunks), list(reversed(range(len(chunks)))), set[int]()
     try:
         while len(finished) < len(chunks):
-            threads = client.nthreads()
-            while left and len(under_way) < max(1, AHEAD * sum(threads.values())):
-                number, chunk = left.pop()
-                under_way[client.submit(Chunk.play, chunk, pure=False)] = (number, time.monotonic())
-            if not left:
-                late = (number for number in _late(chunks, under_way, paces) if number not in twice)
-                for number in list(late)[: max(0, sum(threads.values()) - len(under_way))]:
-                    twice.add(number)
-                    future = _elsewhere(client, chunks[number], threads, under_way, number)
-                    if future is not None:
-                        under_way[future] = (number, time.monotonic())
+            given.give(left)
+            if not given.under_way:  # nobody is there
+                time.sleep(GLANCE)
+                continue
             try:
                 with client.as_current():
-                    done = wait(list(under_way), timeout=GLANCE, return_when="FIRST_COMPLETED").done
+                    done = wait(list(given.under_way), timeout=GLANCE, return_when="FIRST_COMPLETED").done
             except TimeoutError:
                 continue
             for future in done:
-                number, _ = under_way.pop(future)
-                if number in finished:
+                number = given.under_way.pop(future, -1)
+                if number < 0:
                     continue
                 chunk, result = chunks[number], _checked(future, address)
+                copies = [other for other, same in given.under_way.items() if same == number]
+                client.cancel(copies)
+                for other in copies:
+                    del given.under_way[other]
                 finished.add(number)
-                paces.append(result.provenance["seconds"] / (chunk.cell.steps * len(chunk.runs)))
+                given.paces.append(result.provenance["seconds"] / chunk.steps)
                 advance(chunk.cell, len(chunk.runs))
                 yield chunk, result
     finally:
-        client.cancel(list(under_way))
-
-
-def _late(chunks: Sequence[Chunk], under_way: dict[Any, tuple[int, float]], paces: list[float]) -> Iterator[int]:
-    """Find the chunks that take much longer than what is finished makes one expect; the longest first."""
-    if not paces:
-        return
-    pace, now = sorted(paces)[len(paces) // 2], time.monotonic()
-    for number, since in sorted(under_way.values(), key=lambda it: it[1]):
-        expected = pace * chunks[number].cell.steps * len(chunks[number].runs)
-        if now - since > LATE * AHEAD * expected + GLANCE:
-            yield number
-
-
-def _elsewhere(client: Any, chunk: Chunk, threads: dict[str, int], under_way: dict[Any, Any], number: int) -> Any:
-    """Give a chunk to another worker than the one that has it; None if there is no other."""
-    keys = {future.key for future, (other, _) in under_way.items() if other == number}
-    slow = {worker for worker, held in client.processing().items() if keys & set(held)}
-    others = [worker for worker in threads if worker not in slow]
-    return client.submit(Chunk.play, chunk, pure=False, workers=others) if others else None
+        client.cancel(list(given.under_way))
 
 
 @contextmanager
