@@ -27,6 +27,7 @@ from . import (
     rights,
     uploads,
     verbs,
+    webhooks,
     writers,
 )
 from .outcome import Finding
@@ -42,8 +43,9 @@ CHAOS: dict[str, tuple[Callable[[], Finding], Callable[[], Finding]]] = {
     "faults": (faults.run, lambda: faults.run(200, 23)),
     "verbs": (verbs.run, lambda: verbs.run(12)),
     "verbs on PostgreSQL": (lambda: verbs.on_postgres(60), lambda: verbs.on_postgres(6)),
-    "payouts": (payouts.run, lambda: payouts.run(6, 0.1)),
-    "payouts on PostgreSQL": (payouts.on_postgres, lambda: payouts.on_postgres(3, 0.1)),
+    "payouts": (payouts.run, lambda: payouts.run(6, 0.2)),
+    "payouts on PostgreSQL": (payouts.on_postgres, lambda: payouts.on_postgres(3, 0.2)),
+    "webhooks": (webhooks.run, lambda: webhooks.run(1, 1.0)),
     "migrations": (migrations.run, lambda: migrations.run(9, 2)),
     "forks": (forks.run, lambda: forks.run(4)),
     "restores": (restores.run, lambda: restores.run(24)),

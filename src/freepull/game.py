@@ -83,11 +83,6 @@ class Game:
         return np.array([_gaps(row) for row in self.means])
 
     @cached_property
-    def losses(self) -> Array:
-        """``μ_{*,m} − μ_{k,m}``: what an agent gives up with every pull of an arm, 0 for its best one."""
-        return np.asarray(self.means.max(axis=1, keepdims=True) - self.means)
-
-    @cached_property
     def variances(self) -> Array:
         """σ²_km of single rewards."""
         return self.rewards.variances(self.means)

@@ -133,9 +133,7 @@ def payout(campaign: CampaignVerbs, payer: Payer, *, failed: bool = False) -> Pa
 
 def _pay(campaign: Any, payer: Payer, due: list[LedgerEntry], found: Payout) -> None:
     """Note that payments are sent, send them, and note what became of them."""
-    new = [Move(it.entry, "sent") for it in due if it.settlement != "sent"]
-    if new:
-        campaign.settle(new, payer=payer.name)
+    _settle(campaign, payer, [Move(it.entry, "sent") for it in due if it.settlement != "sent"])
     payments = {it.entry: Payment(it.key, campaign.name, it.entry, it.agent, it.amount, it.at) for it in due}
     receipts = dict[int, Receipt]()
     try:
@@ -144,14 +142,18 @@ def _pay(campaign: Any, payer: Payer, due: list[LedgerEntry], found: Payout) -> 
                 raise InvalidInput(f"{payer.name} speaks of entry {receipt.entry}, which it was not asked to pay.")
             receipts[receipt.entry] = receipt
     finally:  # what is known is noted, also if the rest could not be asked
-        moves = [Move(it.entry, it.state, _note(it.note)) for it in receipts.values() if it.state != "sent"]
-        if moves:
-            campaign.settle(moves, payer=payer.name)
+        known = (it for it in receipts.values() if it.state != "sent")
+        _settle(campaign, payer, [Move(it.entry, it.state, _note(it.note)) for it in known])
     for entry, payment in payments.items():
         state = receipts[entry].state if entry in receipts else "sent"
         found.paid[state] += 1
         if state == "settled":
             found.amounts[payment.amount.currency] += payment.amount.minor
+
+
+def _settle(campaign: Any, payer: Payer, moves: list[Move]) -> None:
+    for begin in range(0, len(moves), AT_ONCE * 10):
+        campaign.settle(moves[begin : begin + AT_ONCE * 10], payer=payer.name)
 
 
 def _note(text: str) -> str:

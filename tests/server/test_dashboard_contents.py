@@ -139,8 +139,10 @@ SCREEN: dict[str, Any] = {
         }
     ],
     "ledger": [
-        {"entry": 1, "offer": 12, "agent": "ann", "arm": "C", "amount": amount(50), "at": f"{DAY}01:01:01+00:00"},
-        {"entry": 2, "offer": 17, "agent": "bob", "arm": "B", "amount": amount(75), "at": f"{DAY}02:02:02+00:00"},
+        {"entry": 1, "offer": 12, "agent": "ann", "arm": "C", "amount": amount(50), "at": f"{DAY}01:01:01+00:00"}
+        | {"settlement": "open"},
+        {"entry": 2, "offer": 17, "agent": "bob", "arm": "B", "amount": amount(75), "at": f"{DAY}02:02:02+00:00"}
+        | {"settlement": "settled"},
     ],
     "bans": [
         {"agent": "cy", "offer": 8, "step": 4, "until": 9, "at": f"{DAY}01:00:00+00:00", "lifted": None},
@@ -154,6 +156,16 @@ SCREEN: dict[str, Any] = {
         },
         {"agent": "eve", "offer": 14, "step": 6, "until": None, "at": f"{DAY}02:10:00+00:00", "lifted": None},
     ],
+    "overview": {
+        "name": "onboarding",
+        "owner": "",
+        "here": True,
+        "phase": "incentivizing",
+        "leader": "A",
+        "risk": 0.142,
+        "agreed": 0.05,
+        "stuck": [{"why": "banned", "words": "bob is banned.", "agents": ["bob"], "helps": "unban"}],
+    },
     "audit": [
         {"event": 3, "at": f"{DAY}01:00:00+00:00", "who": "ops", "action": "paused", "detail": {}},
         {"event": 9, "at": f"{DAY}02:00:00+00:00", "who": "", "action": "step_ended", "detail": {"step": 6}},
@@ -207,10 +219,10 @@ def test_every_cell_of_every_table_is_in_its_column(page: Page, service: Service
         ["B", "in", "0.62", "3.5", "33", "25", "8"],
         ["C", "out", "0.33", "44", "26", "22", "4"],
     ]
-    assert heads(page, "ledger") == ["Entry", "At (UTC)", "Agent", "Arm", "Offer", "Amount"]
+    assert heads(page, "ledger") == ["Entry", "At (UTC)", "Agent", "Arm", "Amount", "Settlement"]
     assert cells(page, "ledger") == [
-        ["2", "2030-01-02 02:02:02", "bob", "B", "17", "0.75 EUR"],
-        ["1", "2030-01-02 01:01:01", "ann", "C", "12", "0.50 EUR"],
+        ["2", "2030-01-02 02:02:02", "bob", "B", "0.75 EUR", "settled"],
+        ["1", "2030-01-02 01:01:01", "ann", "C", "0.50 EUR", "open"],
     ]
     assert heads(page, "offers") == ["Offer", "Agent", "Arm", "Bonus", "Time left", "Standing"]
     ((offer, agent, name, bonus, left, standing),) = cells(page, "offers")
@@ -227,6 +239,16 @@ def test_every_cell_of_every_table_is_in_its_column(page: Page, service: Service
         ["2030-01-02 02:00:00", "the campaign", "step ended", "step 6"],
         ["2030-01-02 01:00:00", "ops", "paused", ""],
     ]
+
+
+def test_what_is_known_how_sure_and_why_it_is_stuck_come_first(page: Page, service: Service) -> None:
+    show(page, service)
+    assert page.inner_text("#sure") == "It would be decided now at a risk of 14 %; 5 % was agreed."
+    assert page.inner_text("#better").split("\n") == ["better than B", "−0.013 to +0.21, +0.1 as seen"]
+    bar = page.locator("#better .range span").evaluate("it => [it.style.left, it.style.width]")
+    assert [float(it.rstrip("%")) for it in bar] == pytest.approx([50 - 50 * 0.0125 / 0.21, 50 + 50 * 0.0125 / 0.21])
+    assert page.inner_text("#stuck") == "bob is banned."
+    assert page.locator("#stuck button").count() == 0  # who only looks cannot help
 
 
 def test_how_much_better_arms_are_is_a_table_a_chart_and_a_sentence(page: Page, service: Service) -> None:

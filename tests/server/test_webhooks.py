@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
+from chaos.receiving import Receiver, receiving
 from freepull import errors
 from freepull.server import webhooks
 from freepull.server.webhooks import Target, is_public, read_targets
-from support.receiving import Receiver, receiving
 from support.running import Service, is_problem
 
 

@@ -14,6 +14,7 @@ from freepull.campaigns.journal.writer import awaited
 from freepull.campaigns.rehearsal import warm_up
 from freepull.campaigns.stores import Where
 from freepull.errors import CampaignBusy, CampaignExists, Corrupt, Fenced, FreepullError, NewerVersion, StoreError
+from freepull.messages import OverviewRow
 from freepull.principal.rules import Certified, Comparisons, Paper, Passive, Population
 from freepull.server.auth import Tokens
 from freepull.server.problems import Refused
@@ -25,6 +26,8 @@ _WARM: set[type[Any]] = set()
 """Rules whose functions this process has loaded."""
 NOTED = 3600.0
 """Seconds for which it is noted once that a token acts for agents."""
+SHARED = 2.0
+"""Seconds for which everybody who looks at all campaigns sees the same of one."""
 LOOKING = 1.0
 """Seconds between two looks for campaigns without an owner, and for tokens that were revoked elsewhere."""
 
@@ -36,6 +39,13 @@ class Open:
         self.campaign, self.view = campaign, campaign.view
         self.streams = Streams(self.view)
         self._noted: dict[str, float] = {}
+        self._short: tuple[float, OverviewRow] | None = None
+
+    async def overview(self) -> OverviewRow:
+        """Say in short how it stands; however many look, once in two seconds."""
+        if self._short is None or time.monotonic() - self._short[0] > SHARED:
+            self._short = time.monotonic(), await self.view.overview()
+        return self._short[1]
 
     async def note_acting(self, by: str) -> None:
         """Note in the audit who acts for agents, once an hour: pulls and offers themselves are in the log."""

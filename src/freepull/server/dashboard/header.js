@@ -7,7 +7,7 @@ const MODES = { free: "everybody at their own pace", rounds: "everybody acts onc
 const ABSENT = { banned: "banned: must pull unpaid, or be unbanned", parked: "parked, because offers lapsed: must pull again", left: "has left: must pull again",
   active: "silent" };
 
-export function header({ status: it, verdict, awaited }, scope) {
+export function header({ status: it, verdict, awaited, overview }, scope) {
   const admin = scope === "admin";
   $("title").textContent = it.name;
   document.title = `${it.name} · freepull`;
@@ -36,7 +36,7 @@ export function header({ status: it, verdict, awaited }, scope) {
   $("awaited").textContent = [waiting(awaited), it.remedy && `${it.remedy[0].toUpperCase()}${it.remedy.slice(1)}`].filter(Boolean).join(" ");
   $("admin").hidden = !admin && scope !== "operator";
   $("pause").hidden = it.status !== "running";
-  $("resume").hidden = it.status !== "paused";
+  $("resume").hidden = it.status !== "paused" || overview.stuck.some(({ helps }) => helps === "resume"); // then it is there
   $("stop").hidden = it.status === "stopped" || !admin;
 }
 

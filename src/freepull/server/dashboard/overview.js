@@ -9,7 +9,7 @@ const signed = (value) => `${value < 0 ? "−" : "+"}${figure(Math.abs(Number(va
 export function sure({ risk, agreed, decided, certified, phase }) {
   if (decided) return certified ? `Certified: such a trial ends with a wrong certified verdict with probability ${percent(agreed)} at most.` : "Decided, not certified.";
   if (nothing(risk) || nothing(phase)) return "";
-  return risk >= 1 ? `Nothing is sure yet: it is decided at a risk of ${percent(agreed)}.` : `It would be decided now at a risk of ${percent(risk)}; ${percent(agreed)} was agreed.`;
+  return risk >= 0.995 ? `Nothing is sure yet: it is decided at a risk of ${percent(agreed)}.` : `It would be decided now at a risk of ${percent(risk)}; ${percent(agreed)} was agreed.`;
 }
 
 const leads = (it) => nothing(it.phase) ? "not started" : it.leader === null ? "no pulls yet" : it.decided ? it.leader : `${it.leader} leads`;
@@ -31,10 +31,10 @@ function card(it) {
     return box;
   }
   box.dataset.decided = it.certified ? "certified" : it.decided ? "decided" : "";
-  const status = element("span", it.status, "badge"), standing = element("span", it.certified ? "certified" : it.decided ? "decided, not certified" : it.phase ?? "enrolling", "badge");
+  const status = element("span", it.status, "badge"), standing = element("span", it.certified ? "certified" : it.decided ? "decided, not certified" : it.phase, "badge");
   status.dataset.status = it.status;
   standing.dataset.standing = it.certified ? "certified" : it.decided ? "decided" : "undecided";
-  line.append(status, standing, ...(it.rehearsal ? [element("span", "a rehearsal", "badge quiet")] : []));
+  line.append(status, ...(nothing(it.phase) ? [] : [standing]), ...(it.rehearsal ? [element("span", "a rehearsal", "badge quiet")] : []));
   box.append(element("p", leads(it), "lead"));
   for (const text of [sure(it), it.ahead && `${it.ahead.arm} is ${interval(it.ahead)} better than ${it.ahead.than}, the closest.`]) if (text) box.append(element("p", text, "small"));
   const step = it.horizon ? `step ${count(it.step)} of ${count(it.horizon)}` : `step ${count(it.step)}`;
@@ -50,7 +50,7 @@ export function known({ overview: it, status }) {
   const box = document.getElementById("known"), better = document.getElementById("better");
   box.classList.toggle("decided", it.decided);
   box.classList.toggle("certified", it.certified);
-  document.getElementById("sure").textContent = sure(it);
+  document.getElementById("sure").textContent = it.decided ? "" : sure(it); // the verdict says it then
   const rows = status.differences.filter((row) => row.arm === it.leader);
   better.replaceChildren();
   if (!rows.length) return;

@@ -102,7 +102,7 @@ async def overview(request: Asked) -> list[OverviewRow]:
         if only in ("", name):
             row = OverviewRow(name, owner, False)
             with suppress(FreepullError):  # its writer may end at this moment
-                row = await here[name].view.overview() if name in here else row
+                row = await here[name].overview() if name in here else row
             row.owner = owner
             rows.append(row)
     return sorted(rows, key=lambda it: (it.status == "stopped", it.decided, not it.stuck, it.name))
