@@ -25,10 +25,10 @@ SETTINGS: dict[str, Any] = {
     "arms": ["A", "B", "C"],
     "agents": ["ann", "bob"],
     "price": "0.50 EUR",
-    "principal": fp.Principal(fp.rules.Comparisons(0.05), observe=fp.observe.Steps(0), offers="each"),
-    "withdrawal": True,
+    "principal": fp.Principal(fp.rules.Certified(0.05), observe=fp.observe.Steps(0), offers="each"),
     "if_no_outcome": 0.0,
 }
+PEOPLE = SETTINGS | {"name": "people", "principal": None, "withdrawal": True}
 
 
 NOTED = {"told", "passed_over", "accepted", "declined"}
@@ -80,7 +80,7 @@ def script(campaign: CampaignVerbs, folder: Path) -> list[Any]:
                     ("nobody", "A", 1, "b2"),
                     ("bob", "B"),
                     (1, 2, 0.25, "b3"),
-                    ("bob", "A", 2, "b4"),
+                    ("bob", "A", 2.0, "b4"),
                 ]
             )
         ],
@@ -93,7 +93,7 @@ def script(campaign: CampaignVerbs, folder: Path) -> list[Any]:
         [row.lifted is None for row in campaign.bans()],
         refused(lambda: campaign.unban("nobody"))[0],
         refused(lambda: campaign.unban("cy")),
-        campaign.withdraw(2),
+        refused(lambda: campaign.withdraw(2)),
         refused(lambda: campaign.withdraw("Z"))[0],
         campaign.pass_over("ann", event="p1"),
         campaign.pass_over("ann", event="p1"),
@@ -151,6 +151,17 @@ def test_a_service_s_campaign_does_what_one_s_own_does(service: Service, tmp_pat
         assert mine == theirs
     assert (own[0], own[1], own[-1].why) == ([2, 3], [4], "over")
     assert [("bob", 3, 1, None)] in own  # there was a ban to be listed and lifted
+
+
+def test_an_arm_is_withdrawn_from_a_service_s_campaign_as_from_one_s_own(service: Service, tmp_path: Path) -> None:
+    def withdraw(campaign: CampaignVerbs) -> list[Any]:
+        return [campaign.start(), campaign.withdraw(2), refused(lambda: campaign.withdraw("C")), campaign.status().arms]
+
+    with fp.Campaign.create(f"sqlite:///{tmp_path}/own.db", **PEOPLE) as campaign:
+        own = withdraw(campaign)
+    with fp.Client(service.at, service.admin) as client:
+        assert withdraw(client.create(**PEOPLE)) == own
+    assert [arm.withdrawn for arm in own[-1]] == [False, False, True]
 
 
 def test_the_asyncio_twins_do_the_same(service: Service, tmp_path: Path) -> None:
