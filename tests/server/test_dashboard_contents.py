@@ -318,6 +318,7 @@ def test_the_head_says_what_the_status_has(page: Page, service: Service) -> None
     assert page.inner_text("#spent") == "11.50 EUR"
     assert page.inner_text("#budget") == "of 30.00 EUR, 1.00 EUR reserved, 23 bonuses paid"
     assert page.locator("#used-up").is_hidden()
+    assert page.locator("#held").is_hidden()
     assert page.text_content("#phase") == "incentivizing"
 
 
@@ -325,8 +326,6 @@ def test_the_head_says_why_no_offers_are_made(page: Page, service: Service) -> N
     said = "no offers for now, because a verdict in time is less likely than 5 %"
     show(page, service, status=STATUS | {"held": said})
     assert page.inner_text("#held") == f"N{said[1:]}."
-    show(page, service)
-    assert page.locator("#held").is_hidden()
 
 
 def test_the_head_says_that_it_is_a_rehearsal(page: Page, service: Service) -> None:
