@@ -39,12 +39,21 @@ def said(campaign: fp.Campaign) -> Any:
     return json.loads(msgspec.json.encode(told, enc_hook=str))
 
 
+def of_then(now: Any, then: Any) -> Any:
+    """Leave out of what is said now what nobody said then."""
+    if isinstance(then, dict):
+        return {name: of_then(now[name], value) for name, value in then.items()}
+    if isinstance(then, list):
+        return [of_then(*pair) for pair in zip(now, then, strict=True)]
+    return now
+
+
 @pytest.mark.parametrize("name", mostly_slow(*(name for name, stood in STOOD.items() if stood is not None)))
 def test_it_opens_from_the_log_and_from_a_snapshot_as_it_was_left(url: str, name: str) -> None:
     verify(url, name)
     for snapshots in (False, True):
         with fp.Campaign.open(url, name, clock=lambda: 0, snapshots=snapshots) as campaign:
-            assert said(campaign) == STOOD[name]
+            assert of_then(said(campaign), STOOD[name]) == STOOD[name]
             campaign.snapshot()
     verify(url, name)
 

@@ -80,7 +80,7 @@ def script(campaign: CampaignVerbs, folder: Path) -> list[Any]:
                     ("nobody", "A", 1, "b2"),
                     ("bob", "B"),
                     (1, 2, 0.25, "b3"),
-                    ("bob", "A", 2.0, "b4"),
+                    ("bob", "A", 2.5, "b4"),
                 ]
             )
         ],

@@ -21,6 +21,8 @@ from freepull.messages import SETTLEMENTS, TIME_OVER
 from freepull.money import Money
 
 GOING = ("running", "paused")
+MOST_NAMED = (1 << 32) - 1000
+"""Events after which no outcome could name its act."""
 
 
 class Decider:
@@ -266,7 +268,9 @@ class Decider:
         return standing
 
     def act(self, agent: int, arm: int, flags: int, at: int) -> Event:
-        """Note that a pull is made whose outcome comes later."""
+        """Note that a pull is made whose outcome comes later; outcomes name acts with 32 bits."""
+        if self.state.events >= MOST_NAMED:
+            raise WrongMoment(f"campaign {self.name} has too many events for acts; tell pulls with their rewards.")
         if self.state.settings.principal.rule.designates:
             self.close_step(at)
         return self.write(Kind.ACTED, at, agent=agent, arm=arm, flags=flags)

@@ -89,11 +89,11 @@ class Acts:
 
     def awaits(self, agent: int) -> bool:
         """Say whether an outcome of an agent is to come."""
-        return bool(self._awaited[agent] > 0)
+        return bool(self.open and self._awaited[agent] > 0)
 
     def quiet(self, agent: int) -> bool:
         """Say whether the checks hear nothing of an agent for now, or for good."""
-        return bool(self._awaited[agent] > 0) or agent in self.muted
+        return bool(self.open and self._awaited[agent] > 0) or agent in self.muted
 
     def awaiting(self, agents: NDArray[Any]) -> NDArray[np.bool_] | None:
         """Say of whom outcomes are to come; None: of nobody at all."""

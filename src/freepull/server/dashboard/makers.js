@@ -123,7 +123,7 @@ function agents({ pulls: it, status }) {
 
 function offers({ status: it }) {
   if (!it.offered) return { words: "No offer was made yet." };
-  const parts = [["made", it.offered, COLOURS[0]], ["paid", it.paid, COLOURS[2]], ["refused", it.refused, BAR], ["expired", it.expired, PAID], ["cancelled", it.cancelled, GREY], ["open", it.open_offers, COLOURS[4]]];
+  const parts = [["made", it.offered, COLOURS[0]], ["paid", it.paid, COLOURS[2]], ["refused", it.refused, BAR], ["expired", it.expired, PAID], ["cancelled", it.cancelled, GREY], ...(it.lapsed ? [["lapsed", it.lapsed, GREY]] : []), ["open", it.open_offers, COLOURS[4]]];
   return { words: `${parts.map(([name, n]) => `${count(n)} ${name}`).join(", ")}.`, note: "what became of every offer", x: { range: [0, 1.18 * it.offered], nticks: 5 }, y: { autorange: "reversed" },
     traces: [{ type: "bar", orientation: "h", y: parts.map(([name]) => name), x: parts.map(([, n]) => n), text: parts.map(([, n]) => count(n)), textposition: "outside", cliponaxis: false, marker: { color: parts.map(([, , it]) => it) } }] };
 }
