@@ -67,7 +67,7 @@ docs: $(READY) ## the site, in docs/_build/html
 
 lock: ## write requirements.txt anew from pyproject.toml (needs uv)
 	uv pip compile --universal --generate-hashes --no-emit-index-url --no-header --python-version 3.11 \
-	  --extra dev --extra live --extra oidc --extra otel --output-file requirements.txt --quiet pyproject.toml
+	  --extra dev --extra live --extra oidc --extra otel --extra envs --output-file requirements.txt --quiet pyproject.toml
 
 clean: ## remove what was made here
 	rm -rf .venv out docs/_build .mypy_cache .ruff_cache .pytest_cache .hypothesis
