@@ -73,7 +73,7 @@ docs: $(READY) ## the site with its tutorials and gallery, which are run, in doc
 
 lock: ## write requirements.txt anew from pyproject.toml (needs uv)
 	uv pip compile --universal --generate-hashes --no-emit-index-url --no-header --python-version 3.11 \
-	  --group dev --extra live --extra oidc --extra otel --extra cluster --extra docs \
+	  --group dev --extra live --extra oidc --extra otel --extra cluster --extra docs --extra envs \
 	  --output-file requirements.txt --quiet pyproject.toml
 
 clean: ## remove what was made here

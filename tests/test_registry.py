@@ -214,7 +214,7 @@ def test_a_text_gives_numbers_words_and_nothing() -> None:
 
 
 def test_a_new_agent_is_one_file_and_one_import(toy: type, tmp_path: Path) -> None:
-    assert "round-robin, thompson, ucb1-tuned, ucb-v:zeta, stay-put:arm" in registry.choices("agents")
+    assert "round-robin, thompson, ucb1-tuned, ucb-v:zeta, withholding:arm, stay-put:arm" in registry.choices("agents")
     made = registry.build("agents", "stay-put:2", "--agents", own=True)
     assert made == toy(arm=2)
     assert type(made.arm) is int

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from freepull.version import __version__ as __version__
 
 if TYPE_CHECKING:
-    from freepull import agents, charts, errors, instances, pages, panels, rewards, studies
+    from freepull import agents, charts, envs, errors, instances, pages, panels, rewards, studies
     from freepull.agents import activity, answers, leaving
     from freepull.campaigns import AsyncCampaign, Campaign
     from freepull.client.client import (
@@ -42,12 +42,14 @@ if TYPE_CHECKING:
     from freepull.principal import Checks, Offer, Principal, Trial, Verdict, personalised, protocols, rules
     from freepull.principal import schedules as observe
     from freepull.simulation import Comparison, Result, compare, simulate
+    from freepull.strategic import BestResponse, best_response
 
 _HOME = {
     "agents": "freepull.agents",
     "activity": "freepull.agents.activity",
     "answers": "freepull.agents.answers",
     "charts": "freepull.charts",
+    "envs": "freepull.envs",
     "errors": "freepull.errors",
     "instances": "freepull.instances",
     "leaving": "freepull.agents.leaving",
@@ -93,6 +95,8 @@ _HOME = {
     "personalised": "freepull.principal:personalised",
     "Plan": "freepull.planning:Plan",
     "plan": "freepull.planning:plan",
+    "BestResponse": "freepull.strategic:BestResponse",
+    "best_response": "freepull.strategic:best_response",
     "Comparison": "freepull.simulation:Comparison",
     "Result": "freepull.simulation:Result",
     "compare": "freepull.simulation:compare",
@@ -105,6 +109,7 @@ __all__ = [
     "AsyncCampaign",
     "AsyncClient",
     "AsyncRemoteCampaign",
+    "BestResponse",
     "Campaign",
     "CampaignOffer",
     "CampaignVerdict",
@@ -136,8 +141,10 @@ __all__ = [
     "activity",
     "agents",
     "answers",
+    "best_response",
     "charts",
     "compare",
+    "envs",
     "errors",
     "instances",
     "leaving",

@@ -28,7 +28,7 @@ GAME = fp.Game([[0.2, 0.8, 0.5], [0.7, 0.1, 0.5]])
 
 
 def index(agent: Any, pulls: float, total: float, squares: float, t: int, arms: int = 3) -> float:
-    told = float(pulls), total, squares, total / pulls, 1 / math.sqrt(pulls), t, arms
+    told = float(pulls), total, squares, total / pulls, 1 / math.sqrt(pulls), 0, t, arms
     return float(formula(type(agent), "index")(*told, parameters(agent)))
 
 
@@ -195,7 +195,7 @@ def test_a_formula_that_asks_for_what_there_is_not_is_refused_when_it_is_written
 
     said = assert_sentence(problem)
     assert said.startswith(
-        "Wrong.index must take arguments named among pulls, total, squares, mean, root, t, arms, params"
+        "Wrong.index must take arguments named among pulls, total, squares, mean, root, arm, t, params"
     )
 
 

@@ -38,7 +38,7 @@ def load(name: str) -> ModuleType:
 
 def test_every_example_is_tested_here() -> None:
     names = {"toy", "own_agent", "by_hand", "plan", "campaign", "service", "own_formula", "one_mind", "compare"}
-    names |= {"train_agent", "backend", "nightly_payout"}
+    names |= {"train_agent", "backend", "nightly_payout", "best_response"}
     assert {path.stem for path in FOLDER.glob("*.py")} == names
 
 
@@ -86,9 +86,15 @@ def test_principals_are_compared_on_the_same_luck(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_an_agent_is_trained() -> None:
-    before, after = load("train_agent").main(rounds=2, pairs=2)
-    assert after == after
-    assert before > 0
+    before, after = load("train_agent").main(rounds=8, pairs=4)
+    assert after > before > 200
+
+
+@pytest.mark.slow
+def test_a_best_response_is_found_and_split() -> None:
+    found = load("best_response").main(horizon=1_000, runs=20)
+    assert found.gain.mean > 0
+    assert found.gain.mean == pytest.approx(found.rewards.mean + found.bonuses.mean)
 
 
 def test_a_trial_by_hand_ends_with_a_certified_verdict() -> None:

@@ -12,8 +12,9 @@ from freepull.agents.round_robin import RoundRobin
 from freepull.agents.thompson import Thompson
 from freepull.agents.ucb1_tuned import UCB1Tuned
 from freepull.agents.ucb_v import UCBV
+from freepull.agents.withholding import Withholding
 
 __all__ = [
     "EXP3", "KLUCB", "MOSS", "UCBV", "Agent", "AlphaUCB", "BayesUCB", "EpsilonGreedy", "Greedy", "Indexed",
-    "Mind", "OnTable", "Remembering", "RoundRobin", "Thompson", "UCB1Tuned", "View",
+    "Mind", "OnTable", "Remembering", "RoundRobin", "Thompson", "UCB1Tuned", "View", "Withholding",
 ]  # fmt: skip

@@ -23,8 +23,8 @@ from freepull.randomness import CHOICE_COIN, uniform, word
 
 _NUMBERS = "f8[::1]"
 INDEX = {
-    "pulls": "f8", "total": "f8", "squares": "f8", "mean": "f8", "root": "f8", "t": "i8", "arms": "i8",
-    "params": _NUMBERS,
+    "pulls": "f8", "total": "f8", "squares": "f8", "mean": "f8", "root": "f8", "arm": "i8", "t": "i8",
+    "arms": "i8", "params": _NUMBERS,
 }  # fmt: skip
 CHOICE = {"memory": _NUMBERS, "t": "i8", "arms": "i8", "coin": "f8", "params": _NUMBERS}
 NOTE = {"memory": _NUMBERS, "arm": "i8", "reward": "f8", "paid": "f8", "t": "i8", "arms": "i8", "params": _NUMBERS}
@@ -193,9 +193,9 @@ class Indexed(TriesAllFirst):
 
     The index is a static method of the class. It is a plain function of numbers, or one that Numba has compiled, and
     takes whichever of these it asks for by name: ``pulls`` N, ``total`` S and ``squares`` ΣX² of the arm, ``mean`` S/N
-    and ``root`` 1/√N, which are at hand and save a division and a root, the agent's clock ``t``, the number of
-    ``arms``, and ``params``, which has the fields of the dataclass, all as numbers. Both engines run it, the compiled
-    one at its own speed. NaN is never the largest.
+    and ``root`` 1/√N, which are at hand and save a division and a root, the arm's number ``arm``, the agent's clock
+    ``t``, the number of ``arms``, and ``params``, which has the fields of the dataclass, all as numbers. Both engines
+    run it, the compiled one at its own speed. NaN is never the largest.
 
     >>> import math
     >>> @dataclass
@@ -230,8 +230,8 @@ class Indexed(TriesAllFirst):
     def choose(self, t: int) -> int:
         """The arm with the largest index."""
         index, numbers, arms = formula(type(self), "index"), parameters(self), len(self.pulls)
-        seen = zip(self.pulls, self.sums, self.squares, strict=True)
-        values = [index(float(N), S, Q, S / N, 1.0 / math.sqrt(N), t, arms, numbers) for N, S, Q in seen]
+        seen = enumerate(zip(self.pulls, self.sums, self.squares, strict=True))
+        values = [index(float(N), S, Q, S / N, 1.0 / math.sqrt(N), k, t, arms, numbers) for k, (N, S, Q) in seen]
         return first_largest([value if value == value else -math.inf for value in values])
 
 

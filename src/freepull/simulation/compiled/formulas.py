@@ -153,13 +153,15 @@ def _indices(index: Any) -> Callable[..., None]:
         if apart == 1:
             for i in range(many):
                 at = start + i
-                value = index(max(pulls[at], 1.0), totals[at], squares[at], means[at], roots[at], t, arms, numbers)
+                arm, N = np.int64(i // _W), max(pulls[at], 1.0)
+                value = index(N, totals[at], squares[at], means[at], roots[at], arm, t, arms, numbers)
                 value = value if value == value else -np.inf
                 values[i] = np.inf if pulls[at] == 0.0 else value
         else:
             for i in range(many):
                 at = start + i * stride
-                value = index(max(pulls[at], 1.0), totals[at], squares[at], means[at], roots[at], t, arms, numbers)
+                arm, N = np.int64(i), max(pulls[at], 1.0)
+                value = index(N, totals[at], squares[at], means[at], roots[at], arm, t, arms, numbers)
                 value = value if value == value else -np.inf
                 values[i] = np.inf if pulls[at] == 0.0 else value
 

@@ -1,0 +1,196 @@
+"""`fp.best_response`: what a strategic user could gain, by search, while all others are honest."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from freepull import showing, validation
+from freepull.agents import Agent, AlphaUCB, Withholding
+from freepull.agents.answers import Always, Answer, HoldOut, IfWorthIt, Never, WithProbability
+from freepull.errors import InvalidInput
+from freepull.game import Game
+from freepull.principal import Principal, rules
+from freepull.simulation import Result, simulate
+
+ALPHAS = (2.0, 1.0, 0.5, 0.2, 0.1, 0.05)
+SHARES = (0.25, 0.5, 1.0)
+"""Of the horizon, up to which an arm is withheld."""
+ANSWERS: tuple[Answer, ...] = (Always(), HoldOut(10), HoldOut(1000), IfWorthIt(), WithProbability(0.8), Never())
+KEPT = 4
+"""Of so many strategies one is kept from round to round, and played four times as often."""
+_FRESH = 1 << 40
+"""The first of the runs on which the strategy that was found is judged: none that it was chosen by."""
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Part:
+    """A mean over runs with its standard error."""
+
+    mean: float
+    error: float
+
+    def __str__(self) -> str:
+        return f"{self.mean:+,.1f} ± {1.96 * self.error:,.1f}"
+
+
+@dataclass(frozen=True)
+class BestResponse:
+    """The best strategy that was found, and what it brings, on luck that it was not chosen by.
+
+    All in units of reward and a run, against honesty on the same luck.
+    """
+
+    agent: Agent
+    answer: Answer
+    """How it picks, and how it answers offers."""
+    gain: Part
+    """What it earns more: rewards and bonuses together."""
+    rewards: Part
+    bonuses: Part
+    """The same, apart."""
+    alone: Part
+    """What the same strategy gains where nobody is ever paid, which incentives are not to blame for."""
+    added: Part
+    """The gain without that: what incentives add."""
+    cost: Part
+    """What the principal pays more."""
+    tried: int
+    """How many strategies were tried."""
+    runs: int
+    """On how many runs it is judged."""
+
+    def _repr_html_(self) -> str:
+        """Return a table for a notebook."""
+        names = ("gain", "rewards", "bonuses", "alone", "added", "cost")
+        rows = [(name, str(getattr(self, name))) for name in names]
+        return showing.table(f"{self.agent!r}, {self.answer!r}", ("", "against honesty, 95 %"), rows)
+
+
+def best_response(
+    game: Game,
+    *,
+    principal: Principal,
+    horizon: int,
+    agent: int | Sequence[int] = 0,
+    agents: Agent = AlphaUCB(),  # noqa: B008
+    answers: Answer = Always(),  # noqa: B008
+    runs: int = 200,
+    seed: int = 0,
+    workers: int | None = None,
+) -> BestResponse:
+    """Search for the strategy by which an agent, or a coalition, earns most, rewards and bonuses, if others are honest.
+
+    It is a search among families, not a proof that there is nothing better: the strategies explore more or less,
+    withhold an arm up to some step, and answer offers in one of six ways. All are played a few times, the best of them
+    more often, on the same luck; the one that is left is judged on luck that is new.
+
+    Parameters
+    ----------
+    game, principal, horizon
+        What is played, as for `simulate`.
+    agent
+        Who is strategic: a number, or several who all play one strategy.
+    agents, answers
+        What is honest.
+    runs
+        On how many runs the strategy that was found is judged.
+    seed, workers
+        As for `simulate`.
+
+    >>> import freepull as fp
+    >>> principal = fp.Principal(fp.rules.Paper(0.1, "simplified", 0.1))
+    >>> found = best_response(fp.Game([[0.8, 0.55], [0.1, 0.55]]), principal=principal, horizon=200, runs=20)
+    >>> found.tried, found.runs
+    (252, 20)
+    """
+    validation.instance("game", game, Game, "a freepull.Game")
+    who = [agent] if isinstance(agent, int) else list(agent)
+    if not who or not all(validation.is_index(m, game.agents) for m in who):
+        raise InvalidInput(f"agent must be numbers from 0 to {game.agents - 1}, got {validation.shown(agent)}.")
+    world = _World(game, principal, validation.whole("horizon", horizon, 1), who, agents, answers, seed, workers)
+    left = list(_strategies(game.arms, horizon))
+    tried, played = len(left), 4
+    while len(left) > 1:
+        scores = [world.earned(world.play(it, range(played))).mean() for it in left]
+        order = np.argsort(scores)[::-1]
+        left = [left[i] for i in order[: max(1, len(left) // KEPT)].tolist()]
+        played *= 4
+    fresh = range(_FRESH, _FRESH + validation.whole("runs", runs, 2))
+    return world.judged(left[0], fresh, tried)
+
+
+def _strategies(arms: int, horizon: int) -> Iterator[tuple[Agent, Answer]]:
+    withheld = [(-1, 0), *((arm, math.ceil(share * horizon)) for arm in range(arms) for share in SHARES)]
+    for alpha in ALPHAS:
+        for arm, until in withheld:
+            for answer in ANSWERS:
+                yield Withholding(arm, until, alpha), answer
+
+
+@dataclass(frozen=True)
+class _World:
+    """Who plays with whom."""
+
+    game: Game
+    principal: Principal
+    horizon: int
+    who: list[int]
+    agents: Agent
+    answers: Answer
+    seed: int
+    workers: int | None
+
+    def play(self, strategy: tuple[Any, Any], runs: range, paid: bool = True) -> Result:
+        """Let the strategists play a strategy, with the principal or without any."""
+        M = self.game.agents
+        agents: list[Any] = [self.agents] * M
+        answers: list[Any] = [self.answers] * M
+        for m in self.who:
+            agents[m], answers[m] = strategy
+        principal = self.principal if paid else replace(self.principal, rule=rules.Passive(), futility=0.0)
+        return simulate(
+            self.game, principal=principal, agents=agents, answers=answers, horizon=self.horizon, runs=list(runs),
+            seed=self.seed, workers=self.workers, keep="agents", progress=False,
+        )  # fmt: skip
+
+    def own(self, result: Result, what: str) -> Floats:
+        """Return what the strategists got, run by run."""
+        assert result.agents is not None
+        ours = result.agents.filter(result.agents["agent"].is_in(self.who)).select("run", what)
+        return ours.group_by("run").sum().sort("run")[what].to_numpy()
+
+    def earned(self, result: Result) -> Floats:
+        """Rewards and bonuses."""
+        return self.own(result, "reward") + self.own(result, "bonus")
+
+    def judged(self, strategy: tuple[Any, Any], runs: range, tried: int) -> BestResponse:
+        """Compare a strategy with honesty."""
+        honest = (self.agents, self.answers)
+        one, two = self.play(strategy, runs), self.play(honest, runs)
+        rewards, bonuses = (self.own(one, what) - self.own(two, what) for what in ("reward", "bonus"))
+        alone = self.own(self.play(strategy, runs, paid=False), "reward")
+        alone = alone - self.own(self.play(honest, runs, paid=False), "reward")
+        cost = one.frame["spent"].to_numpy() - two.frame["spent"].to_numpy()
+        return BestResponse(
+            agent=strategy[0],
+            answer=strategy[1],
+            gain=_part(rewards + bonuses),
+            rewards=_part(rewards),
+            bonuses=_part(bonuses),
+            alone=_part(alone),
+            added=_part(rewards + bonuses - alone),
+            cost=_part(cost),
+            tried=tried,
+            runs=len(runs),
+        )
+
+
+def _part(values: Floats) -> Part:
+    return Part(float(values.mean()), float(values.std(ddof=1)) / math.sqrt(len(values)))
