@@ -107,14 +107,28 @@ def _life(url: str, life: int) -> tuple[list[tuple[str, Any, Any]], int]:
     return lines, os.waitpid(child, 0)[1]
 
 
+def _fill(left: int, hard: int) -> list[bytearray]:
+    """Take all memory that this process may have, but for some MB."""
+    size = int(Path("/proc/self/statm").read_text().split()[0]) * os.sysconf("SC_PAGE_SIZE")
+    resource.setrlimit(resource.RLIMIT_AS, (size + (80 << 20), hard))
+    held = list[bytearray]()
+    for piece in (1 << 20, 1 << 14):
+        try:
+            while True:
+                held.append(bytearray(piece))
+        except MemoryError:
+            pass
+    del held[:left]
+    return held
+
+
 def _work(url: str, rng: random.Random, say: Callable[..., object]) -> None:
     """Open the campaign, and work on it with little memory."""
     hard, end, name = resource.getrlimit(resource.RLIMIT_AS)[1], "it went on", "open"
     try:
         with tempfile.TemporaryDirectory() as folder, fp.Campaign.open(url, NAME) as campaign:
             acts = _acts(campaign, rng, folder)
-            size = int(Path("/proc/self/statm").read_text().split()[0]) * os.sysconf("SC_PAGE_SIZE")
-            resource.setrlimit(resource.RLIMIT_AS, (size + (rng.choice(LEFT) << 20), hard))
+            held = _fill(rng.choice(LEFT), hard)
             for _ in range(15):
                 name = rng.choice(list(acts))
                 try:
@@ -123,6 +137,7 @@ def _work(url: str, rng: random.Random, say: Callable[..., object]) -> None:
                 except MemoryError:
                     end = "MemoryError"
             resource.setrlimit(resource.RLIMIT_AS, (hard, hard))
+            del held
     except fp.errors.FreepullError as error:
         end = f"{type(error).__name__} in {name}"
     except MemoryError:

@@ -155,10 +155,10 @@ class Line:
             return await self.request(method, path, body, **headers)
 
     async def close(self) -> None:
-        """Hang up."""
-        if self._writer is not None:
-            await hang_up(self._writer)
-        self._reader = self._writer = None
+        """Hang up; a line that is given up in the midst of that is closed all the same."""
+        writer, self._reader, self._writer = self._writer, None, None
+        if writer is not None:
+            await hang_up(writer)
 
 
 async def call(port: int, method: str, path: str, token: str, body: Any = None) -> Any:
