@@ -219,7 +219,8 @@ def _limits(game: Game, delta: float) -> tuple[float, float]:
 def _cheaper(rows: pl.DataFrame) -> str:
     """Tell which part of the bonuses compensation costs, and how far that is from the lower bound in money."""
     paid, spent = float(rows["paid"].sum()), float(rows["spent"].sum())
-    close = rows.filter(principal="certified").sort("delta").filter(pl.col("lower_money").is_not_null()).tail(1)
+    known = rows.filter(pl.col("lower_money").is_not_null(), principal="certified")
+    close = known.sort((pl.col("delta").log() - np.log(0.01)).abs()).head(1)
     bound = "".join(
         f" At δ = {row['delta']:.3g} the certified rule spends {told((row['spent'], row['spent_error']))}, and the "
         f"lower bound in money is {row['lower_money']:,.0f}."
