@@ -104,7 +104,7 @@ class Bench:
 
 def some(out: Path) -> None:
     """Wait until a part of the study is written."""
-    wait_for(lambda: len(list((out / "shards").glob("*.parquet"))) >= 4, 600.0)
+    wait_for(lambda: len(list((out / "shards").glob("*.parquet"))) >= 4, 1200.0)
 
 
 def kill_one(out: Path, hands: list[subprocess.Popen[bytes]]) -> None:
