@@ -11,7 +11,7 @@ from pathlib import Path
 from types import TracebackType
 
 
-def wait_for(condition: Callable[[], bool], seconds: float = 60.0) -> None:
+def wait_for(condition: Callable[[], bool], seconds: float = 300.0) -> None:
     """Wait until something is so."""
     end = time.monotonic() + seconds
     while not condition():

@@ -1,10 +1,12 @@
 """How Sphinx builds the site: MyST pages, scripts that are run, and nothing loaded from another host."""
 
+import html
 import logging
 import os
 import re
 import warnings
 from pathlib import Path
+from xml.etree import ElementTree
 
 from docutils import nodes
 from docutils.utils.math.latex2mathml import tex2mathml
@@ -75,15 +77,32 @@ def _read_parameters(app, what, name, obj, options, lines):
         lines[:] = NumpyDocstring(lines, Config(napoleon_use_rtype=False), app, what, name, obj, options).lines()
 
 
+MATHML, ACCENTS = "http://www.w3.org/1998/Math/MathML", ("ˆ", "~", "˜", "¯")
+ElementTree.register_namespace("", MATHML)
+
+
+def mathml(tex, block=False):
+    """Return a formula as MathML, which browsers typeset themselves; an index of x̂ stands beside it, not below."""
+    told = re.sub(r"&(?!lt;|gt;|amp;)\w+;", lambda entity: html.unescape(entity[0]), tex2mathml(tex, as_block=block))
+    tree = ElementTree.fromstring(told)
+    for found in list(tree.iter(f"{{{MATHML}}}munderover")):
+        letter, index, accent = found
+        if accent.text in ACCENTS:
+            found.tag = f"{{{MATHML}}}msub"
+            found[:] = [ElementTree.Element(f"{{{MATHML}}}mover"), index]
+            found[0][:] = [letter, accent]
+    return ElementTree.tostring(tree, encoding="unicode")
+
+
 def _inline(self, node):
-    """Write a formula in a line as MathML, which browsers typeset themselves."""
-    self.body.append(tex2mathml(node.astext()))
+    """Write a formula in a line."""
+    self.body.append(mathml(node.astext()))
     raise nodes.SkipNode
 
 
 def _block(self, node):
-    """Write a formula of its own as MathML."""
-    self.body.append(f'<div class="formula">{tex2mathml(node.astext(), as_block=True)}</div>\n')
+    """Write a formula of its own."""
+    self.body.append(f'<div class="formula">{mathml(node.astext(), block=True)}</div>\n')
     raise nodes.SkipNode
 
 

@@ -124,7 +124,7 @@ def test_a_tutorial_was_run_and_is_a_notebook_that_jupyter_reads(site: Path, nam
     notebook = json.loads(path.read_text(encoding="utf-8"))
     assert notebook["nbformat"] == 4
     kinds = Counter(cell["cell_type"] for cell in notebook["cells"])
-    assert kinds["code"] > 3
+    assert kinds["code"] > 2
     assert kinds["markdown"] > 3
     text = "".join("".join(cell["source"]) for cell in notebook["cells"] if cell["cell_type"] == "markdown")
     assert re.findall(r":\w+:`|`_|^\.\. ", text, re.MULTILINE) == []
@@ -134,7 +134,7 @@ def test_a_tutorial_was_run_and_is_a_notebook_that_jupyter_reads(site: Path, nam
 def test_formulas_are_typeset_without_a_script(site: Path) -> None:
     page = (site / "statistics.html").read_text(encoding="utf-8")
     assert page.count("<math") >= 5
-    assert "mathjax" not in page.lower()
+    assert re.findall(r"<script[^>]*(?:mathjax|katex)", page, re.IGNORECASE) == []
 
 
 def test_every_public_class_and_function_has_a_docstring() -> None:

@@ -65,6 +65,7 @@ def test_begun_here_continued_there_and_a_worker_killed_in_the_middle(running: C
 
 @pytest.mark.slow
 def test_a_worker_that_hangs_holds_nobody_up(running: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cluster, "GRACE", 0.1)
     monkeypatch.setattr(cluster, "GLANCE", 0.1)
     study = studies.read(written(tmp_path, LONG)).with_runs(4)
     hanging, healthy = running.workers(2)

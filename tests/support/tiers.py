@@ -18,7 +18,9 @@ OUTSIDE = {"server": "postgres", "browser": "browser", "service": "slow", "both"
 """Fixtures that start something, and how tests that use them are marked; whatever is marked is slow."""
 STARTS = ("subprocess.Popen", "socket.bind")
 QUICK, WHOLE_FILE = "not slow", "\npytestmark = pytest.mark.slow\n"
-LONGEST = {f"test_{it}.py" for it in ("reproduce", "stateful", "load", "docs", "cluster", "chaos", "hostile_server")}
+LONGEST = {
+    f"test_{it}.py" for it in ("reproduce", "stateful", "load", "docs", "blocks", "cluster", "chaos", "hostile_server")
+}
 """These come first, then files with many slow tests, so that at the end no worker is left alone with one of them."""
 _running: list[str] = []
 """The quick test that is running."""

@@ -112,7 +112,9 @@ PATIENCE = 30
 AHEAD = 2
 """Chunks that a cluster is given for every thread, so that none is idle between two."""
 LATE = 3.0
-"""A chunk that takes this many times as long as others is given to another worker as well, where one is idle."""
+"""A chunk that takes this many times as long as others, its wait included, is given to another worker as well."""
+GRACE = 10.0
+"""And so many seconds more: a worker's first chunk takes longer, because it loads machine code."""
 GLANCE = 1.0
 """Seconds after which to look whether workers came or went, or one is late."""
 
@@ -136,7 +138,7 @@ class _Given:
             return []
         pace, now = sorted(self.paces)[len(self.paces) // 2], time.monotonic()
         expected = {number: pace * self.chunks[number].steps for number in dict.fromkeys(self.under_way.values())}
-        return [number for number, it in expected.items() if now - self.since[number] > LATE * AHEAD * it + GLANCE]
+        return [number for number, it in expected.items() if now - self.since[number] > LATE * AHEAD * it + GRACE]
 
     def give(self, left: list[int]) -> None:
         """Give late chunks to other workers as well, then new ones, as many as workers who are not late can take."""
