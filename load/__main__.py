@@ -17,7 +17,7 @@ import psycopg
 from chaos.postgres_server import PostgresServer
 
 from .crowd import crowd
-from .loads import batches, closed_loop, gateway_loop, half_open, overload, while_scraped
+from .loads import batches, closed_loop, closed_loop_of_acts, gateway_loop, half_open, overload, while_scraped
 from .security import security
 from .siege import siege
 from .soak import soak
@@ -54,6 +54,9 @@ def small(url: str, seconds: float) -> Iterator[Row]:
         good = found.rate >= 2000 and found.p(0.99) <= 100 and set(found.statuses) == {200}
         yield "closed loop, 64 connections", "≥ 2,000 events/s, p99 ≤ 100 ms, no error", found, good
         capacity = found.rate
+        acts = asyncio.run(closed_loop_of_acts(process.port, tokens, 64, seconds))
+        good = acts.rate >= 2000 and set(acts.statuses) == {200}
+        yield "acts, each with its outcome later, 64 connections", "≥ 2,000 acts/s, no error", acts, good
         found, slowest = asyncio.run(while_scraped(process.port, admin, tokens, seconds))
         good = found.rate >= 0.95 * capacity and slowest <= 1 and set(found.statuses) == {200}
         words = f"{found}; slowest scrape {1000 * slowest:.0f} ms"

@@ -38,6 +38,34 @@ async def closed_loop(
     return figures
 
 
+async def closed_loop_of_acts(port: int, tokens: Sequence[str], connections: int, seconds: float) -> Figures:
+    """Every connection is an agent that makes one pull after the other, and tells the outcome of the one before."""
+    figures, end = Figures(), time.perf_counter() + seconds
+
+    async def one(n: int) -> None:
+        line, token, i = Line(port), tokens[n % len(tokens)], 0
+
+        async def post(what: str, body: bytes) -> None:
+            begun = time.perf_counter()
+            status, _ = await line.post(f"/campaigns/c0/me/{what}", token, body)
+            figures.statuses[status] += 1
+            if status == 200:
+                figures.times.append(time.perf_counter() - begun)
+                figures.events += what == "acts"
+
+        while time.perf_counter() < end:
+            i += 1
+            await post("acts", b'{"arm":"arm %d","event":"a%.3f-%d-%d"}' % (i % 2, end, n, i))
+            if i > 1:
+                await post("outcomes", b'{"event":"a%.3f-%d-%d","reward":%.1f}' % (end, n, i - 1, i % 11 / 10))
+        await line.close()
+
+    begun = time.perf_counter()
+    await asyncio.gather(*(one(n) for n in range(connections)))
+    figures.seconds = time.perf_counter() - begun
+    return figures
+
+
 async def batches(port: int, gateway: str, agents: int, connections: int, size: int, seconds: float) -> Figures:
     """Gateways send batches as fast as they are answered."""
     figures, end = Figures(), time.perf_counter() + seconds
