@@ -196,7 +196,7 @@ def test_nothing_of_one_campaign_stays_when_another_is_chosen(page: Page, servic
     second = service.create(start=False, name="second")
     pull = {"observations": [{"agent": "ann", "arm": "B", "reward": 0.5}]}  # nobody has pulled A or C
     service.send("POST", f"{first}/observations:batch", pull)
-    log_in(page, service, service.admin)
+    log_in(page, service, service.admin, "onboarding")
     assert page.text_content("#chart-means-text") == "A: –; B: 0.5; C: –."
     assert "Assumes" in (page.text_content("#rests") or "")
     page.locator("#stop").click()

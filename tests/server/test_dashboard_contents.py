@@ -219,7 +219,7 @@ def test_every_cell_of_every_table_is_in_its_column(page: Page, service: Service
         ["B", "in", "0.62", "3.5", "33", "25", "8"],
         ["C", "out", "0.33", "44", "26", "22", "4"],
     ]
-    assert heads(page, "ledger") == ["Entry", "At (UTC)", "Agent", "Arm", "Amount", "Settlement"]
+    assert heads(page, "ledger") == ["Entry", "At (UTC)", "Agent", "Arm", "Amount", "Payout"]
     assert cells(page, "ledger") == [
         ["2", "2030-01-02 02:02:02", "bob", "B", "0.75 EUR", "settled"],
         ["1", "2030-01-02 01:01:01", "ann", "C", "0.50 EUR", "open"],

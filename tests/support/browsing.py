@@ -66,8 +66,9 @@ def play(service: Service, path: str, steps: int = 30, gap: float = 0.2) -> None
         service.send("POST", f"{path}/observations:batch", {"observations": pulls}, service.gateway)
 
 
-def log_in(page: Page, service: Service, token: str) -> None:
-    page.goto(service.at)
+def log_in(page: Page, service: Service, token: str, campaign: str = "") -> None:
+    """Log in, and wait for a campaign: the only one, or one of several."""
+    page.goto(f"{service.at}/#{campaign}" if campaign else service.at)
     page.get_by_label("Token").fill(token)
     page.get_by_role("button", name="Log in").click()
     page.wait_for_selector("#view:not([hidden])")

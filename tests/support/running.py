@@ -46,13 +46,9 @@ class Service:
         self.port = listening.getsockname()[1]
         self.at = f"http://127.0.0.1:{self.port}"
         recovery.known_as(self.at)
+        more: dict[str, Any] = {"targets": self.targets} if self.targets else {}
         self.server = Server(
-            self.url,
-            "127.0.0.1",
-            self.port,
-            self.limits,
-            lambda *it, **more: self.log(*it, **more),
-            targets=self.targets,
+            self.url, "127.0.0.1", self.port, self.limits, lambda *it, **about: self.log(*it, **about), **more
         )
 
         def serve() -> None:
