@@ -9,7 +9,7 @@ READY := .venv/ready
 PARALLEL := -n auto --maxprocesses 4 --dist loadfile
 # tests with servers mostly wait, so there are three of them for every two cores
 WAITING := -n $(shell $(PYTHON) -c "import os; print(min(6, max(1, (os.cpu_count() or 1) * 3 // 2)))") --dist loadfile
-.PHONY: help run quick test browser lint types bench verify calibrate reproduce chaos load serve docs lock clean
+.PHONY: help run quick test deep browser lint types bench verify calibrate reproduce chaos load serve package docs lock clean
 
 help: ## what each target does
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-9s %s\n", $$1, $$2}'
@@ -28,6 +28,9 @@ quick: $(READY) ## the tests that start no program, server or browser, with fewe
 
 test: $(READY) browser lint types ## everything that must hold: lint, types, import order, all tests; nothing may be left out
 	$(BIN)/python -m pytest $(WAITING) --everything
+
+deep: $(READY) browser ## the property tests with ten times their examples: before a release (an hour)
+	$(BIN)/python -m pytest $(WAITING) --hypothesis-profile deep $$(grep -rlE "hypothesis|support.examples" tests --include="test_*.py")
 
 browser: # the dashboard's tests need the system's Chromium
 	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || { apt-get update -qq && apt-get install -y -qq chromium; }
@@ -61,13 +64,17 @@ load: $(READY) ## the service under load and under attack, on both stores; write
 serve: $(READY) ## the service on trial.db, at http://127.0.0.1:8000; a first token is printed once
 	$(BIN)/freepull serve --store sqlite:///trial.db --first-token
 
-docs: $(READY) ## the site, in docs/_build/html
+package: ## the wheel and the sdist, built and tried with the lowest and the newest dependencies, in out/package (minutes)
+	$(PYTHON) deploy/try_package.py
+
+docs: $(READY) ## the site with its tutorials and gallery, which are run, in docs/_build/html
 	$(BIN)/python -m sphinx -W -q docs docs/_build/html
 	@echo "docs/_build/html/index.html"
 
 lock: ## write requirements.txt anew from pyproject.toml (needs uv)
 	uv pip compile --universal --generate-hashes --no-emit-index-url --no-header --python-version 3.11 \
-	  --extra dev --extra live --extra oidc --extra otel --extra envs --output-file requirements.txt --quiet pyproject.toml
+	  --group dev --extra live --extra oidc --extra otel --extra cluster --extra docs --extra envs \
+	  --output-file requirements.txt --quiet pyproject.toml
 
 clean: ## remove what was made here
-	rm -rf .venv out docs/_build .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv out docs/_build docs/tutorials docs/gallery .mypy_cache .ruff_cache .pytest_cache .hypothesis

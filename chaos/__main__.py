@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import logging
 import sys
+import warnings
 from collections.abc import Callable
 
 from . import (
@@ -14,26 +15,37 @@ from . import (
     faults,
     forks,
     kills,
+    life,
+    memory,
     migrations,
+    payouts,
     postgres,
     power,
     recovery,
     repetition,
     restores,
+    rights,
+    uploads,
     verbs,
+    webhooks,
     writers,
 )
 from .outcome import Finding
-from .world import ASKING, LATE
+from .world import ASKING, LATE, PRICED
 
 CHAOS: dict[str, tuple[Callable[[], Finding], Callable[[], Finding]]] = {
     "kills": (kills.run, lambda: kills.run(6, 0.2)),
     "asks": (lambda: kills.run(50, principal=ASKING), lambda: kills.run(6, 0.2, ASKING)),
     "late": (lambda: kills.run(50, principal=LATE), lambda: kills.run(6, 0.2, LATE)),
+    "life": (life.run, lambda: life.run(6, 0.2)),
+    "prices": (lambda: kills.run(50, principal=PRICED), lambda: kills.run(6, 0.2, PRICED)),
     "power": (power.run, lambda: power.run(25, 40)),
     "faults": (faults.run, lambda: faults.run(200, 23)),
     "verbs": (verbs.run, lambda: verbs.run(12)),
     "verbs on PostgreSQL": (lambda: verbs.on_postgres(60), lambda: verbs.on_postgres(6)),
+    "payouts": (payouts.run, lambda: payouts.run(6, 0.2)),
+    "payouts on PostgreSQL": (payouts.on_postgres, lambda: payouts.on_postgres(3, 0.2)),
+    "webhooks": (webhooks.run, lambda: webhooks.run(1, 1.0)),
     "migrations": (migrations.run, lambda: migrations.run(9, 2)),
     "forks": (forks.run, lambda: forks.run(4)),
     "restores": (restores.run, lambda: restores.run(24)),
@@ -44,6 +56,10 @@ CHAOS: dict[str, tuple[Callable[[], Finding], Callable[[], Finding]]] = {
     "corruption": (corruption.run, lambda: corruption.run(12)),
     "cut": (corruption.cut_off, lambda: corruption.cut_off(24, 40)),
     "damage": (damage.run, lambda: damage.run(15, 8)),
+    "uploads": (uploads.run, lambda: uploads.run(100)),
+    "rights": (rights.run, lambda: rights.run(10)),
+    "memory": (memory.run, lambda: memory.run(4)),
+    "slow readers": (writers.slowly, lambda: writers.slowly(1)),
     "recovery": (recovery.run, lambda: recovery.run(100_000, bars=False)),
 }
 """Each kind of chaos, in full and in short."""
@@ -56,6 +72,7 @@ def main() -> int:
     parser.add_argument("--short", action="store_true", help="a little of each")
     asked = parser.parse_args()
     logging.getLogger("psycopg").setLevel(logging.ERROR)
+    warnings.filterwarnings("ignore", "people may refuse", UserWarning)
     bad = 0
     for kind in asked.kinds or CHAOS:
         found = CHAOS[kind][asked.short]()

@@ -9,6 +9,7 @@ import random
 import signal
 import tempfile
 import time
+from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any
 
@@ -29,13 +30,14 @@ KILLS, RATE, SNAPSHOT_EVERY = 200, 1_000.0, 400
 def run(kills: int = KILLS, seconds: float = 0.5, principal: fp.Principal = PAYING) -> Finding:
     """Kill the same campaign again and again."""
     rule = type(principal.rule).__name__ + (", late outcomes" if principal == LATE else "")
+    rule += ", prices that differ" if principal.pricing is not None else ""
     with finding(f"kill -9 × {kills} under load, {rule}") as found, tempfile.TemporaryDirectory() as folder:
         url, rng = f"sqlite:///{Path(folder)}/chaos.db", random.Random(1)
         create(url, principal=principal).close()
         answers, doubtful, sent, none = list[Answer](), dict[str, Pull](), set[str](), set[str]()
         busy = 0.0
         for turn in range(kills):
-            lines, lasted = _life(url, turn, list(doubtful.values()), rng.uniform(0.05, 2 * seconds))
+            lines, lasted = life(url, turn, list(doubtful.values()), rng.uniform(0.05, 2 * seconds), _work)
             busy += lasted
             for kind, *rest in lines:
                 if kind == "sent":
@@ -49,14 +51,20 @@ def run(kills: int = KILLS, seconds: float = 0.5, principal: fp.Principal = PAYI
                     answers.append(Answer(doubtful.pop(rest[0]), told))
             wrong = right(url) if turn % 10 == 9 or turn == kills - 1 else ""
             found.demand(not wrong, f"after kill {turn}: {wrong}")
-        _life(url, kills, list(doubtful.values()), 0.0)
+        life(url, kills, list(doubtful.values()), 0.0, _work)
         missing = lost(url, answers)
         found.demand(not missing, f"{len(missing)} answers are not in the log")
         with fp.Campaign.open(url, NAME) as campaign:
             status, ledger = campaign.status(), campaign.ledger()
             logged = (it.records["kind"] == Kind.PASSED for it in segments(campaign.core.store, NAME))
             passed = sum(int(which.sum()) for which in logged)
-        twice = len(ledger) - len({entry.offer for entry in ledger})
+        amounts = {entry.offer: entry.amount for entry in ledger}
+        twice, spent = len(ledger) - len(amounts), sum(entry.amount.minor for entry in ledger)
+        told_of = [answer.told for answer in answers if answer.told.paid is not None]
+        other = sum(amounts.get(told.offer or 0) != told.paid for told in told_of)
+        found.demand(other == 0, f"{other} payments are not what was answered")
+        found.demand(spent == status.spent.minor, f"the ledger adds up to {spent}, the status says {status.spent}")
+        found.demand(status.budget is None or spent <= status.budget.minor, f"{status.spent} exceed the budget")
         found.demand(status.observations == len(sent), f"{status.observations} pulls in the log, {len(sent)} were sent")
         found.demand(twice == 0, f"{twice} offers were paid twice")
         found.demand(passed == len(none), f"{passed} passes in the log, {len(none)} were sent")
@@ -65,10 +73,13 @@ def run(kills: int = KILLS, seconds: float = 0.5, principal: fp.Principal = PAYI
         found.figures |= {"pulls answered": len(answers), "lost": len(missing), "paid twice": twice, "events/s": rate}
         found.figures |= {"payments": len(ledger), "snapshots due": status.events // SNAPSHOT_EVERY}
         found.figures |= {"passes": passed} if none else {}
+        found.figures |= {"amounts": len(set(amounts.values()))} if principal.pricing is not None else {}
         return found
 
 
-def _life(url: str, turn: int, doubtful: list[Pull], seconds: float) -> tuple[list[list[Any]], float]:
+def life(
+    url: str, turn: int, doubtful: list[Any], seconds: float, work: Callable[..., Coroutine[Any, Any, None]]
+) -> tuple[list[list[Any]], float]:
     """Start a process that works on the campaign, kill it after some seconds, and return what it said."""
     reading, writing = os.pipe()
     child = os.fork()
@@ -76,7 +87,7 @@ def _life(url: str, turn: int, doubtful: list[Pull], seconds: float) -> tuple[li
         os.close(reading)
         code = 1
         try:
-            asyncio.run(_work(url, turn, doubtful, writing, only_repeat=seconds == 0.0))
+            asyncio.run(work(url, turn, doubtful, writing, only_repeat=seconds == 0.0))
             code = 0
         finally:
             os._exit(code)

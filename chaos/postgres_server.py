@@ -1,4 +1,4 @@
-"""A real PostgreSQL for tests, from pip: started here, in a folder of its own, killed here; also when we are root."""
+"""A real PostgreSQL for tests, from pip or the system: started in a folder of its own, killed; also by root."""
 
 from __future__ import annotations
 
@@ -25,19 +25,12 @@ class PostgresServer:
     def __init__(self) -> None:
         self.root = Path(tempfile.mkdtemp(prefix="freepull-pg-"))
         self.data, self.sockets = self.root / "data", self.root / "s"
-        installed = find_spec("pgserver")
-        assert installed is not None, "pip install pgserver"
-        assert installed.origin is not None
-        package = Path(installed.origin).parent
         self.as_user: dict[str, Any] = {}
-        if os.geteuid() == 0:  # PostgreSQL refuses root, and nobody else may be able to read our packages
-            for part in package.parent.glob(f"{package.name}*"):
-                shutil.copytree(part, self.root / part.name, symlinks=True)
-            package = self.root / package.name
+        if os.geteuid() == 0:  # PostgreSQL refuses root
             nobody = pwd.getpwnam("nobody")
             self.as_user = {"user": nobody.pw_uid, "group": nobody.pw_gid, "extra_groups": []}
             self.root.chmod(0o755)
-        self.programs = package / "pginstall" / "bin"
+        self.programs = self._from_pip() or self._of_the_system()
         for folder in (self.data, self.sockets):
             folder.mkdir(mode=0o700)
             if self.as_user:
@@ -50,6 +43,26 @@ class PostgresServer:
         ]
         subprocess.run(made, check=True, capture_output=True, cwd=self.root, **self.as_user)
         self.process: subprocess.Popen[bytes] | None = None
+
+    def _from_pip(self) -> Path | None:
+        """Return the folder of the programs that pip installed; it has none for Python 3.13 and later."""
+        installed = find_spec("pgserver")
+        if installed is None or installed.origin is None:
+            return None
+        package = Path(installed.origin).parent
+        if self.as_user:  # nobody else may be able to read our packages
+            for part in package.parent.glob(f"{package.name}*"):
+                shutil.copytree(part, self.root / part.name, symlinks=True)
+            package = self.root / package.name
+        return package / "pginstall" / "bin"
+
+    @staticmethod
+    def _of_the_system() -> Path:
+        """Return the folder of the newest programs that the system has, where Debian and others put them."""
+        found = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"), key=lambda path: float(path.parts[4]))
+        on_path = shutil.which("initdb")
+        assert found or on_path, "pip install pgserver, or install a PostgreSQL"
+        return found[-1].parent if found else Path(str(on_path)).parent
 
     @property
     def url(self) -> str:

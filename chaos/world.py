@@ -29,6 +29,8 @@ ASKING = fp.Principal(
 """Every ask is an event, and nothing is ever decided."""
 LATE = replace(ASKING, rule=fp.rules.Comparisons(1e-100, late=True))
 """The same where asks count until they are told of, or passed over."""
+PRICED = replace(PAYING, pricing=fp.pricing.Compensate(margin=0.033), budget=40_000.0)
+"""Every offer has a price of its own, and the budget ends the paying."""
 NO_PULL = -1
 """Stands for an arm where an agent asked and made no pull."""
 

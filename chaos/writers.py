@@ -11,6 +11,8 @@ import time
 from pathlib import Path
 
 import freepull as fp
+from freepull.campaigns.journal.events import Row
+from freepull.campaigns.stores.postgres import PostgresStore
 from freepull.errors import CampaignBusy, FreepullError
 
 from .outcome import Finding, finding
@@ -29,6 +31,62 @@ def run(stopped: float = 10.0, turns: int = 3) -> Finding:
         with tempfile.TemporaryDirectory() as folder:
             _lock(f"sqlite:///{Path(folder)}/chaos.db", found)
         return found
+
+
+class Slow(PostgresStore):
+    """A database far away: whatever is read takes a while, and all of it longer than a lease lasts."""
+
+    def query(self, sql: str, values: Row = ()) -> list[Row]:
+        """Read, slowly."""
+        time.sleep(0.03)
+        return super().query(sql, values)
+
+
+def slowly(turns: int = 12, processes: int = 3) -> Finding:
+    """Let processes that read for longer than a lease lasts take turns: none takes the campaign from one that reads."""
+    with finding(f"{processes} processes that read for longer than a lease lasts, {turns} turns each") as found:
+        with PostgresServer() as server:
+            with create(server.url) as campaign:
+                for number in range(200):
+                    campaign.tell(number % 60, 0, 0.5)
+            begun = time.monotonic()
+            children = [_reader(server.url, turns) for _ in range(processes)]
+            lines = list[str]()
+            for child, reading in children:
+                with open(reading, encoding="ascii") as pipe:
+                    lines += pipe.read().splitlines()
+                os.waitpid(child, 0)
+            wrong = right(server.url)
+            with fp.Campaign.open(server.url, NAME, wait=30.0) as campaign:
+                told = campaign.status().observations - 200
+        found.demand(not wrong, f"the campaign is not right: {wrong}")
+        done = lines.count("told")
+        found.demand(done == told == processes * turns, f"{done} of {processes * turns} turns, {told} pulls")
+        found.demand(lines.count("Corrupt") == 0, "a process took the campaign for damaged")
+        found.figures |= {"turns": done, "taken away": lines.count("Fenced"), "damaged": lines.count("Corrupt")}
+        found.figures["seconds a turn"] = (time.monotonic() - begun) / max(1, done)
+        return found
+
+
+def _reader(url: str, turns: int) -> tuple[int, int]:
+    """Start a process that opens the campaign, tells one pull and closes it, so often; it says how that ends."""
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child != 0:
+        os.close(writing)
+        return child, reading
+    try:
+        done, limit = 0, time.monotonic() + 20 * turns
+        while done < turns and time.monotonic() < limit:
+            try:
+                with fp.Campaign.open(Slow(url, lease_seconds=0.4), NAME, wait=60.0) as campaign:
+                    campaign.tell(3, 0, 0.5)
+                done, said = done + 1, "told"
+            except FreepullError as error:
+                said = type(error).__name__
+            os.write(writing, said.encode() + b"\n")
+    finally:
+        os._exit(0)
 
 
 def _fence(url: str, stopped: float, found: Finding) -> None:

@@ -1,35 +1,72 @@
-"""How Sphinx builds the site: MyST pages, the furo theme, and nothing loaded from another host."""
+"""How Sphinx builds the site: MyST pages, scripts that are run, and nothing loaded from another host."""
 
+import logging
+import os
 import re
+import warnings
 from pathlib import Path
 
+from docutils import nodes
+from docutils.utils.math.latex2mathml import tex2mathml
 from sphinx.ext.napoleon import Config, NumpyDocstring
+from sphinx_gallery.sorting import ExplicitOrder
 
-_init = Path(__file__).parent.parent / "src" / "freepull" / "version.py"
-_version = re.search(r'__version__ = "([^"]+)"', _init.read_text(encoding="utf-8"))
+ROOT = Path(__file__).parent.parent
+_version = re.search(r'__version__ = "([^"]+)"', (ROOT / "src/freepull/version.py").read_text(encoding="utf-8"))
 if _version is None:
-    raise ValueError(f"{_init} must set __version__.")
+    raise ValueError("src/freepull/version.py must set __version__.")
 
 project = "freepull"
 author = "The freepull developers"
 copyright = "2026, The freepull developers"
 release = version = _version.group(1)
 
-# Formulas are Unicode text. No math extension is on, so no page asks for a script from a CDN.
-extensions = ["myst_parser", "sphinx.ext.autodoc"]
-exclude_patterns = ["_build"]
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx_gallery.gen_gallery"]
+exclude_patterns = ["_build", "*/sg_execution_times.rst", "sg_execution_times.rst"]
 smartquotes = False  # θ' is a prime, not an apostrophe
 nitpicky = True
 nitpick_ignore_regex = [("py:.*", ".*")]  # types in signatures are shown, not linked
 default_role = "code"
 myst_ref_domains = ["std"]
+myst_enable_extensions = ["dollarmath"]
 autodoc_member_order = "bysource"
 autodoc_typehints_format = "short"
 autodoc_preserve_defaults = True
 
+TUTORIALS = (
+    "first_simulation",
+    "plan_a_trial",
+    "run_with_people",
+    "write_an_agent",
+    "reproduce_a_figure",
+    "study_on_dask",
+)
+"""In the order in which a newcomer reads them."""
+logging.getLogger("distributed").setLevel(logging.ERROR)
+warnings.filterwarnings("ignore", category=UserWarning, message="FigureCanvasAgg is non-interactive")
+sphinx_gallery_conf = {
+    "examples_dirs": ["../examples/tutorials", "../examples/gallery"],
+    "gallery_dirs": ["tutorials", "gallery"],
+    "filename_pattern": r"\.py$",
+    "within_subsection_order": ExplicitOrder([*(f"{name}.py" for name in TUTORIALS), "*"]),
+    "run_stale_examples": True,  # a page shows what this version does, not what an earlier one did
+    "abort_on_example_error": True,
+    "download_all_examples": False,
+    "show_signature": False,
+    "write_computation_times": False,
+    "min_reported_time": 3600,
+    "remove_config_comments": True,
+}
+
 html_theme = "furo"
 html_title = f"freepull {release}"
 html_show_sourcelink = False
+html_static_path = ["static"]
+html_css_files = ["freepull.css"]
+html_math_renderer = "mathml"
+# versions side by side, where the host that serves them says which it is building
+if os.environ.get("READTHEDOCS_VERSION_TYPE") == "tag":
+    html_baseurl = os.environ.get("READTHEDOCS_CANONICAL_URL", "")
 
 
 def _read_parameters(app, what, name, obj, options, lines):
@@ -38,6 +75,19 @@ def _read_parameters(app, what, name, obj, options, lines):
         lines[:] = NumpyDocstring(lines, Config(napoleon_use_rtype=False), app, what, name, obj, options).lines()
 
 
+def _inline(self, node):
+    """Write a formula in a line as MathML, which browsers typeset themselves."""
+    self.body.append(tex2mathml(node.astext()))
+    raise nodes.SkipNode
+
+
+def _block(self, node):
+    """Write a formula of its own as MathML."""
+    self.body.append(f'<div class="formula">{tex2mathml(node.astext(), as_block=True)}</div>\n')
+    raise nodes.SkipNode
+
+
 def setup(app):
     """Hook into Sphinx."""
     app.connect("autodoc-process-docstring", _read_parameters)
+    app.add_html_math_renderer("mathml", inline_renderers=(_inline, None), block_renderers=(_block, None))

@@ -17,20 +17,22 @@ import psycopg
 from chaos.postgres_server import PostgresServer
 
 from .crowd import crowd
-from .loads import batches, closed_loop, half_open, overload, while_scraped
-from .security import Row, security
+from .loads import batches, closed_loop, gateway_loop, half_open, overload, while_scraped
+from .security import security
 from .siege import siege
 from .soak import soak
+from .strangers import strangers
 from .takeover import kill_the_owner
-from .traffic import agent_tokens, fsync_time, stage
+from .tls import tls
+from .traffic import Row, agent_tokens, fsync_time, stage
 
 PAGE = Path(__file__).parents[1] / "docs" / "load.md"
-PARTS = ("small", "large", "security", "takeover", "hanging", "siege")
+PARTS = ("small", "large", "security", "takeover", "hanging", "siege", "tls", "strangers")
 AFTER = "\n## "
 """What follows the table was written by hand, and stays."""
 SOAK = "soak"
 """Runs only when it is asked for: it takes hours."""
-ONLY = {"takeover": "PostgreSQL", "hanging": "PostgreSQL", "siege": "SQLite"}
+ONLY = {"takeover": "PostgreSQL", "hanging": "PostgreSQL", "siege": "SQLite", "tls": "SQLite", "strangers": "SQLite"}
 """Parts on one store alone: a file has one process, and what comes before a token is the same on both."""
 HEAD = """# The service under load
 
@@ -58,6 +60,9 @@ def small(url: str, seconds: float) -> Iterator[Row]:
         yield "the same, /metrics read twice a second", "≥ 95 % of that, scrape ≤ 1 s", words, good
         found = asyncio.run(batches(process.port, gateway, 2000, 8, 100, seconds))
         yield "batches of 100, 8 connections", "≥ 50,000 events/s", found, found.rate >= 50_000
+        found = asyncio.run(gateway_loop(process.port, gateway, 2000, 64, seconds))
+        good = found.rate >= 2000 and set(found.statuses) == {200}
+        yield "one gateway asks and tells for 2,000, 64 connections", "≥ 2,000 requests/s, no error", found, good
         found, healed = asyncio.run(overload(process.port, tokens, capacity, seconds / 4))
         good = set(found.statuses) <= {200, 429, 503} and 503 in found.statuses and healed <= 5
         yield "3× overload", "429/503, recovers in 5 s", f"{found}; well again after {healed:.1f} s", good
@@ -147,6 +152,8 @@ def main() -> None:
         "takeover": takeover,
         "hanging": hanging,
         "siege": siege,
+        "tls": lambda url, seconds: tls(url, seconds / 3),
+        "strangers": lambda _, seconds: strangers(10 if seconds >= 30 else 2),
     }
     fsync, others = f"{1000 * fsync_time():.2f} ms", f"{os.getloadavg()[0]:.1f}"
     print(f"this machine's fsync: {fsync} (median of 200); load average {others}")

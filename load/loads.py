@@ -6,18 +6,21 @@ import asyncio
 import contextlib
 import json
 import random
+import ssl
 import time
 from collections.abc import Sequence
 
 from .traffic import Figures, Line, Process, hang_up
 
 
-async def closed_loop(port: int, tokens: Sequence[str], connections: int, seconds: float) -> Figures:
+async def closed_loop(
+    port: int, tokens: Sequence[str], connections: int, seconds: float, tls: ssl.SSLContext | None = None
+) -> Figures:
     """Every connection is an agent that tells one pull after the other."""
     figures, end = Figures(), time.perf_counter() + seconds
 
     async def one(n: int) -> None:
-        line, i = Line(port), 0
+        line, i = Line(port, tls), 0
         while time.perf_counter() < end:
             i += 1
             body = b'{"arm":"arm %d","reward":%.1f,"event":"%d-%d"}' % (i % 2, i % 11 / 10, n, i)
@@ -55,6 +58,31 @@ async def batches(port: int, gateway: str, agents: int, connections: int, size: 
             if status == 200:
                 figures.times.append(time.perf_counter() - begun)
                 figures.events += size
+        await line.close()
+
+    begun = time.perf_counter()
+    await asyncio.gather(*(one(n) for n in range(connections)))
+    figures.seconds = time.perf_counter() - begun
+    return figures
+
+
+async def gateway_loop(port: int, gateway: str, agents: int, connections: int, seconds: float) -> Figures:
+    """A backend asks and tells for its users with one token, on many connections, one user after the other on each."""
+    figures, end = Figures(), time.perf_counter() + seconds
+
+    async def one(n: int) -> None:
+        line, i = Line(port), 0
+        while time.perf_counter() < end:
+            i += 1
+            user = f"/campaigns/c0/agents/user-{(n + i * connections) % agents}"
+            pull = b'{"arm":"arm %d","reward":0.5,"event":"g%d-%d"}' % (i % 2, n, i)
+            for verb, body in (("offer", b""), ("observations", pull)):
+                begun = time.perf_counter()
+                status, _ = await line.post(f"{user}/{verb}", gateway, body)
+                figures.statuses[status] += 1
+                if status == 200:
+                    figures.times.append(time.perf_counter() - begun)
+                    figures.events += 1
         await line.close()
 
     begun = time.perf_counter()

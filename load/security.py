@@ -11,10 +11,9 @@ from typing import Any
 from .fuzzing import fuzz
 from .hostile import Request, answers, bad_bodies, wrong_tokens
 from .races import AtTheDeadline, at_the_deadline, last_bonus, one_offer
-from .traffic import Process
+from .traffic import Process, Row
 
 NAMES = {"{campaign}": "c0", "{agent}": "%230", "{arm}": "arm 0", "{id}": "none", "{file}": "ledger.csv"}
-Row = tuple[str, str, object, bool]
 
 
 def routes(process: Process) -> list[tuple[str, str]]:
@@ -86,8 +85,10 @@ def security(process: Process, admin: str, gateway: str, tokens: list[str], coun
     bar = "paid before it, expired after it, ± 1 ms"
     yield "pulls at the deadline", bar, late, late.wrong == 0 and late.close >= 5 * rounds
 
-    cases = fuzz(process.address, admin, tokens[2], "c0", examples=max(5, count // 60))
-    yield "Schemathesis", "≥ 5,000 cases, 0 failures", f"{cases:,} cases, 0 failures", cases >= count / 2
+    tried = fuzz(process.address, admin, tokens[2], "c0", examples=max(5, count // 80))
+    bar = "≥ 5,000 cases, 0 failures, nothing refused that the document allows"
+    words = "; ".join([str(tried), *(it for it, _ in tried.stricter.most_common(3))])
+    yield "Schemathesis", bar, words, tried.cases >= count / 2 and not tried.stricter
 
 
 def _shown(found: Counter[int]) -> str:

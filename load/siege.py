@@ -13,8 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TypeVar
 
-from .security import Row
-from .traffic import Process, agent_tokens, call, hang_up, stage
+from .traffic import Process, Row, agent_tokens, call, hang_up, stage
 
 Found = TypeVar("Found")
 BODY = (

@@ -12,6 +12,7 @@ import json
 import os
 import random
 import resource
+import shutil
 import signal
 import sys
 import tempfile
@@ -45,11 +46,20 @@ PRINCIPAL = {
     "offers": "each",
 }
 """Everybody is always offered something, and nothing is ever decided."""
+NEW: dict[str, Any] = {
+    "name": "c0",
+    "arms": ARMS,
+    "agents": AGENTS,
+    "price": f"{PRICE / 100} EUR",
+    "principal": PRINCIPAL,
+}
 OUTCOMES = (None, "paid", "refused", "cancelled")
 HOURS = 3.0
 """By so much the clock is wrong at most."""
 PATIENCE = 300.0
 """Seconds for everything to be answered once the faults are over."""
+KEPT = Path(tempfile.gettempdir()) / "freepull-soak.log"
+"""Where the log of a soak is kept that found something."""
 TRY_AGAIN = (408, 421, 429, 500, 502, 503)
 
 
@@ -210,8 +220,7 @@ def soak(url: str, seconds: float, rate: float, server: PostgresServer | None, s
     with tempfile.TemporaryDirectory() as folder:
         services = Services(url, Path(folder), server)
         first = services.all[0]
-        body = {"name": "c0", "arms": ARMS, "agents": AGENTS, "price": f"{PRICE / 100} EUR", "principal": PRINCIPAL}
-        first.ask(admin, "POST", "/campaigns", body)
+        first.ask(admin, "POST", "/campaigns", NEW)
         first.ask(admin, "POST", "/campaigns/c0/start")
         made = first.ask(admin, "POST", "/campaigns/c0/tokens", {"agents": list(range(AGENTS))})
         own = [it["token"] for it in made["tokens"]]
@@ -219,12 +228,12 @@ def soak(url: str, seconds: float, rate: float, server: PostgresServer | None, s
         harming = threading.Thread(target=_harm, args=(services, begun + seconds, random.Random(seed), found, over))
         harming.start()
         try:
-            traffic = Traffic(services, model, found, own, gateway, rate)
+            traffic = Traffic(lambda: [it.port for it in services.all], model, found, own, gateway, rate)
             asyncio.run(traffic.run(begun + seconds, over.is_set))
             harming.join()
             found.seconds = seconds
             try:
-                _compare(services, admin, model, found)
+                compare([it.address for it in services.all], services.folder, admin, model, found)
             except fp.errors.FreepullError as error:
                 found.demand(False, f"{type(error).__name__}: {error}")
         finally:
@@ -238,6 +247,8 @@ def soak(url: str, seconds: float, rate: float, server: PostgresServer | None, s
         lines = services.log.read_text(errors="replace").splitlines()
         told = [line for line in lines if '"what":"broken"' in line or '"what":"error"' in line]
         found.demand(not told, f"{len(told)} lines of the log, such as {told[:3]}")
+        if found.problems:
+            shutil.copy(services.log, KEPT)
     return found
 
 
@@ -259,9 +270,9 @@ class Traffic:
     """Agents and gateways, each of which sends an event until it is answered."""
 
     def __init__(
-        self, services: Services, model: Model, found: Soak, tokens: list[str], gateway: str, rate: float
+        self, ports: Callable[[], list[int]], model: Model, found: Soak, tokens: list[str], gateway: str, rate: float
     ) -> None:
-        self.services, self.model, self.found = services, model, found
+        self.ports, self.model, self.found = ports, model, found
         self.tokens, self.gateway, self.rate = tokens, gateway, rate
 
     async def run(self, end: float, over: Callable[[], bool]) -> None:
@@ -292,7 +303,7 @@ class Traffic:
                 await line.close()
             await asyncio.sleep(wait * chance.uniform(0.5, 1.5))
             wait = min(2 * wait, 1.0)
-            port = chance.choice(self.services.all).port
+            port = chance.choice(self.ports())
             if port != line.port:
                 await line.close()
                 line.port = port
@@ -311,7 +322,7 @@ class Traffic:
     async def _agent(self, m: int, end: float, apart: float) -> None:
         """Ask, tell, and now and then tell something old again, or two at once in the wrong order."""
         chance, model, token = random.Random(m), self.model, self.tokens[m]
-        lines = [Line(self.services.all[0].port) for _ in range(2)]
+        lines = [Line(self.ports()[0]) for _ in range(2)]
         mine, due = list[int](), time.monotonic() + chance.random() * apart
 
         async def tell(number: int, line: Line) -> None:
@@ -348,7 +359,7 @@ class Traffic:
 
     async def _gateway(self, n: int, end: float, apart: float) -> None:
         """Send batches, with events of earlier ones among them."""
-        chance, model, line = random.Random(f"gateway {n}"), self.model, Line(self.services.all[0].port)
+        chance, model, line = random.Random(f"gateway {n}"), self.model, Line(self.ports()[0])
         old, due = list[int](), time.monotonic()
         while due < end:
             await asyncio.sleep(max(0.0, due - time.monotonic()))
@@ -370,15 +381,14 @@ class Traffic:
         await line.close()
 
 
-def _compare(services: Services, admin: str, model: Model, found: Soak) -> None:
+def compare(addresses: list[str], folder: Path, admin: str, model: Model, found: Soak) -> None:
     """Compare everything that was acknowledged with what is there."""
     found.events, found.repeated = sum(it >= 0 for it in model.places), model.repeated
     found.demand(found.events == len(model.places), f"{len(model.places) - found.events} events were not answered")
     found.demand(not model.differing, f"{len(model.differing)} answers differ: {model.differing[:3]}")
     found.demand(not model.refused, f"refused: {model.refused.most_common(3)}")
-    addresses = [it.address for it in services.all]
     with fp.Client(addresses[0], admin, owners=addresses[1:], retries=30, seconds=60.0) as client:
-        campaign, file = client.campaign("c0"), services.folder / "all.parquet"
+        campaign, file = client.campaign("c0"), folder / "all.parquet"
         campaign.export(file)
         status, ledger = campaign.status(), campaign.ledger()
     names = [f"#{m}" for m in range(AGENTS)]
@@ -390,7 +400,8 @@ def _compare(services: Services, admin: str, model: Model, found: Soak) -> None:
             "reward": list(model.rewards),
             "outcome": [OUTCOMES[it] for it in model.outcomes],
             "offer": [it or None for it in model.offers],
-        }
+        },
+        schema_overrides={"outcome": pl.String, "offer": pl.Int64},
     )
     there = pl.read_parquet(file)
     rows = there.height

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import ssl
 import subprocess
 import sys
 import tempfile
@@ -19,14 +20,22 @@ from typing import Any
 from freepull.server.auth import Tokens
 
 ROOT = Path(__file__).parents[1]
+Row = tuple[str, str, object, bool]
+"""What was done, the bar, what came of it, and whether the bar was reached."""
 
 
 class Process:
     """A service in a process of its own, which can be killed."""
 
     def __init__(
-        self, url: str, *options: str, log: str | Path = os.devnull, program: tuple[str, ...] = ("-m", "freepull")
+        self,
+        url: str,
+        *options: str,
+        log: str | Path = os.devnull,
+        program: tuple[str, ...] = ("-m", "freepull"),
+        tls: ssl.SSLContext | None = None,
     ) -> None:
+        self.tls = tls
         command = [sys.executable, *program, "serve", "--store", url, "--port", "0", *options]
         environment = os.environ | {"PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}"}
         self.process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment)
@@ -43,7 +52,7 @@ class Process:
         self.port = int(self.address.rpartition(":")[2])
         for _ in range(6000):
             try:
-                urllib.request.urlopen(f"{self.address}/readyz", timeout=5).close()
+                urllib.request.urlopen(f"{self.address}/readyz", timeout=5, context=tls).close()
                 return
             except OSError:
                 time.sleep(0.05)
@@ -54,7 +63,7 @@ class Process:
         headers = {"authorization": f"Bearer {token}", "content-type": "application/json"}
         data = None if body is None else json.dumps(body).encode()
         request = urllib.request.Request(f"{self.address}/v1{path}", data, headers, method=method)
-        with urllib.request.urlopen(request, timeout=600) as found:
+        with urllib.request.urlopen(request, timeout=600, context=self.tls) as found:
             return None if raw else json.load(found)
 
     def kill(self) -> None:
@@ -111,8 +120,8 @@ class Figures:
 class Line:
     """One connection that is kept open."""
 
-    def __init__(self, port: int) -> None:
-        self.port = port
+    def __init__(self, port: int, tls: ssl.SSLContext | None = None) -> None:
+        self.port, self.tls = port, tls
         self._reader: asyncio.StreamReader | None = None
         self._writer: asyncio.StreamWriter | None = None
 
@@ -124,7 +133,7 @@ class Line:
         """Send a request and return status and body; a line that was closed while it was idle is opened again."""
         idle = self._writer is not None
         if self._writer is None:
-            self._reader, self._writer = await asyncio.open_connection("127.0.0.1", self.port)
+            self._reader, self._writer = await asyncio.open_connection("127.0.0.1", self.port, ssl=self.tls)
         assert self._reader is not None
         head = f"{method} /v1{path} HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n".encode()
         for name, value in headers.items():
@@ -181,12 +190,18 @@ def fsync_time() -> float:
     return sorted(times)[100]
 
 
-def stage(url: str, agents: int | list[str], arms: int = 2) -> tuple[Process, str, str]:
+def stage(
+    url: str,
+    agents: int | list[str],
+    arms: int = 2,
+    options: tuple[str, ...] = (),
+    tls: ssl.SSLContext | None = None,
+) -> tuple[Process, str, str]:
     """Start a service with a campaign that has begun; return it, an admin's token, and a gateway's."""
     tokens = Tokens(url)
     admin, gateway = tokens.new("admin")[0], tokens.new("gateway")[0]
     tokens.close()
-    process = Process(url, "--agent-rate", "1000000")
+    process = Process(url, "--agent-rate", "1000000", *options, tls=tls)
     body = {"name": "c0", "arms": arms, "agents": agents, "price": "0.01 EUR"}
     body["principal"] = {"rule": {"part": "Certified"}, "observe": {"part": "Steps", "n": 1_000_000}}
     process.ask(admin, "POST", "/campaigns", body)

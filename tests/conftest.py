@@ -21,6 +21,7 @@ collect_ignore_glob = ["conftest.py", "*/conftest.py"]
 """They have no doctests, and no two modules may have one name."""
 settings.register_profile("freepull", deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("quick", settings.get_profile("freepull"), max_examples=15)
+settings.register_profile("deep", settings.get_profile("freepull"), max_examples=1000)
 settings.load_profile("freepull")
 
 

@@ -40,7 +40,10 @@ def test_every_kind_of_file_says_the_same(tmp_path: Path) -> None:
         assert (read(source).sums == read(frame).sums).all()
 
 
-BAD = """arm,note,agent,reward
+GOOD_LINES = 80
+"""So many that a tenth of the rows, and no more, cannot be used."""
+BAD = (
+    """arm,note,agent,reward
 x,,ann,1
 x,,,0.5
 ,,ann,0.5
@@ -56,12 +59,14 @@ y,,ann,
 y,,ann,nan
 y,,ann
 """
+    + "x,,ann,1\n" * GOOD_LINES
+)
 
 
 def test_unusable_rows_are_named_with_their_line_and_left_out(tmp_path: Path) -> None:
     (tmp_path / "bad.csv").write_text(BAD)
     with pytest.warns(
-        UnusableRows, match=r"^8 of 10 rows of the log are left out: line 3 \(no agent\), line 4 \(no arm\)"
+        UnusableRows, match=r"^8 of 90 rows of the log are left out: line 3 \(no agent\), line 4 \(no arm\)"
     ):
         past = read(tmp_path / "bad.csv")
     assert past.unusable == (
@@ -74,7 +79,7 @@ def test_unusable_rows_are_named_with_their_line_and_left_out(tmp_path: Path) ->
         (14, "reward nan is not a number"),
         (15, "no reward"),
     )
-    assert past.pulls.tolist() == [[1, 1]]
+    assert past.pulls.tolist() == [[1 + GOOD_LINES, 1]]
     assert past.describe()["unusable"][0] == {"where": 3, "why": "no agent"}
 
 
@@ -85,7 +90,8 @@ def test_the_warning_names_the_first_few_and_counts_the_rest(tmp_path: Path) -> 
 
 
 def test_rows_of_frames_are_counted_from_zero() -> None:
-    frame = pl.DataFrame({"agent": ["a", None, "a"], "arm": ["x", "x", "y"], "reward": [1.0, 1.0, None]})
+    some = {"agent": ["a", None, "a"], "arm": ["x", "x", "y"], "reward": [1.0, 1.0, None]}
+    frame = pl.concat([pl.DataFrame(some), *[pl.DataFrame(some)[:1]] * 20])
     with pytest.warns(UnusableRows, match=r"row 1 \(no agent\), row 2 \(no reward\)"), pytest.raises(InvalidInput):
         read(frame)
 
@@ -135,12 +141,79 @@ def test_files_that_would_have_to_be_guessed_at_are_refused(tmp_path: Path) -> N
     path = tmp_path / "past.csv"
     for text, told in (
         ("agent,arm,reward\n1,a,1\n1,b,0,5\n", "line 3 of the log"),
-        ("agent;arm;reward\n1;a;1\n", "separate its cells by commas"),
         ("agent,arm,reward,agent\n1,a,1,2\n", "one column agent"),
     ):
         path.write_text(text)
         with pytest.raises(InvalidInput, match=told):
             read(path)
+
+
+def test_a_log_of_stars_is_not_planned_from_its_worst_rows(tmp_path: Path) -> None:
+    rows = "".join(f"{i % 7},{'xy'[i % 2]},{i % 5 + 1}\n" for i in range(100))
+    (tmp_path / "stars.csv").write_text("agent,arm,reward\n" + rows)
+    with pytest.raises(InvalidInput, match=r"got 80 of 100, .* rewards run 1 to 5: pass --scale 1\.\.5\.$"):
+        read(tmp_path / "stars.csv")
+    past = read(tmp_path / "stars.csv", scale="1..5")
+    assert (past.rows, past.unusable, past.scale) == (100, (), "1..5")
+    assert past.sums.sum() == pytest.approx(50.0)
+    assert past.describe()["scale"] == "1..5"
+
+
+@pytest.mark.parametrize(
+    ("rewards", "scale"), [([12.5, 310, 0], "0..400"), (["yes", "no", "no"], "yes/no"), ([0, 7, 10], "0..10")]
+)
+def test_the_likely_scale_is_in_the_message(rewards: list[Any], scale: str) -> None:
+    log = {"agent": [1] * 30, "arm": ["x", "y"] * 15, "reward": [str(it) for it in rewards] * 10}
+    with pytest.raises(InvalidInput, match=f"pass --scale {scale}"):
+        read(pl.DataFrame(log))
+    assert read(pl.DataFrame(log), scale=scale).pulls.sum() == 30
+
+
+def test_amounts_beyond_the_scale_count_as_its_ends_and_others_are_left_out() -> None:
+    log = pl.DataFrame({"agent": [1] * 20, "arm": ["x", "y"] * 10, "reward": [60.0] + [25.0] * 19})
+    assert read(log, scale="0..50 EUR").sums.sum() == 1.0 + 0.5 * 19
+    with pytest.warns(UnusableRows, match=r"reward 60.0 is outside 0..50\)"):
+        assert read(log, scale="0..50").pulls.sum() == 19
+
+
+EUROPEAN = """user_id;slot;stars;when
+7;left;3,5;01.05.2026 09:30
+7;right;NA;01.05.2026 09:31
+8;right;1;2026-05-02T10:00:00
+8;left;5;1777716000
+8;left;2;1777716000000
+"""
+
+
+def test_columns_semicolons_times_and_missing_values_as_tools_write_them(tmp_path: Path) -> None:
+    (tmp_path / "log.csv").write_text(EUROPEAN + "7;left;4;02.05.2026\n" * 8)
+    columns = "agent=user_id,arm=slot,reward=stars,at=when"
+    with pytest.warns(UnusableRows, match=r"^1 of 13 rows .* line 3 \(no reward\)"):
+        past = read(tmp_path / "log.csv", scale="1..5", columns=columns)
+    assert (past.agents, past.arms) == (("7", "8"), ("left", "right"))
+    assert past.acts is not None
+    assert past.acts.dated
+    days = past.acts.time - past.acts.time.min()
+    assert sorted(set(np.round(days, 3).tolist())) == [0.0, 0.604, 1.021]
+    with pytest.warns(UnusableRows):
+        assert read(tmp_path / "log.csv", "1..5", dict(part.split("=") for part in columns.split(","))).rows == 13
+
+
+@pytest.mark.parametrize("columns", ["agent", "agent=nobody", "who=user_id", 7, {"agent": ""}])
+def test_columns_that_are_not_there_get_a_sentence(columns: Any) -> None:
+    with pytest.raises(InvalidInput, match="columns must"):
+        read(pl.DataFrame(GOOD), columns=columns)
+
+
+def test_a_plan_takes_scale_and_columns(tmp_path: Path) -> None:
+    rows = "".join(f"{i % 7},{'xy'[i % 2]},{i % 5 + 1}\n" for i in range(100))
+    (tmp_path / "stars.csv").write_text("who,slot,stars\n" + rows)
+    columns = {"agent": "who", "arm": "slot", "reward": "stars"}
+    made = fp.plan(log=tmp_path / "stars.csv", scale="1..5", columns=columns, horizon=20, quick=True)
+    assert made.question["log"]["scale"] == "1..5"
+    assert fp.Game.from_log(tmp_path / "stars.csv", scale="1..5", columns=columns).arms == 2
+    with pytest.raises(InvalidInput, match="scale must be left out without a log"):
+        fp.plan(gap=0.1, arms=2, agents=5, horizon=20, scale="1..5")
 
 
 def test_truth_values_are_coins() -> None:

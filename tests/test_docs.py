@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import json
 import re
 import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterator
 from functools import reduce
+from html.parser import HTMLParser
 from pathlib import Path
+from urllib.parse import unquote
 
 import pytest
 from sphinx.util.inventory import InventoryFile
@@ -80,6 +83,60 @@ def test_every_public_name_is_in_the_reference(site: Path) -> None:
     assert sorted(public - described - CONSTANTS) == []
 
 
+class Links(HTMLParser):
+    """What a page links to, and the places that it has."""
+
+    def __init__(self, page: Path) -> None:
+        super().__init__()
+        self.links, self.places = list[str](), set[str]()
+        self.feed(page.read_text(encoding="utf-8"))
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        found = dict(attrs)
+        self.places |= {str(found[name]) for name in ("id", "name") if found.get(name)}
+        self.links += [str(found[name]) for name in ("href", "src") if found.get(name)]
+
+
+@pytest.mark.slow
+def test_every_link_of_the_site_leads_somewhere_and_none_loads_from_another_host(site: Path) -> None:
+    pages = {path: Links(path) for path in site.rglob("*.html") if "_static" not in path.parts}
+    assert len(pages) > 30
+    for path, page in pages.items():
+        for link in page.links:
+            if "://" in link or link.startswith(("mailto:", "data:")):
+                continue
+            name, _, place = unquote(link).partition("#")
+            target = (path.parent / name.partition("?")[0]).resolve() if name else path
+            assert target.exists(), (path.name, link)
+            if place and target in pages and not target.name.startswith(("genindex", "search")):
+                assert place in pages[target].places, (path.name, link)
+    loaded = re.compile(r"<(?:script|img|link|iframe)[^>]+(?:src|href)=\"https?://[^>]+>")
+    assert [found for path in pages for found in loaded.findall(path.read_text(encoding="utf-8"))] == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", sorted(path.stem for path in (ROOT / "examples" / "tutorials").glob("*.py")))
+def test_a_tutorial_was_run_and_is_a_notebook_that_jupyter_reads(site: Path, name: str) -> None:
+    page = (site / "tutorials" / f"{name}.html").read_text(encoding="utf-8")
+    assert "sphx-glr-script-out" in page or "sphx-glr-single-img" in page
+    assert "Traceback" not in page
+    (path,) = site.glob(f"_downloads/*/{name}.ipynb")
+    notebook = json.loads(path.read_text(encoding="utf-8"))
+    assert notebook["nbformat"] == 4
+    kinds = Counter(cell["cell_type"] for cell in notebook["cells"])
+    assert kinds["code"] > 3
+    assert kinds["markdown"] > 3
+    text = "".join("".join(cell["source"]) for cell in notebook["cells"] if cell["cell_type"] == "markdown")
+    assert re.findall(r":\w+:`|`_|^\.\. ", text, re.MULTILINE) == []
+
+
+@pytest.mark.slow
+def test_formulas_are_typeset_without_a_script(site: Path) -> None:
+    page = (site / "statistics.html").read_text(encoding="utf-8")
+    assert page.count("<math") >= 5
+    assert "mathjax" not in page.lower()
+
+
 def test_every_public_class_and_function_has_a_docstring() -> None:
     bare = []
     for name in public_names():
@@ -91,9 +148,14 @@ def test_every_public_class_and_function_has_a_docstring() -> None:
 
 
 def test_the_readme_links_to_what_is_there() -> None:
-    links = re.findall(r"\]\(([^)#]+)\)", (ROOT / "README.md").read_text())
+    links = [
+        (source, link)
+        for source in ("README.md", "CONTRIBUTING.md", "SECURITY.md")
+        for link in re.findall(r"\]\(([^)#]+)\)", (ROOT / source).read_text())
+        if "://" not in link
+    ]
     assert len(links) > 8
-    assert [link for link in links if not (ROOT / link).exists()] == []
+    assert [(source, link) for source, link in links if not (ROOT / link).exists()] == []
 
 
 def rows() -> list[list[str]]:
@@ -169,7 +231,7 @@ def test_a_lemma_with_a_number_alone_is_the_papers() -> None:
 
 def test_modules_and_functions_that_pages_name_are_there() -> None:
     modules: dict[str, list[str]] = {}
-    for folder in ("src", "tests", "verification", "examples", "chaos", "load", "benchmarks"):
+    for folder in ("src", "tests", "verification", "examples", "chaos", "load", "benchmarks", "deploy", "docs"):
         for path in (ROOT / folder).rglob("*.py"):
             modules.setdefault(path.name, []).append(path.read_text(encoding="utf-8"))
     for page, text in PAGES.items():

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import optimize, special, stats
 
@@ -14,6 +14,7 @@ from freepull import numerics
 from freepull.numerics import HALVINGS, kl_budget, kl_index
 from freepull.randomness import word
 from support.drive import assert_follows
+from support.examples import examples
 
 
 @pytest.mark.parametrize(("alpha", "t", "expected"), [(2.0, 1, 0.0), (2.0, 2, 1.1774100225), (0.5, 100, 1.5174271294)])
@@ -56,7 +57,7 @@ def test_the_kl_index_is_the_root_that_scipy_finds(mean: float, pulls: int, t: i
     assert HALVINGS >= 30
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(
     mean=st.floats(0.0, 1.0) | st.sampled_from([1e-300, 1e-9, 1 - 1e-9, 1 - 2.0**-53]),
     pulls=st.integers(1, 10**7),

@@ -6,12 +6,13 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
 import freepull as fp
 from support.drive import Pull, experiment, stacks, watched
+from support.examples import examples
 from support.worlds import World, principals, worlds
 
 
@@ -20,7 +21,7 @@ def pulls_of(world: World, run: int) -> list[Pull]:
     return watched(experiment(world.game, world.principal, world.horizon, **told), run)
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(world=worlds(), until=st.sampled_from(["horizon", "decided"]))
 def test_columns_add_up(world: World, until: str) -> None:
     result = fp.simulate(world.game, **world.parameters(), runs=2, until=until, keep="agents")
@@ -45,7 +46,7 @@ def test_columns_add_up(world: World, until: str) -> None:
     assert result.paid.sum() * 2 == result.frame["paid"].sum()
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(world=worlds(), run=st.integers(0, 50))
 def test_columns_follow_from_the_pulls(world: World, run: int) -> None:
     pulls = pulls_of(world, run)
@@ -65,7 +66,7 @@ def test_columns_follow_from_the_pulls(world: World, run: int) -> None:
             assert result.paid[m, k] == sum(pull.paid for pull in mine if pull.arm == k)
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(world=worlds())
 def test_nothing_is_paid_while_observing_or_after_the_decision(world: World) -> None:
     result = fp.simulate(world.game, **world.parameters(), runs=1, trace=1)
@@ -77,7 +78,7 @@ def test_nothing_is_paid_while_observing_or_after_the_decision(world: World) -> 
             assert decided_at is None or pull.t <= decided_at
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(world=worlds())
 def test_an_eliminated_arm_never_returns_and_spending_never_falls(world: World) -> None:
     trace = fp.simulate(world.game, **world.parameters(), runs=1, trace=1).trace
@@ -90,7 +91,7 @@ def test_an_eliminated_arm_never_returns_and_spending_never_falls(world: World) 
     assert trace.filter(trace["active"]).group_by("step").len()["len"].min() >= 1  # type: ignore[operator]
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(world=worlds())
 def test_the_same_seed_gives_the_same_bits_and_a_run_can_be_repeated_alone(world: World) -> None:
     first, again = (fp.simulate(world.game, **world.parameters(), runs=3, keep="agents") for _ in range(2))
@@ -105,7 +106,7 @@ def test_the_same_seed_gives_the_same_bits_and_a_run_can_be_repeated_alone(world
     assert_frame_equal(first.agents.filter(first.agents["run"] == 2), alone.agents, check_exact=True)
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(world=worlds(), other=principals(), run=st.integers(0, 50))
 def test_the_nth_reward_of_a_stream_does_not_depend_on_the_principal(
     world: World, other: fp.Principal, run: int
@@ -117,7 +118,7 @@ def test_the_nth_reward_of_a_stream_does_not_depend_on_the_principal(
         assert ours[stream][:shared] == theirs[stream][:shared]
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(world=worlds())
 def test_a_principal_who_never_pays_leaves_the_agents_alone(world: World) -> None:
     passive = fp.Principal(fp.rules.Passive())

@@ -136,7 +136,7 @@ def mine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
 def test_names_are_unique_and_kernels_have_numbers_of_their_own() -> None:
     for kind in registry.KINDS:
         found = registry.parts(kind)
-        assert found, kind
+        assert found or kind == "blocks", kind  # there are none any more, but logs have them
         for names in ([it.written for it in found], [it.name for it in found]):
             assert len(set(names)) == len(found), kind
         if kind in ("agents", "answers", "activity", "leaving"):
@@ -203,7 +203,7 @@ def test_a_text_gives_numbers_words_and_nothing() -> None:
         ),
         (
             "papr:0.1",
-            "--rule must be one of certified, comparisons, pairwise, paper, passive, population; got 'papr'; did you",
+            "--rule must be one of certified, comparisons, paper, passive, population; got 'papr'; did you",
         ),
     ]:
         with pytest.raises(InvalidInput) as problem:
@@ -269,7 +269,10 @@ def test_parts_of_ones_own_on_the_command_line(mine: Any, tmp_path: Path) -> Non
         (["--agents", "mine:Secret"], ["--agents mine:Secret must be given words", "mine:Secret:words=10"]),
         (["--agents", "mine:Broken"], ["--agents mine:Broken cannot be made: KeyError: 'what is this?'; mend it."]),
         (["--agents", "mine:Watch"], ["agents must be objects with methods pick(t)"]),
-        (["--rule", "mine:Watch", "--gap", "0.1"], ["--gap", "left out with --rule mine", "certified or pairwise"]),
+        (
+            ["--rule", "mine:Watch", "--gap", "0.1"],
+            ["--gap", "left out with --rule mine", "--rule certified."],
+        ),
         (["--rule", "certified:gap=0.1", "--gap", "0.1"], ["--gap must be left out", "says gap already"]),
     ],
 )

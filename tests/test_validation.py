@@ -81,10 +81,8 @@ def test_a_class_in_place_of_an_object_is_named() -> None:
 
 NUMBERS = [
     (fp.rules.Certified, {"delta": 0.05, "gap": 0.1}),
-    (fp.rules.Pairwise, {"delta": 0.05, "epsilon": 0.5, "gap": 0.1}),
     (fp.rules.Paper, {"delta": 0.05, "bound": "simplified", "scale": 0.5}),
     (fp.rules.Population, {"delta": 0.05, "pulls": 5}),
-    (fp.rules.Blocks, {"first_block": 4, "first_level": 2, "growth": 0.5, "neyman": 0.1}),
     (fp.rules.Design, {"first_block": 4, "first_level": 2, "growth": 0.5, "neyman": 0.1, "stretch": 0.5,
                        "held_back": 0.5, "fitted": 0.5, "rival_memory": 0.5, "gap_memory": 0.5, "held_until": 2}),
     (fp.rules.Forecast, {"phi": 0.5, "z": 0.5, "cap": 2.0, "gamma": 0.5, "shortest": 2.0, "longest": 4.0}),

@@ -30,11 +30,8 @@ def judge(found: Results) -> Bars:
 
 
 def _errors(bars: Bars, found: Results) -> None:
-    bars.holds(ERRORS, "a given best arm falls, Certified", [r for row in found.rows for r in row.rates(row.certified)])
-    bars.holds(ERRORS, "a given best arm falls, Pairwise", [r for row in found.rows for r in row.rates(row.pairwise)])
-    for name in ("certified", "pairwise"):
-        rates = [r for row in found.freezing for r in row.rates(getattr(row, name))]
-        bars.holds(ERRORS, f"freezers, {name.capitalize()}", rates)
+    bars.holds(ERRORS, "a given best arm falls, Certified", [r for row in found.rows for r in row.rates()])
+    bars.holds(ERRORS, "freezers, Certified", [r for row in found.freezing for r in row.rates()])
     many = [row for row in found.freezing if row.case.agents >= 10]
     bars.breaks(ERRORS, "freezers with 10 agents or more break the authors' constant",
                 [row.others["authors' ×0.1"] for row in many])  # fmt: skip
@@ -51,11 +48,12 @@ def _errors(bars: Bars, found: Results) -> None:
                [rate for _, rule, rate in found.population if rule == "Population"])  # fmt: skip
     spread = [rate for panel, rule, rate in found.population if rule != "Population" and "sd" in panel]
     bars.breaks(ERRORS, "the panel's rule is wrong about the population", spread)
-    bars.holds(ERRORS, "people who leave when pleased, worst_case", [found.leavers["worst_case"]])
+    bars.holds(ERRORS, "people who leave when pleased, Comparisons", [found.leavers["Comparisons"]])
     parked, dropped = found.ignoring.values()
     bars.holds(ERRORS, "people who ignore offers of an arm that disappointed them, parked", [parked])
     bars.breaks(ERRORS, "the same people, parked and then dropped by hand", [dropped])
     crowds.judge_errors(bars, found.crowds, ERRORS)
+    money.judge_errors(bars, found.money, ERRORS)
 
 
 def judge_crowds(found: crowds.Crowds) -> Bars:
@@ -69,6 +67,7 @@ def judge_crowds(found: crowds.Crowds) -> Bars:
 def judge_money(found: money.Money) -> Bars:
     """Hold what is spent against its bars, alone."""
     bars = Bars()
+    money.judge_errors(bars, found, ERRORS)
     money.judge(bars, found)
     return bars
 
@@ -90,10 +89,9 @@ def _checked(bars: Bars, found: Results) -> None:
 
 
 def _displayed(bars: Bars, found: Results) -> None:
-    for start in ("Certified", "Pairwise"):
-        rates = [Rate(d.game, d.runs, d.wrong, d.bound) for d in found.displayed if d.what.startswith(start)]
-        what = "worse by more than x, each arm" if start == "Certified" else "LCBs and distances"
-        bars.holds(DISPLAYED, f"{start}: {what}, at a random step and at the worst moment", rates)
+    rates = [Rate(d.game, d.runs, d.wrong, d.bound) for d in found.displayed]
+    what = "Certified: worse by more than x, each arm, at a random step and at the worst moment"
+    bars.holds(DISPLAYED, what, rates)
 
 
 def _costs(bars: Bars, found: Results) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -46,12 +47,13 @@ class Peeking(engine.Player):
         return np.ones(len(block.runs)), np.zeros(len(block.runs))
 
 
-def by_engine(case: Case, rule: Any, runs: int, seed: int) -> Found:
-    """Play with built-in agents."""
-    answers = fp.answers.Always() if case.answers == "take" else fp.answers.WithProbability(0.7)
+def by_engine(case: Case, rule: Any, runs: int, seed: int, answers: Any = None, **terms: Any) -> Found:
+    """Play with built-in agents; ``terms`` are what else the principal agrees to, and ``answers`` how these are met."""
+    if answers is None:
+        answers = fp.answers.Always() if case.answers == "take" else fp.answers.WithProbability(0.7)
     experiment = check(
-        case.game(), [BUILT_IN[name] for name in case.strategies()], answers, case.principal(rule), case.horizon, runs,
-        seed, "decided", None,
+        case.game(), [BUILT_IN[name] for name in case.strategies()], answers, replace(case.principal(rule), **terms),
+        case.horizon, runs, seed, "decided", None,
     )  # fmt: skip
     player = Peeking(experiment, case.tested)
     size = max(1, min(engine.LANES // case.agents, runs // THREADS))

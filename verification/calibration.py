@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ from .calibration_worlds import world
 SEED = 2027
 SETTINGS, TRIALS, RUNS = 400, 20, 199
 """Worlds, true trials in each, and runs behind each plan."""
-STREET_SETTINGS = 80
+STREET_SETTINGS = PRICED_SETTINGS = 80
 CHANCE = 0.05
 """The bar: how far the planned chance of a certified answer on street panels may be from what happened, on average."""
 FLUID_GAMES = 12
@@ -44,6 +44,8 @@ class Tried:
     """The spend by the formulas, None near zero."""
     logged: bool = False
     """Whether the plan was made from a log."""
+    pricing: str = ""
+    """The pricing, where bonuses differ."""
 
     def covered(self, share: float) -> float:
         """The share of trials within the range, ties broken at random."""
@@ -63,7 +65,8 @@ def tried(number: int, seed: int = SEED, runs: int = RUNS, trials: int = TRIALS,
         seed=seed + 1_000_003 * (number + 1), workers=1, until="decided", progress=False,
     )  # fmt: skip
     assert plan.forecast is not None
-    paid, luck = true.frame["paid"].to_list(), np.random.default_rng([seed, number, 1]).random(trials)
+    paid = true.frame["paid" if at.principal.pricing is None else "spent"].to_list()
+    luck = np.random.default_rng([seed, number, 1]).random(trials)
     low, high = plan.forecast.range(0.9)
     return Tried(
         family=at.family,
@@ -74,6 +77,7 @@ def tried(number: int, seed: int = SEED, runs: int = RUNS, trials: int = TRIALS,
         certified=float(true.frame["certified"].mean()),  # type: ignore[arg-type]
         formula=plan.first.spend,
         logged="log" in at.told,
+        pricing="" if at.principal.pricing is None else type(at.principal.pricing).__name__,
     )
 
 
@@ -105,6 +109,7 @@ class Found:
     rows: list[Tried]
     fluid: list[tuple[float, float]]
     street: list[Tried]
+    priced: list[Tried] = field(default_factory=list)
 
     def families(self) -> dict[str, list[Tried]]:
         """The rows by family, and all of them."""
@@ -129,7 +134,12 @@ class Found:
     @property
     def met(self) -> bool:
         """Whether all bars are met."""
-        return self.coverage_met and self.fluid_met and street_met(self.street)
+        return self.coverage_met and self.fluid_met and street_met(self.street) and priced_met(self.priced)
+
+
+def priced_met(rows: list[Tried]) -> bool:
+    """Whether plans hold what is spent where prices differ as often as all do; true where none was tried."""
+    return not rows or LOW <= pooled(rows, 0.9)[0] <= HIGH
 
 
 def street_met(rows: list[Tried]) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -21,10 +22,11 @@ from .calibration import (
     Found,
     Tried,
     pooled,
+    priced_met,
     street_met,
     too_sure,
 )
-from .calibration_worlds import ERROR, STREET
+from .calibration_worlds import ERROR, PRICED, STREET
 from .tables import table
 
 PICTURE = "images/calibration.png"
@@ -68,7 +70,14 @@ def lines(found: Found) -> list[str]:
         )
     fluid, coverage = ("met" if met else "MISSED" for met in (found.fluid_met, found.coverage_met))
     told += [f"formulas: {_formulas(found)}", f"fluid counts: {_fluid(found)}: the bar is {fluid}"]
-    return [*told, *street_lines(found.street), f"coverage {100 * found.coverage:.1f} %: the bar is {coverage}"]
+    told += [*street_lines(found.street), *(priced_lines(found.priced) if found.priced else [])]
+    return [*told, f"coverage {100 * found.coverage:.1f} %: the bar is {coverage}"]
+
+
+def priced_lines(rows: list[Tried]) -> list[str]:
+    """What is said of prices that differ."""
+    held = "; ".join(f"{100 * share:g} %: {_rate(rows, share)}" for share in SHARES)
+    return [f"{PRICED} ({len(rows)}): {held}", f"{PRICED}: the bar is {'met' if priced_met(rows) else 'MISSED'}"]
 
 
 def street_lines(rows: list[Tried]) -> list[str]:
@@ -157,6 +166,14 @@ the three. Nothing was changed for it: the second row knows the answer, and the 
 are nearly equal. Who knows that small gaps do not occur should plan with `gap` or `means` instead of the log."""
 
 
+PRICES = """\
+People or few agents as above, under `Certified` with `NeverBan`, and what counts is `spent`, in units of reward. Half
+are compensated, `Compensate(margin)` with margins up to .1, and take every offer. To the others prices are posted,
+`Posted(accept, start)` with accept from .8 to .97 and start from .1 to .5, and they take what is worth their true gap
+and an amount of their own, drawn for each from 0 up to at most .2. The planner is told how they answer, and of the game
+as above. Seeds are [2027, 2,000,000 + n]."""
+
+
 def street_section(rows: list[Tried]) -> str:
     """The part of the page about street panels."""
     met = "met" if street_met(rows) else "**not met**"
@@ -177,12 +194,28 @@ def street_section(rows: list[Tried]) -> str:
     )
 
 
-def write_street(rows: list[Tried], docs: Path) -> Path:
-    """Write that part alone into the page, in the place of the one that is there."""
-    path = docs / "calibration.md"
-    before, _, rest = path.read_text(encoding="utf-8").partition(f"## {STREET.capitalize()}\n")
-    after = rest.partition("\n## ")[2] if rest else before.partition("\n## ")[2]
-    path.write_text(f"{before.partition('## ')[0]}{street_section(rows)}\n\n## {after}", encoding="utf-8")
+def priced_section(rows: list[Tried]) -> str:
+    """The part of the page about prices that differ."""
+    met = "met" if priced_met(rows) else "**not met**"
+    kinds = {name: [row for row in rows if row.pricing == name] for name in dict.fromkeys(row.pricing for row in rows)}
+    return "\n\n".join(
+        [
+            f"## {PRICED.capitalize()}",
+            PRICES,
+            f"**{100 * pooled(rows, 0.9)[0]:.1f} %** of {sum(len(row.places) for row in rows):,} single trials spent "
+            f"what their plan's 90 % range said. The bar is {100 * LOW:.0f} to {100 * HIGH:.0f} %: {met}.",
+            table(HEADS, [_row(f"`{name}`", some) for name, some in kinds.items()] + [_row("**all**", rows)]),
+        ]
+    )
+
+
+def write_part(part: str, docs: Path) -> Path:
+    """Write one part alone into the page, in the place of the one that is there; a new one before the last."""
+    path, head = docs / "calibration.md", part.partition("\n")[0]
+    parts = re.split(r"^(?=## )", path.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    at = next((i for i, one in enumerate(parts) if one.startswith(f"{head}\n")), None)
+    parts[len(parts) - 1 if at is None else at : len(parts) - 1 if at is None else at + 1] = [f"{part}\n\n"]
+    path.write_text("".join(parts), encoding="utf-8")
     return path
 
 
@@ -212,6 +245,7 @@ def write(found: Found, docs: Path) -> Path:
         "planned and as it came, both averages over settings.",
         table(HEADS, body),
         street_section(found.street),
+        *([priced_section(found.priced)] if found.priced else []),
         "## The formulas",
         f"The fluid counts of α-UCB agents, T = 20,000, beside 2,000 simulated runs: {_fluid(found)}, one standard "
         f"error. The bar is {100 * FLUID:g} % where N ≥ 100: {'met' if found.fluid_met else '**not met**'}.",

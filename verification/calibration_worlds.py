@@ -250,7 +250,27 @@ def timed_log(game: fp.Game, steps: int, strategy: Any, people: dict[str, Any], 
     return pl.DataFrame(rows, ["step", "agent", "arm", "reward", "outcome"], orient="row", infer_schema_length=None)
 
 
+PRICED = "prices that differ"
+FIRST_PRICED = 2_000_000
+"""Worlds from this number on have prices."""
+
+
+def priced(rng: Rng) -> World:
+    """People or few agents who are compensated, or are offered posted prices; the planner knows how they answer."""
+    base = people(rng) if rng.random() < 0.6 else toy_like(rng)
+    pricing: Any = fp.pricing.Compensate(margin=float(rng.uniform(0.0, 0.1)))
+    answers: Any = fp.answers.Always()
+    if rng.random() < 0.5:
+        pricing = fp.pricing.Posted(accept=float(rng.uniform(0.8, 0.97)), start=float(rng.uniform(0.1, 0.5)))
+        answers = fp.answers.WorthAtLeast(0.0, float(rng.uniform(0.0, 0.2)))
+    principal = replace(base.principal, pricing=pricing, protocol=fp.protocols.NeverBan())
+    told = {**base.told, "answers": answers}
+    return replace(base, family=PRICED, principal=principal, told=told, answers=answers)
+
+
 def world(seed: int, number: int) -> World:
-    """The n-th world of a seed; families take turns, street panels have numbers of their own."""
-    make = street if number >= FIRST_STREET else FAMILIES[number % len(FAMILIES)]
+    """The n-th world of a seed; families take turns, street panels and prices have numbers of their own."""
+    make = FAMILIES[number % len(FAMILIES)]
+    if number >= FIRST_STREET:
+        make = street if number < FIRST_PRICED else priced
     return make(np.random.default_rng([seed, number]))

@@ -1,6 +1,7 @@
-"""Whether what is displayed is true: "worse by more than x" of the certified rule, LCBs and distances of the pairwise.
+"""Whether what is displayed is true: "worse by more than x" of the certified rule.
 
-Each is looked at at a random step and at the worst moment of the run, when it claims most.
+It is looked at at a random step and at the worst moment of the run, when it claims most. What `Comparisons` displays
+is looked at in `crowds`.
 """
 
 from __future__ import annotations
@@ -11,13 +12,11 @@ import freepull as fp
 from freepull.principal.rules.certified.books import MARGINS
 
 from .by_driver import by_driver
-from .by_pairwise import claims_of
 from .covered import DESIGNS, PLAIN, Case
 from .found import Found
 
 TINY = 1e-9
 LEVELS = (0.01, 0.05, 0.1)
-DELTA = 0.05
 NEAR = 0.02
 """The ε with which the certified rule is looked at too."""
 GAMES = [
@@ -64,18 +63,3 @@ def certified(case: Case, runs: int, seed: int) -> list[Displayed]:
         for when in ("random step", "worst moment")
         for level in LEVELS
     ]  # fmt: skip
-
-
-def pairwise(case: Case, runs: int, seed: int) -> list[Displayed]:
-    """A given pair, all pairs, and all distances to the best."""
-    found, K = claims_of(case, fp.rules.Pairwise(DELTA), runs, seed), case.arms
-    named = [
-        (f"Pairwise: LCB of a given pair, δ/(K−1) = {DELTA / (K - 1):g}", DELTA / (K - 1)),
-        (f"Pairwise: LCBs of all pairs, Kδ = {K * DELTA:g}", K * DELTA),
-        (f"Pairwise: no arm worse than within, δ = {DELTA:g}", DELTA),
-    ]
-    return [
-        Displayed(what, case.name, when, bound, runs, int(counts[i]))
-        for when, counts in (("random step", found.then), ("worst moment", found.ever))
-        for i, (what, bound) in enumerate(named)
-    ]

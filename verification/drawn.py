@@ -26,6 +26,12 @@ from .judging import Rate
 DELTA, SEED, PULLS = 0.05, 5_000, 200
 PANELS = [(30, 2, 0.1), (60, 2, 0.1), (120, 2, 0.1), (60, 3, 0.1), (60, 2, 0.5), (500, 3, 0.5)]
 LEAVER_ARMS, LEAVER_AGENTS, LEAVER_STEPS = 2, 6, 60
+LEFT: dict[str, tuple[fp.rules.Rule, str]] = {
+    "Comparisons": (fp.rules.Comparisons(DELTA), "wait"),
+    "Certified, wait": (fp.rules.Certified(DELTA), "wait"),
+    "Certified, independent": (fp.rules.Certified(DELTA), "independent"),
+}
+"""Rules that people leave, with the policy."""
 IGNORING, DAYS, DAY = 100, 150, 24 * 3600 * 10**6
 
 
@@ -76,7 +82,7 @@ def populations(scale: float) -> list[tuple[str, str, Rate]]:
 
 
 def leavers(scale: float) -> dict[str, Rate]:
-    """How often a tied arm falls though its lucky agents leave, by policy.
+    """How often a tied arm falls though its lucky agents leave, by rule and policy.
 
     Six agents alike, two arms that tie at ½. An agent leaves for good once its mean of arm 0 is above ¾ after at
     least four pulls: who is pleased with arm 0 is gone. Played on `Trial` in Python.
@@ -84,13 +90,13 @@ def leavers(scale: float) -> dict[str, Rate]:
     runs = max(20, int(3_000 * scale))
     with ProcessPoolExecutor(THREADS, get_context("spawn")) as pool:
         return {
-            policy: Rate(policy, runs, sum(pool.map(partial(_falls, policy), range(runs), chunksize=20)), DELTA)
-            for policy in ("worst_case", "independent", "wait")
+            name: Rate(name, runs, sum(pool.map(partial(_falls, *left), range(runs), chunksize=20)), DELTA)
+            for name, left in LEFT.items()
         }
 
 
-def _falls(policy: str, run: int) -> bool:
-    principal = fp.Principal(fp.rules.Pairwise(DELTA), observe=fp.observe.Steps(LEAVER_STEPS))
+def _falls(rule: fp.rules.Rule, policy: str, run: int) -> bool:
+    principal = fp.Principal(rule, observe=fp.observe.Steps(LEAVER_STEPS))
     trial = principal.start(arms=LEAVER_ARMS, agents=LEAVER_AGENTS, leavers=policy)
     keys = [key(SEED, run, m, 1) for m in range(LEAVER_AGENTS)]
     pulls, sums = np.zeros((2, LEAVER_AGENTS), int), np.zeros((2, LEAVER_AGENTS))
@@ -98,6 +104,7 @@ def _falls(policy: str, run: int) -> bool:
     for t in range(LEAVER_STEPS):
         for m in sorted(here):
             k = t % 2
+            trial.ask(m)
             pulls[k, m] += 1
             x = float(uniform(word(keys[m], k, int(pulls[k, m]))) < 0.5)
             sums[k, m] += x

@@ -1,4 +1,4 @@
-"""Part (a): how often a given best arm falls, case by case, under the proven rules and beside them under others."""
+"""Part (a): how often a given best arm falls, case by case, under the certified rule and beside it under others."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import freepull as fp
 
 from .by_driver import by_driver, paper_by_driver, z_test_by_driver
 from .by_engine import by_engine
-from .by_pairwise import by_pairwise
 from .covered import DESIGNS, EPSILON, PLAIN, SHARP, Case, cover
 from .found import Found
 from .judging import LEVELS, Rate
@@ -17,14 +16,7 @@ from .peeking_adversary import CHOOSES_SIZES, HONEST, TAKES_ALL
 
 SEED = 1_000
 DELTA = 0.05
-"""The δ of the rules that are compared; the proven ones are judged at all levels."""
-BLOCKS: dict[str, fp.rules.Blocks | str] = {
-    "auto": "auto",
-    "Neyman": fp.rules.Blocks(4, 2, neyman=0.1),
-    "first block 8": fp.rules.Blocks(8, 8),
-    "nothing held back": fp.rules.Blocks(growth=0.03),
-    "long rounds": fp.rules.Blocks(growth=0.5),
-}
+"""The δ of the rules that are compared; the certified one is judged at all levels."""
 PAPER = {
     "equation": fp.rules.Paper(DELTA),
     "finite_time": fp.rules.Paper(DELTA, "finite_time"),
@@ -56,17 +48,16 @@ MOVED = [
 
 @dataclass(frozen=True)
 class Row:
-    """One case under the proven rules: runs, rounds closed, and failures at every level."""
+    """One case under the certified rule: runs, rounds closed, and failures at every level; and under others."""
 
     case: Case
     runs: int
     certified: Found
-    pairwise: Found
     others: dict[str, Rate]
 
-    def rates(self, found: Found) -> list[Rate]:
-        """Failures at every level: sup of the evidence ≥ 1/δ'."""
-        return [Rate(self.case.name, self.runs, int((found.peaks >= 1 / d).sum()), d) for d in LEVELS]
+    def rates(self) -> list[Rate]:
+        """Failures of the certified rule at every level: sup of the evidence ≥ 1/δ'."""
+        return [Rate(self.case.name, self.runs, int((self.certified.peaks >= 1 / d).sum()), d) for d in LEVELS]
 
 
 def certified(case: Case, runs: int, seed: int) -> Found:
@@ -94,9 +85,8 @@ def false_elimination(cases: list[Case], scale: float, say: Callable[[str], None
     for i, case in enumerate(cases):
         say(f"{i + 1} of {len(cases)}: {case.name}")
         runs = max(20, int(case.runs * scale))
-        pairs = by_pairwise(case, fp.rules.Pairwise(0.01, blocks=BLOCKS[case.design]), runs, SEED + i)
         beside = others(case, max(20, int(500 * scale)), SEED + i)
-        rows.append(Row(case, runs, certified(case, runs, SEED + i), pairs, beside))
+        rows.append(Row(case, runs, certified(case, runs, SEED + i), beside))
     return rows
 
 
@@ -106,8 +96,7 @@ def freezing(scale: float) -> list[Row]:
     rows = []
     for i, case in enumerate(FREEZING):
         seed = SEED + 500 + i
-        pairs = by_pairwise(case, fp.rules.Pairwise(0.01), runs, seed)
-        rows.append(Row(case, runs, certified(case, runs, seed), pairs, others(case, runs, seed)))
+        rows.append(Row(case, runs, certified(case, runs, seed), others(case, runs, seed)))
     return rows
 
 

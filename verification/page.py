@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from itertools import groupby
 from pathlib import Path
@@ -11,11 +12,13 @@ from rich.table import Table
 
 from . import tables
 from .crowds import Crowds
-from .judging import Bars
+from .judging import Bar, Bars
+from .money import Money
 from .pictures import COSTS, FALLS, FREEZERS
 from .results import Results
 
 Say = Callable[[str], None]
+MONEY = "### Money"
 READING = """\
 Every error rate stands with the number of runs behind it and with an exact one-sided 99.9 % limit (Clopper and
 Pearson). A bar of an error rate is met if the *upper* limit is within δ, so too few runs miss it. Where something must
@@ -27,7 +30,8 @@ SEEDS = (
     "where an assumption is wrong, the i-th game of displayed "
     "bounds 3000 + i (all from 0); the toy has 20241, the people 20242 and 20243, the games with K = 30 "
     "have 20240 + M; exact ties under `Comparisons` have 9000 to 9003, its i-th crowd 9010 + i, the adversary 9050, "
-    "late reports without `late` 9060, its panels 9100 to 9103. Run numbers start at 0."
+    "late reports without `late` 9060, its panels 9100 to 9103; who follows or deviates has 7000, error rates under "
+    "prices 7010 to 7031. Run numbers start at 0."
 )
 ABOUT_A = """\
 The statistic is the largest evidence ever held against a *given* best arm, at the end of any round. The rule runs at
@@ -73,24 +77,57 @@ def crowds(found: Crowds) -> list[str]:
     ]
 
 
+def money(found: Money) -> list[str]:
+    """What is said of money: what is spent, who gains by not following, and errors."""
+    return [
+        MONEY,
+        tables.ABOUT_MONEY,
+        tables.money_table(found),
+        "#### Following every offer, or not",
+        tables.ABOUT_CONDUCT,
+        tables.conduct_table(found),
+        "#### Error rates under prices",
+        tables.ABOUT_PRICED_ERRORS,
+        tables.priced_errors_table(found),
+    ]
+
+
+def write_money(found: Money, bars: Bars, docs: Path) -> Path:
+    """Write that part alone into the page, in the place of the one that is there, and its bars into the table."""
+    path = docs / "verification.md"
+    text = path.read_text(encoding="utf-8")
+    before, _, rest = text.partition("### What a wrong forecast costs\n")
+    parts = "\n\n".join(part.strip("\n") for part in money(found))
+    text = f"{before.partition(MONEY)[0]}{parts}\n\n### What a wrong forecast costs\n{rest}"
+    lines, known = text.splitlines(), {row.what for row in bars.rows}
+    kept = [line for line in lines if not (line.startswith("| ") and line.split(" | ")[0][2:] in known)]
+    summary = [i for i, line in enumerate(kept) if line.endswith(("| met |", "| **missed** |", "| **cannot tell** |"))]
+    kept[summary[-1] + 1 : summary[-1] + 1] = [_bar(row) for row in bars.rows]
+    met = sum(line.endswith("| met |") for line in kept)
+    count = sum(line.endswith(("| met |", "| **missed** |", "| **cannot tell** |")) for line in kept)
+    text = re.sub(r"\d+ of \d+ bars are met", f"{met} of {count} bars are met", "\n".join(kept) + "\n")
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def _bar(row: Bar) -> str:
+    return f"| {row.what} | {row.bar} | {row.measured} | {row.verdict if row.met else f'**{row.verdict}**'} |"
+
+
 def write(found: Results, bars: Bars, docs: Path) -> Path:
     """Write the page and return its path."""
     met = len(bars.rows) - len(bars.missed)
-    summary = [(row.what, row.bar, row.measured, row.verdict if row.met else f"**{row.verdict}**") for row in bars.rows]
     parts = [
         "# Verification",
         f"`make verify` writes this page. {met} of {len(bars.rows)} bars are met. Seeds are fixed: a repetition gives "
         "the same numbers on the same architecture with the locked versions, but for times.",
         READING,
         SEEDS,
-        tables.table(("", "bar", "measured", ""), summary),
+        "\n".join([tables.table(("", "bar", "measured", ""), []), *map(_bar, bars.rows)]),
         "## False elimination of a best arm",
         ABOUT_A,
         f"![False elimination, case by case]({FALLS})",
-        tables.cases_table(found.rows, "certified"),
-        "### The pairwise rule",
-        "The same cases. Its threshold is (K−1)/δ′, so its largest evidence is divided by K − 1.",
-        tables.cases_table(found.rows, "pairwise"),
+        tables.cases_table(found.rows),
         "### The paper's bounds and a z-test, beside",
         tables.ABOUT_OTHERS,
         tables.others_table(found.rows),
@@ -128,9 +165,7 @@ def write(found: Results, bars: Bars, docs: Path) -> Path:
         tables.ABOUT_COSTS,
         f"![Costs beside the lower bound]({COSTS})",
         tables.costs_table(found),
-        "### Money",
-        tables.ABOUT_MONEY,
-        tables.money_table(found.money),
+        *money(found.money),
         "### What a wrong forecast costs",
         tables.ABOUT_FORECASTS,
         tables.forecasts_table(found.forecasts),

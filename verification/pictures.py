@@ -12,7 +12,7 @@ from freepull.charts import COLOURS, HATCHES, axes
 from .elimination import OTHERS, Row
 from .judging import LEVELS, Rate
 from .results import Results
-from .settings import AFTER, AUTHORS, BEFORE, PAIRS
+from .settings import AFTER, AUTHORS, BEFORE
 
 FALLS, FREEZERS, COSTS = (f"images/verification-{name}.png" for name in ("falls", "freezers", "costs"))
 LOWEST = 1e-4
@@ -28,15 +28,13 @@ def draw(found: Results, docs: Path) -> None:
 
 
 def _falls(rows: list[Row]) -> Figure:
-    """One row a case, a panel for each proven rule, and one for the others."""
-    figure = Figure(figsize=(13.5, 0.24 * len(rows) + 1.8), layout="constrained", dpi=120)
-    left, middle, right = figure.subplots(1, 3, sharey=True)
-    for ax, rule in ((left, "certified"), (middle, "pairwise")):
-        for d, (level, colour) in enumerate(zip(LEVELS, COLOURS, strict=False)):
-            rates = [row.rates(getattr(row, rule))[d] for row in rows]
-            _limits(ax, rates, 0.22 * (d - 1), colour, f"δ′ = {level:g}")
-            ax.axvline(level, color=colour, linewidth=1.2, linestyle="--")
-        ax.set_title(f"{rule.capitalize()}: rate and upper limit", fontsize=10)
+    """One row a case, a panel for the certified rule, and one for the others."""
+    figure = Figure(figsize=(10.5, 0.24 * len(rows) + 1.8), layout="constrained", dpi=120)
+    left, right = figure.subplots(1, 2, sharey=True)
+    for d, (level, colour) in enumerate(zip(LEVELS, COLOURS, strict=False)):
+        _limits(left, [row.rates()[d] for row in rows], 0.22 * (d - 1), colour, f"δ′ = {level:g}")
+        left.axvline(level, color=colour, linewidth=1.2, linestyle="--")
+    left.set_title("Certified: rate and upper limit", fontsize=10)
     for i, (name, colour) in enumerate(zip(OTHERS, (*COLOURS[3:6], COLOURS[7], COLOURS[0]), strict=True)):
         at = [(j, max(row.others[name].share, LOWEST)) for j, row in enumerate(rows) if row.others]
         right.plot(
@@ -44,13 +42,12 @@ def _falls(rows: list[Row]) -> Figure:
         )
     right.axvline(0.05, color=COLOURS[1], linewidth=1.2, linestyle="--")
     right.set_title("others, δ = .05 (equal weights)", fontsize=10)
-    for ax in (left, middle, right):
+    for ax in (left, right):
         ax.set_xscale("log")
         ax.set_xlim(0.7 * LOWEST, 1.4)
         ax.set_ylim(len(rows) - 0.4, -0.6)
         _plain(ax)
-    for ax in (left, middle):
-        ax.legend(frameon=True, fontsize=7, loc="lower right", framealpha=0.9)
+    left.legend(frameon=True, fontsize=7, loc="lower right", framealpha=0.9)
     right.legend(frameon=True, fontsize=7, loc="lower left", bbox_to_anchor=(0.08, 0.0))
     figure.supxlabel("share of runs in which the given best arm falls; 0 is drawn at the left edge", fontsize=9)
     left.set_yticks(range(len(rows)), [_short(row.case.name) for row in rows], fontsize=6.5)
@@ -79,7 +76,7 @@ def _freezers(rows: list[Row]) -> Figure:
     """Bars: every rule against freezers."""
     figure = Figure(figsize=(9, 3.8), layout="constrained", dpi=130)
     ax = axes(figure.subplots())
-    names = ["Certified", "Pairwise", *OTHERS]
+    names = ["Certified", *OTHERS]
     width = 0.85 / len(names)
     for i, name in enumerate(names):
         rates = [_of(row, name) for row in rows]
@@ -99,13 +96,12 @@ def _freezers(rows: list[Row]) -> Figure:
 
 
 def _of(row: Row, name: str) -> Rate:
-    found = {"Certified": row.certified, "Pairwise": row.pairwise}
-    return row.rates(found[name])[1] if name in found else row.others[name]
+    return row.rates()[1] if name == "Certified" else row.others[name]
 
 
 def _costs(found: Results) -> Figure:
     """Bars: what each rule pays in each setting, on a logarithmic axis, with the lower bound as a line."""
-    names = [BEFORE, AFTER, PAIRS, AUTHORS]
+    names = [BEFORE, AFTER, AUTHORS]
     shown = [name for name in found.limits if any(c.mean >= 1 for c in found.costs if c.setting == name)]
     figure = Figure(figsize=(11, 4.4), layout="constrained", dpi=130)
     ax, width = axes(figure.subplots()), 0.8 / len(names)

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 
 import freepull as fp
-from freepull.principal.rules import Certified, Design, Forecast, Pairwise, Paper
+from freepull.principal.rules import Certified, Design, Forecast, Paper
 
 PEOPLE = (0.50, 0.45, 0.40, 0.35)
 CLOSE = (0.50, 0.48, 0.46, 0.44)
-AFTER, BEFORE, BLIND, PLANNED, PAIRS, AUTHORS, ORACLE = (
-    "Certified", "Certified, before", "Certified, no forecast", "Certified, planned gap", "Pairwise",
+AFTER, BEFORE, BLIND, PLANNED, AUTHORS, ORACLE = (
+    "Certified", "Certified, before", "Certified, no forecast", "Certified, planned gap",
     "authors' ×0.1 (heuristic)", "oracle bets",
 )  # fmt: skip
 FEW_BEFORE = Design(30, 6, growth=0.03, neyman=0.1, stretch=0.5, held_back=0.0, forecast=Forecast())
@@ -73,7 +73,7 @@ class Setting:
         if self.gap is not None:
             found[PLANNED] = Certified(self.delta, gap=self.gap)
         found |= {up_to(epsilon): Certified(self.delta, epsilon=epsilon) for epsilon in self.near}
-        return found | {PAIRS: Pairwise(self.delta), AUTHORS: Paper(self.delta, "simplified", 0.1)}
+        return found | {AUTHORS: Paper(self.delta, "simplified", 0.1)}
 
 
 def up_to(epsilon: float) -> str:

@@ -22,7 +22,7 @@ bounds, and under a z-test at every step with the true variances, at δ/(K−1) 
 proven here; `simplified`, the authors' constant and the z-test are not."""
 ABOUT_FREEZERS = """\
 Exact ties of coins at ½, κ = T/2, an offer to each. The share of runs in which the given best arm falls at δ = .05
-(`Certified` and `Pairwise`: evidence of at least 1/δ′, δ′ = .05, in a run at δ = .01). `simplified` at its full size
+(`Certified`: evidence of at least 1/δ′, δ′ = .05, in a run at δ = .01). `simplified` at its full size
 breaks too, where there are many agents."""
 ABOUT_CONTEST = """\
 Two arms that tie, nobody is paid, and the rule looks for the first time at T/2, when many samples wait. The honest
@@ -42,9 +42,9 @@ Agents are drawn from a population in which all arms tie, 200 pulls a stream. Ho
 *population* loses at any of the 200 looks, δ = .05. The certified rule speaks of the panel, and is right about it; read
 as a claim about the population it is wrong far more often than δ."""
 ABOUT_LEAVERS = """\
-Six agents alike, two arms that tie, the pairwise rule at δ = .05 on `Trial`. An agent leaves for good once its mean of
-arm 0 is above ¾ after at least four pulls: those who liked it are gone. How often arm 0 falls, by policy. Only
-`worst_case` and `wait` are proven for such leaving."""
+Six agents alike, two arms that tie, δ = .05, on `Trial`. An agent leaves for good once its mean of arm 0 is above ¾
+after at least four pulls: those who liked it are gone. How often arm 0 falls, by rule and policy. `Comparisons` and
+`wait` are proven for such leaving, `independent` is not."""
 ABOUT_IGNORING = """\
 A hundred agents alike, two arms that tie, the certified rule at δ = .05 in a campaign with `leavers="independent"`, 150
 days. Everybody comes once a day, takes offers, and pulls its favourite without one. But whoever has at least ten pulls
@@ -63,8 +63,7 @@ ABOUT_SEEN = """\
 The same where an assumption is wrong: how often each check raises an alarm."""
 ABOUT_DISPLAYED = """\
 `worse_by` of the certified rule: for some arm k, an x at or beyond the true max_j μ_j − μ_k had reached 1/δ′; the worst
-arm is shown. `lower` of the pairwise rule for a given pair and for all pairs, and `within` for all arms, at δ = .05.
-Each is looked at at a random step, and at whichever step of the run it claims most."""
+arm is shown. It is looked at at a random step, and at whichever step of the run it claims most."""
 ABOUT_COSTS = """\
 All rules play the same games with the same luck; α-UCB agents, κ = T/2. The lower bound is the reference of
 [Statistics](statistics.md), with the fluid natural pulls up to κ for free, averaged over the same games. It is 0 where
@@ -75,8 +74,19 @@ account lies on the true best rival at the true gap: better betting could save n
 ABOUT_MONEY = """\
 What is spent, in units of reward, under other [prices](#prices) than 1 and at other [times](#adaptive), by `Certified`
 on the same games as above. *At true gaps* is what the same pulls would have cost, had everybody been paid just what it
-gives up. The last column is the share of the bonuses that were paid in trials that ended undecided. People with
+gives up, and *lower bound* [the least](#lower_bound) that anybody who knew the games would have had to spend at these
+prices. The last column is the share of the bonuses that were paid in trials that ended undecided. People with
 *reservations* take a price of at least their true gap and an amount drawn for each from [0, .1]."""
+ABOUT_CONDUCT = """\
+[Lemma 1, extended](#prices), as an experiment: the two agents and the game of the [reproduction](reproduction.md), T =
+10⁴, Take-or-Ban, `Compensate()`. Agent 2 follows; agent 1 follows, or deviates on the same luck. Gains are over
+following, ± one standard error; *alone* is what the same conduct gains where nobody is ever paid. The lemma allows
+refusals to gain what prices fall short of true gaps, Σ(gap − price)⁺, measured on agents who follow. It does not speak
+of who withholds pulls."""
+ABOUT_PRICED_ERRORS = """\
+Exact ties, so that every arm that falls is false; with an ε all other arms are worse by ε, the least that must not be
+named. `Certified` runs at δ = .01 and is judged at three levels as above, all other rules at δ = .05. Prices, answers,
+bans, budgets and futility decide who is asked for what, and depend on rewards; none of that may matter."""
 ABOUT_FORECASTS = """\
 The forecast of natural pulls assumes learners like α-UCB. Others pull differently, and then it may cost money. It never
 costs validity. The toy, and K = M = 30, σ = .1 with T = 2·10⁵."""
@@ -91,7 +101,7 @@ and the suite must see that."""
 ABOUT_CROWD_COSTS = """\
 The panels of [`fp.panels`](comparisons.md), an offer to each, nobody is banned, paying from a tenth of the horizon on.
 δ = .2 has θ = (K−1)/.05: **not certified on such panels** at .05, only what assuming that who is compared does not
-depend on rewards would bring. `Certified` and `Pairwise` wait for people who never come. *Best of the panel* counts
+depend on rewards would bring. `Certified` waits for people who never come. *Best of the panel* counts
 certified runs that name the panel's best arm; the claim itself is about comparisons that were opened, and up to ε."""
 
 
@@ -105,12 +115,12 @@ def _fell(rate: Rate) -> str:
     return f"{rate.failures} ({percent(rate.high)})"
 
 
-def cases_table(rows: list[Row], rule: str) -> str:
+def cases_table(rows: list[Row]) -> str:
     """Failures and upper limits, case by case."""
     heads = ("case", "T", "runs", "rounds", *(f"δ′ = {d:g}" for d in LEVELS))
     body = [
-        (row.case.name, f"{row.case.horizon}", f"{row.runs:,}", f"{getattr(row, rule).rounds:.0f}",
-         *(_fell(rate) for rate in row.rates(getattr(row, rule))))
+        (row.case.name, f"{row.case.horizon}", f"{row.runs:,}", f"{row.certified.rounds:.0f}",
+         *(_fell(rate) for rate in row.rates()))
         for row in rows
     ]  # fmt: skip
     return "Runs in which the arm fell, with the upper limit.\n\n" + table(heads, body)
@@ -127,10 +137,10 @@ def others_table(rows: list[Row]) -> str:
 
 def freezing_table(rows: list[Row]) -> str:
     """All rules against freezers."""
-    heads = ("agents × arms", "T", "runs", "Certified", "Pairwise", *OTHERS)
+    heads = ("agents × arms", "T", "runs", "Certified", *OTHERS)
     body = [
         (f"{row.case.agents}×{row.case.arms}", f"{row.case.horizon}", f"{row.runs:,}",
-         *(percent(row.rates(found)[1].share) for found in (row.certified, row.pairwise)),
+         percent(row.rates()[1].share),
          *(percent(row.others[name].share) for name in OTHERS))
         for row in rows
     ]  # fmt: skip
@@ -174,9 +184,9 @@ def population_table(rows: list[tuple[str, str, Rate]]) -> str:
 
 
 def leavers_table(rates: dict[str, Rate]) -> str:
-    """Policies for leavers."""
-    body = [(f"`{name}`", f"{r.runs:,}", f"{r.failures}", percent(r.high)) for name, r in rates.items()]
-    return table(("policy", "runs", "fell", "upper limit"), body)
+    """Rules and policies for leavers."""
+    body = [(name, f"{r.runs:,}", f"{r.failures}", percent(r.high)) for name, r in rates.items()]
+    return table(("rule", "runs", "fell", "upper limit"), body)
 
 
 def ignoring_table(rates: dict[str, Rate]) -> str:
@@ -236,11 +246,45 @@ def money_table(found: Money) -> str:
     """What was paid and spent."""
     body = [
         (row.setting, row.how, f"{row.paid.mean():,.0f}", f"{np.median(row.paid):,.0f}", f"{row.spent.mean():,.0f}",
-         f"{row.gaps.mean():,.0f}", f"{row.certain:.1%}", f"{row.wrong}", f"{len(row.paid):,}", f"{row.lost:.1%}")
+         f"{row.gaps.mean():,.0f}", f"{row.bound:,.0f}", f"{row.certain:.1%}", f"{row.wrong}", f"{len(row.paid):,}",
+         f"{row.lost:.1%}")
         for row in found.rows
     ]  # fmt: skip
-    heads = ("setting", "pricing, time", "paid", "median", "spent", "at true gaps", "decided", "wrong", "runs", "lost")
-    return table(heads, body)
+    return table(
+        ("setting", "pricing, time", "paid", "median", "spent", "at true gaps", "lower bound", "decided", "wrong",
+         "runs", "lost"),
+        body,
+    )  # fmt: skip
+
+
+def conduct_table(found: Money) -> str:
+    """What agents gain by not following."""
+    parts = ("gain", "gain_reward", "gain_bonus", "alone")
+    body = [
+        (row["setting"], row["conduct"], *(f"{row[part]:+.1f} ± {row[f'{part}_error']:.1f}" for part in parts),
+         f"{row['bonus']:,.1f}", f"{row['spent']:,.0f}")
+        for row in found.conduct.iter_rows(named=True)
+    ]  # fmt: skip
+    heads = ("rule", "agent 1", "gain", "from rewards", "from bonuses", "alone", "its bonuses", "spent in all")
+    return (
+        table(heads, body)
+        + f"\n\nPrices fell short of true gaps by {found.short[0]:.1f} ± {found.short[1]:.1f} in a run, all offers to "
+        "agent 1 together."
+    )
+
+
+def priced_errors_table(found: Money) -> str:
+    """Which best arms fell, under each rule the worst of its cases."""
+    rules = dict.fromkeys(rule for rule, _ in found.errors)
+    body = []
+    for rule in rules:
+        rates = [rate for name, rate in found.errors if name == rule]
+        worst = max(rates, key=lambda rate: rate.high / rate.bound)
+        body.append((
+            rule, f"{len(rates)}", f"{worst.runs:,}", worst.what, f"{worst.bound:g}", f"{worst.failures}",
+            percent(worst.high),
+        ))  # fmt: skip
+    return table(("rule", "cases and levels", "runs each", "the worst of them", "δ", "fell", "upper limit"), body)
 
 
 def forecasts_table(rows: list[tuple[str, Cost, Cost]]) -> str:

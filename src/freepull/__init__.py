@@ -25,8 +25,19 @@ if TYPE_CHECKING:
         RemoteCampaign,
     )
     from freepull.game import Game
-    from freepull.messages import CampaignOffer, CampaignVerdict, Check, Grounds, Observation, Status, Told
+    from freepull.messages import (
+        CampaignOffer,
+        CampaignVerdict,
+        Check,
+        Grounds,
+        LedgerEntry,
+        Move,
+        Observation,
+        Status,
+        Told,
+    )
     from freepull.money import Money
+    from freepull.payouts import FilePayer, HttpPayer, Payer, Payment, Payout, Receipt, payout
     from freepull.planning import Plan, plan
     from freepull.principal import Checks, Offer, Principal, Trial, Verdict, personalised, protocols, rules
     from freepull.principal import schedules as observe
@@ -64,7 +75,16 @@ _HOME = {
     "Check": "freepull.messages:Check",
     "Checks": "freepull.principal:Checks",
     "Grounds": "freepull.messages:Grounds",
+    "LedgerEntry": "freepull.messages:LedgerEntry",
     "Money": "freepull.money:Money",
+    "Move": "freepull.messages:Move",
+    "FilePayer": "freepull.payouts:FilePayer",
+    "HttpPayer": "freepull.payouts:HttpPayer",
+    "Payer": "freepull.payouts:Payer",
+    "Payment": "freepull.payouts:Payment",
+    "Payout": "freepull.payouts:Payout",
+    "Receipt": "freepull.payouts:Receipt",
+    "payout": "freepull.payouts:payout",
     "Observation": "freepull.messages:Observation",
     "Status": "freepull.messages:Status",
     "Told": "freepull.messages:Told",
@@ -97,13 +117,21 @@ __all__ = [
     "Checks",
     "Client",
     "Comparison",
+    "FilePayer",
     "Game",
     "Grounds",
+    "HttpPayer",
+    "LedgerEntry",
     "Money",
+    "Move",
     "Observation",
     "Offer",
+    "Payer",
+    "Payment",
+    "Payout",
     "Plan",
     "Principal",
+    "Receipt",
     "RemoteCampaign",
     "Result",
     "Status",
@@ -123,6 +151,7 @@ __all__ = [
     "observe",
     "pages",
     "panels",
+    "payout",
     "personalised",
     "plan",
     "pricing",

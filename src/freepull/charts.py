@@ -88,7 +88,7 @@ def spend(results: Mapping[str, Result], ax: Axes | None = None) -> Axes:
         decided, height = 100 * _summary(result, "decided")[0], _summary(result, "spent")[2]
         ax.text(i, height + 0.03 * top, f"decides\n{decided:.0f} %", ha="center", va="bottom", fontsize=8)
     ax.set_ylim(0, 1.3 * top)
-    ax.set_ylabel("bonuses paid, C(T)")
+    ax.set_ylabel("spent, C(T), in units of reward")
     return ax
 
 
@@ -223,14 +223,16 @@ LINE = 0.04
 """Share of the axis that a line of text takes."""
 
 
-def against(rows: pl.DataFrame, x: str, series: str = "principal", ax: Axes | None = None) -> Axes:
-    """Bonuses paid against the column ``x``, one line per series, with 95 % intervals; above each the share decided.
+def against(rows: pl.DataFrame, x: str, series: str = "principal", ax: Axes | None = None, cost: str = "spent") -> Axes:
+    """What was spent against the column ``x``, one line per series, with 95 % intervals; above each the share decided.
 
-    ``rows`` needs the columns spent, spent_low, spent_high and decided, as `freepull.studies.summary` gives them. A
-    series without a value of ``x`` is a level line. A column lower_bound, if there is one, is drawn dotted.
+    ``rows`` needs the columns spent, spent_low, spent_high and decided, as `freepull.studies.summary` gives them; with
+    ``cost="paid"``, those of the number of bonuses. A series without a value of ``x`` is a level line. A column
+    lower_bound, if there is one, is drawn dotted.
     """
     ax = axes(ax)
-    rows = rows.filter(pl.col("spent").is_not_nan())
+    low, high = f"{cost}_low", f"{cost}_high"
+    rows = rows.filter(pl.col(cost).is_not_nan())
     place = _scale(rows[x].drop_nulls().unique(maintain_order=True).to_list(), ax)
     names = rows[series].unique(maintain_order=True).to_list()
     shares: dict[Any, list[_Share]] = {}
@@ -238,20 +240,24 @@ def against(rows: pl.DataFrame, x: str, series: str = "principal", ax: Axes | No
         own = rows.filter(pl.col(series) == name)
         look: dict[str, Any] = {"color": COLOURS[i % 8], "label": plain(name), "linewidth": 1.4}
         if own[x].null_count():
-            ax.axhline(own["spent"][0], linestyle="--", **look)
+            ax.axhline(own[cost][0], linestyle="--", **look)
         else:
             beside = APART * (i - (len(names) - 1) / 2)
             at = pl.Series([place(value, beside) for value in own[x]], dtype=pl.Float64)
-            _line(own.with_columns(at=at).sort("at"), {**look, "marker": MARKERS[i % 8]}, ax)
-            for value, bonus, high, decided in own.select(x, "spent", "spent_high", "decided").iter_rows():
-                top = bonus if math.isnan(high) else high
+            placed = own.with_columns(at=at).sort("at")
+            spread = [lengths(placed[cost], placed[end]) for end in (low, high)]
+            look |= {"marker": MARKERS[i % 8], "markersize": 5, "capsize": 3}
+            ax.errorbar(placed["at"], placed[cost], spread, **look)
+            for value, bonus, most, decided in own.select(x, cost, high, "decided").iter_rows():
+                top = bonus if math.isnan(most) else most
                 shares.setdefault(value, []).append(_Share(top, f"{100 * decided:.0f} %", COLOURS[i % 8]))
     if "lower_bound" in rows.columns:
         line = rows.filter(pl.col("lower_bound").is_not_null()).unique(x).sort(x)
         limit = [place(value, 0.0) for value in line[x]], line["lower_bound"]
         ax.plot(*limit, color="black", linestyle=":", label="lower bound")
     ax.set_xlabel(x)
-    ax.set_ylabel("bonuses paid, C(T); % of runs decided")
+    what = "bonuses paid, C(T)" if cost == "paid" else "spent, in units of reward"
+    ax.set_ylabel(f"{what}; % of runs decided")
     top = 1.18 * ax.get_ylim()[1]
     for value, told in shares.items():
         _stack(place(value, 0.0), told, top, ax)
@@ -266,11 +272,6 @@ class _Share(NamedTuple):
     above: float
     text: str
     colour: str
-
-
-def _line(own: pl.DataFrame, look: dict[str, Any], ax: Axes) -> None:
-    spread = [lengths(own["spent"], own[f"spent_{end}"]) for end in ("low", "high")]
-    ax.errorbar(own["at"], own["spent"], spread, markersize=5, capsize=3, **look)
 
 
 def _stack(at: float, shares: list[_Share], top: float, ax: Axes) -> None:

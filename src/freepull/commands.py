@@ -19,17 +19,23 @@ from msgspec import Meta
 
 from freepull.errors import FreepullError
 from freepull.messages import (
+    Accepted,
     AuditEntry,
     BanRow,
     CampaignOffer,
     CampaignVerdict,
     Enrolled,
     LedgerEntry,
+    Me,
+    Move,
+    Moved,
+    Noted,
     OfferRow,
     Snapshot,
     Status,
     Told,
 )
+from freepull.money import MOST, pattern
 
 Arguments = ParamSpec("Arguments")
 Reply = TypeVar("Reply")
@@ -111,7 +117,7 @@ class Route(NamedTuple):
     reply: Any = Status
     """What the service answers: how the campaign stands now, if there is nothing else to say."""
     field: str = ""
-    """Where in the answer the reply of the verb is."""
+    """Where in the answer the reply of the verb is; "*": the answer has the reply's own fields."""
     name: str = ""
     """What the operation is called, if not as the verb is."""
     status: int = 200
@@ -153,6 +159,8 @@ class Command(msgspec.Struct, Generic[Reply], frozen=True):
     @classmethod
     def body(cls) -> list[msgspec.structs.FieldInfo]:
         """Return the fields that are sent in the body of a request: all but who does it, and what the path names."""
+        if cls.route is not None and cls.route.method == "DELETE":
+            return []
         names = [] if cls.route is None else cls.route.names
         left_out = {"by", *names, *(f"{name}s" for name in names)}
         return [field for field in msgspec.structs.fields(cls) if field.name not in left_out]
@@ -177,14 +185,19 @@ class Verb(Twin[Arguments, Reply]):
         return self.command.__doc__, inspect.Signature(parameters, return_annotation=self.command.replies())
 
 
-PRINTABLE = "^[^\\u0000-\\u001f\\u007f-\\u00a0\\u00ad\\u2028\\u2029]*$"
-"""What names and reasons are made of, as far as a pattern can say it."""
-AMOUNT = r"^[0-9]{1,15}(\.[0-9]{1,4})? ?[A-Z]{3}$"
+_UNSEEN = "\\u0000-\\u001f\\u007f-\\u00a0\\u00ad\\u1680\\u180e\\u2000-\\u200f\\u2028-\\u202f\\u205f-\\u206f"
+_UNSEEN += "\\u3000\\ue000-\\uf8ff\\ufeff\\ufff0-\\ufffb\\ufffe\\uffff"
+PRINTABLE = f"^[^{_UNSEEN}]*$"
+"""What names and reasons are made of, as far as a pattern can say it: Unicode has more that cannot be printed."""
+ARM_NAME, AGENT_NAME = (f"^(?![{sign}])(?=.*[^ ])[^{_UNSEEN}]*$" for sign in ("'", "'#"))
+AMOUNT = pattern(MOST)
 Weight = Annotated[float, Meta(extra_json_schema={"minimum": 0})]
 Agent = Annotated[str | int, Meta(description="The agent's name, or # and its number.")]
 Agents = Annotated[
     Annotated[
-        Sequence[Annotated[str, Meta(min_length=1, max_length=LONGEST_NAME, extra_json_schema={"pattern": PRINTABLE})]],
+        Sequence[
+            Annotated[str, Meta(min_length=1, max_length=LONGEST_NAME, extra_json_schema={"pattern": AGENT_NAME})]
+        ],
         Meta(extra_json_schema={"uniqueItems": True}),
     ]
     | Annotated[int, Meta(ge=1, le=MOST_AGENTS)],
@@ -207,7 +220,7 @@ class Tell(Command[Told], frozen=True):
 
     agent: Agent
     arm: Arm
-    reward: float
+    reward: float | bool | str
     event: str | int | None = None
 
 
@@ -301,6 +314,48 @@ class Leave(OfAgent[None], frozen=True):
     shell: ClassVar = Shell("user-17", "{agent} has left")
 
 
+Offered = Annotated[
+    Annotated[int, Meta(ge=1)] | None,
+    Meta(description="The number of the offer that is meant; none: whichever is open."),
+]
+Event = Annotated[
+    str | int, Meta(description="An id of the act, or the agent's own number of it, by which its outcome is told.")
+]
+
+
+class Accept(OfAgent[CampaignOffer], frozen=True):
+    """Note that an agent will act on its open offer, which stands longer then; saying it again changes nothing."""
+
+    offer: Offered = None
+    route: ClassVar = Route("POST", "agents/{agent}/accept", Accepted, "offer")
+
+
+class Decline(OfAgent[None], frozen=True):
+    """Note that an agent refuses its open offer and makes no pull; what follows was agreed as the protocol."""
+
+    offer: Offered = None
+    route: ClassVar = Route("POST", "agents/{agent}/decline", Me)
+    shell: ClassVar = Shell("user-17 --offer 12", "{agent} has declined its offer")
+
+
+class Act(Command[Told], frozen=True):
+    """Note that a pull is made; its outcome is told later, by the same event. Safe to repeat."""
+
+    agent: Agent
+    arm: Arm
+    event: Event
+    route: ClassVar = Route("POST", "agents/{agent}/acts", Noted, "*")
+
+
+class TellOutcome(Command[Told], frozen=True):
+    """Tell the outcome of an act, by the act's event. Safe to repeat."""
+
+    agent: Agent
+    event: Event
+    reward: Annotated[float | bool | str, Meta(description="What came of it, in [0, 1] or on the campaign's scale.")]
+    route: ClassVar = Route("POST", "agents/{agent}/outcomes", Noted, "*")
+
+
 class PassOver(OfAgent[None], frozen=True):
     """Note that an agent who asked made no pull, so that none is under way; an open offer stands."""
 
@@ -308,7 +363,7 @@ class PassOver(OfAgent[None], frozen=True):
         str | int | None,
         Meta(description="An id that makes it safe to repeat, or the agent's own number of the event."),
     ] = None
-    route: ClassVar = Route("POST", "agents/{agent}/pass-over")
+    route: ClassVar = Route("POST", "agents/{agent}/pass-over", Me)
     shell: ClassVar = Shell("user-17 --event v2", "{agent} asked and made no pull")
 
 
@@ -329,11 +384,30 @@ class Withdraw(Command[None], frozen=True):
 
 
 class EraseNames(Command[None], frozen=True):
-    """Erase names of agents for good; the log and the tables know them by number."""
+    """Erase names of agents for good, unless they are owed something; the log and the tables know them by number."""
 
     agents: Annotated[Sequence[str | int] | None, Meta(description="Whose; none: everybody's.")] = None
     by: By = ""
+    anyway: Annotated[bool, Meta(description="Also of those who are still owed something.")] = False
     route: ClassVar = Route("DELETE", "agents/{agent}/name", None, name="erase_name", status=204)
+
+
+class Settle(Command[int], frozen=True):
+    """Say what became of payments outside, all or none; return how many moved. It is safe to repeat."""
+
+    moves: Annotated[
+        Sequence[Move], Meta(description="Entries of the ledger, and what became of them.", max_length=10_000)
+    ]
+    payer: Annotated[
+        str,
+        Meta(
+            max_length=LONGEST_NAME,
+            description="Who sends them; what one payer has sent, no other one sends.",
+            extra_json_schema={"pattern": PRINTABLE},
+        ),
+    ] = ""
+    by: By = ""
+    route: ClassVar = Route("POST", "ledger/settle", Moved, "moved")
 
 
 class TakeSnapshot(Command[int], frozen=True):
@@ -362,8 +436,11 @@ class Listing(Command[Reply], frozen=True):
 
 
 class ReadLedger(Listing[list[LedgerEntry]], frozen=True):
-    """List what was paid."""
+    """List what was paid; all entries, or those in one state of settlement."""
 
+    settlement: Annotated[
+        str, Meta(description="Only what is open, sent, settled or failed; or unsettled: all but what is settled.")
+    ] = ""
     route: ClassVar = Route("GET", "ledger", list[LedgerEntry], key="entry")
 
 
@@ -409,6 +486,10 @@ class Verbs:
     ask = Verb(Ask)
     tell = Verb(Tell)
     tell_each = Verb(TellEach)
+    accept = Verb(Accept)
+    decline = Verb(Decline)
+    act = Verb(Act)
+    outcome = Verb(TellOutcome)
     pass_over = Verb(PassOver)
     start = Verb(Start)
     pause = Verb(Pause)
@@ -424,6 +505,7 @@ class Verbs:
     status = Verb(ReadStatus)
     verdict = Verb(ReadVerdict)
     ledger = Verb(ReadLedger)
+    settle = Verb(Settle)
     offers = Verb(ReadOffers)
     bans = Verb(ReadBans)
     audit = Verb(ReadAudit)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import csv
 import warnings
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,6 +16,7 @@ from numpy.typing import NDArray
 from freepull import validation
 from freepull.errors import InvalidInput, UnusableRows
 from freepull.rewards import Bernoulli, Beta, Law
+from freepull.scales import WORDS, YES_NO, Scale, likely
 
 if TYPE_CHECKING:
     import polars as pl
@@ -29,6 +31,14 @@ OUTCOMES = {"paid": TAKEN, "refused": REFUSED}
 """What the column outcome may say of an offer, as the exports of campaigns do."""
 NAMED = 5
 """Unusable rows that a warning names."""
+MOST_UNUSABLE = 0.1
+"""With a larger share of rows that cannot be used, a log is refused: what is left would not speak for it."""
+SEPARATORS = (";", "\t", "|")
+"""What may stand between the cells of a CSV file instead of commas; its numbers may then have decimal commas."""
+NOTHING = ("", "na", "n/a", "null", "none", "-")
+"""Cells that hold no reward or time."""
+DATES = ("%d.%m.%Y %H:%M:%S", "%d.%m.%Y %H:%M", "%d.%m.%Y", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%d %H:%M:%S")
+"""How times may be written besides all of ISO 8601 and seconds or milliseconds since 1970."""
 
 
 @dataclass(frozen=True)
@@ -67,6 +77,8 @@ class Past:
     """Where and why: the line of a CSV file (its header is line 1), the row of a frame or Parquet file (from 0)."""
     acts: Acts | None = None
     """The pulls in their order; None if the log does not say when they were made."""
+    scale: str = ""
+    """On which scale rewards were; empty: they were in [0, 1]."""
 
     def describe(self) -> dict[str, Any]:
         """Return what a plan records of it."""
@@ -76,40 +88,92 @@ class Past:
             "arms": list(self.arms),
             "pulls": int(self.pulls.sum()),
             "unusable": [{"where": where, "why": why} for where, why in self.unusable],
-        }
+        } | ({"scale": self.scale} if self.scale else {})
 
 
-def read(log: Any) -> Past:
+def read(log: Any, scale: str | None = None, columns: Any = None) -> Past:
     """Read a log: a CSV or Parquet file, or a polars frame, with the columns agent, arm and reward.
 
-    A column ``step`` or ``at`` says when, ``outcome`` whether an offer was "paid" or "refused". With one of the former,
-    a row that has neither arm nor reward says that somebody was enrolled. Rows without an agent, an arm, a reward in
-    [0, 1], or a time where there is a column of them, are left out, and a warning says where they are.
+    ``scale`` says from what to what rewards run, if not from 0 to 1, and ``columns`` what the log calls a column: a
+    mapping, or a text such as "agent=user_id,arm=slot,reward=stars". A column ``step`` or ``at`` says when, ``outcome``
+    whether an offer was "paid" or "refused". With one of the former, a row that has neither arm nor reward says that
+    somebody was enrolled. Rows without an agent, an arm, a reward in [0, 1] or on the scale, or a time where there is
+    a column of them, are left out, and a warning says where they are; a log of which they are more than a tenth is
+    refused.
     """
     if isinstance(log, Past):
         return log
     import polars as pl
 
+    on = None if scale is None else Scale.parse("scale", scale)
     frame, place = (log, "row") if isinstance(log, pl.DataFrame) else _file(log)
+    frame = _renamed(frame, columns)
     missing = [name for name in COLUMNS if name not in frame.columns]
     if missing:
-        remedy = f"name {' and '.join(missing)} in its header"
-        if len(frame.columns) == 1 and any(mark in frame.columns[0] for mark in ";\t|"):
-            remedy = "separate its cells by commas"
+        remedy = f"name {' and '.join(missing)} in its header, or say what they are called, as in --columns agent=user"
         raise InvalidInput(
             f"the log must have the columns agent, arm and reward, got {', '.join(frame.columns) or 'none'}; {remedy}."
         )
     twice = [name for name in COLUMNS if f"{name}_duplicated_0" in frame.columns]
     if twice:
         raise InvalidInput(f"the log must have one column {twice[0]}, got two; rename one of them.")
-    rows = _checked(frame, place)
+    rows = _checked(frame, place, on)
     bad = rows.filter(pl.col("why").is_not_null())
     unusable = tuple(zip(bad["where"].to_list(), bad["why"].to_list(), strict=True))
+    if len(unusable) > MOST_UNUSABLE * rows.height:
+        raise _too_many(unusable, rows, place, on)
     if unusable:
         _warn(unusable, rows.height, place)
     good = rows.filter(pl.col("why").is_null())
     timed = next((column for column in WHEN if column in frame.columns), None)
-    return _gathered(good, rows.height, unusable, timed)
+    found = _gathered(good, rows.height, unusable, timed)
+    return found if on is None else replace(found, scale=on.text)
+
+
+def _renamed(frame: pl.DataFrame, columns: Any) -> pl.DataFrame:
+    """Call columns as they are called here."""
+    given = columns
+    if isinstance(columns, str):
+        parts = [part.partition("=") for part in columns.split(",")]
+        given = {name.strip(): theirs.strip() for name, _, theirs in parts}
+    known = (*COLUMNS, *WHEN, "outcome")
+    if given is None:
+        return frame
+    if not isinstance(given, Mapping) or not all(given.values()) or not given.keys() <= {*known}:
+        raise InvalidInput(
+            f"columns must say what the log calls {', '.join(known)}, as in agent=user_id,arm=slot, got "
+            f"{validation.shown(columns)}."
+        )
+    missing = [name for name in given.values() if name not in frame.columns]
+    if missing:
+        raise InvalidInput(f"columns must name columns of the log, {', '.join(frame.columns)}, got {missing[0]!r}.")
+    rest = [name for name in frame.columns if name not in given or given[name] == name]
+    return frame.select(
+        *(name for name in rest if name not in given.values()),
+        **{name: frame[theirs] for name, theirs in given.items()},
+    )
+
+
+def _too_many(
+    unusable: tuple[tuple[int, str], ...], rows: pl.DataFrame, place: str, scale: Scale | None
+) -> InvalidInput:
+    """Say that too little of a log can be used, with the scale that its rewards probably have."""
+    import polars as pl
+
+    where, why = unusable[0]
+    beyond = rows.filter(pl.col("why").str.contains(" is outside ").fill_null(False)).height
+    words = rows.filter(pl.col("why").str.contains("^reward (?i:yes|no) ").fill_null(False)).height
+    told = rows["told"].drop_nulls().drop_nans()
+    remedy = "put these rows right, or leave them out"
+    if 2 * words > len(unusable):
+        remedy = f"rewards are words: pass --scale {YES_NO}"
+    elif 2 * beyond > len(unusable):
+        values: list[float] = told.to_list()
+        remedy = f"rewards run {min(values):g} to {max(values):g}: pass --scale {likely(values)}"
+    return InvalidInput(
+        f"the log must have at most one row in ten that cannot be used, got {len(unusable):,} of {rows.height:,}, such "
+        f"as {place} {where} ({why}); {remedy}."
+    )
 
 
 def _file(log: Any) -> tuple[pl.DataFrame, str]:
@@ -123,7 +187,7 @@ def _file(log: Any) -> tuple[pl.DataFrame, str]:
     try:
         if path.suffix.lower() in (".parquet", ".pq"):
             return pl.read_parquet(path, glob=False), "row"
-        return pl.read_csv(path, infer_schema=False, glob=False), "line"
+        return pl.read_csv(path, infer_schema=False, glob=False, separator=_separator(path)), "line"
     except (OSError, pl.exceptions.PolarsError) as error:
         if path.suffix.lower() == ".csv" and (line := _longer(path)) is not None:
             raise InvalidInput(
@@ -133,16 +197,26 @@ def _file(log: Any) -> tuple[pl.DataFrame, str]:
         raise InvalidInput(f"the log {log} cannot be read as CSV or Parquet: {told}.") from None
 
 
+def _separator(path: Path) -> str:
+    """Return what stands between the cells of a CSV file, by its first line."""
+    with path.open(encoding="utf-8", errors="replace") as file:
+        header = file.readline()
+    return next((mark for mark in SEPARATORS if mark in header and "," not in header), ",")
+
+
 def _longer(path: Path) -> int | None:
     """Return the first line of a CSV file that has more cells than its header."""
     with path.open(newline="", encoding="utf-8", errors="replace") as file:
-        lines = csv.reader(file)
+        lines = csv.reader(file, delimiter=_separator(path))
         width = len(next(lines, []))
         return next((lines.line_num for cells in lines if len(cells) > width), None)
 
 
-def _checked(frame: pl.DataFrame, place: str) -> pl.DataFrame:
-    """Return where, agent, arm, reward, and why a row cannot be used (null if it can); blank lines are no rows."""
+def _checked(frame: pl.DataFrame, place: str, scale: Scale | None) -> pl.DataFrame:
+    """Return where, agent, arm, reward, and why a row cannot be used (null if it can); blank lines are no rows.
+
+    ``told`` is the reward as the log has it.
+    """
     import polars as pl
 
     where = pl.int_range(pl.len(), dtype=pl.Int64)
@@ -152,7 +226,18 @@ def _checked(frame: pl.DataFrame, place: str) -> pl.DataFrame:
     name = {column: _text(column) for column in COLUMNS}
     if frame.schema["reward"] == pl.Boolean:
         name["reward"] = pl.col("reward").cast(pl.Int8).cast(pl.String)
-    number = name["reward"].cast(pl.Float64, strict=False)
+    name["reward"] = pl.when(~name["reward"].str.to_lowercase().is_in(NOTHING)).then(name["reward"])
+    told = name["reward"].cast(pl.Float64, strict=False)
+    if place == "line":  # where commas do not separate cells, they may be in numbers
+        told = told.fill_null(name["reward"].str.replace(",", ".", literal=True).cast(pl.Float64, strict=False))
+    number, least, most = told, 0.0, 1.0
+    if scale is not None:
+        if scale.text == YES_NO:
+            words = name["reward"].str.to_lowercase().replace_strict(WORDS, default=None, return_dtype=pl.Float64)
+            number = told = words.fill_null(pl.when(told.is_in([0.0, 1.0])).then(told))
+        least, most = scale.low, scale.high
+        number = (told.clip(least, most) if scale.clips else told) - least
+    run = "[0, 1]" if scale is None else scale.text
     when = next((column for column in WHEN if column in frame.columns), None)
     time = pl.lit(None, pl.Float64) if when is None else _time(frame, when)
     joins = name["arm"].is_null() & name["reward"].is_null() & pl.lit(when is not None)
@@ -167,16 +252,18 @@ def _checked(frame: pl.DataFrame, place: str) -> pl.DataFrame:
         .then(pl.lit("no arm"))
         .when(name["reward"].is_null())
         .then(pl.lit("no reward"))
-        .when(number.is_null() | number.is_nan())
+        .when(told.is_null() | told.is_nan())
         .then(pl.format("reward {} is not a number", name["reward"]))
-        .when(~number.is_between(0.0, 1.0))
-        .then(pl.format("reward {} is outside [0, 1]", name["reward"]))
+        .when(~number.is_between(0.0, most - least))
+        .then(pl.format("reward {} is outside {}", name["reward"], pl.lit(run)))
     )
+    number = number / (most - least)
     rows = frame.with_columns(where=where).filter(~pl.all_horizontal(pl.col(frame.columns).is_null()))
     outcome = _text("outcome") if "outcome" in frame.columns else pl.lit(None, pl.String)
-    told = outcome.replace_strict(OUTCOMES, default=0, return_dtype=pl.Int64)
+    answer = outcome.replace_strict(OUTCOMES, default=0, return_dtype=pl.Int64)
     return rows.select(
-        "where", agent=name["agent"], arm=name["arm"], reward=number, time=time, outcome=told, joins=joins, why=why
+        *("where", name["agent"].alias("agent"), name["arm"].alias("arm"), number.alias("reward"), told.alias("told")),
+        *(time.alias("time"), answer.alias("outcome"), joins.alias("joins"), why.alias("why")),
     )
 
 
@@ -195,7 +282,7 @@ def _time(frame: pl.DataFrame, column: str) -> pl.Expr:
         return pl.when(number.is_finite()).then(number)
     moment = pl.col(column)
     if not frame.schema[column].is_temporal():
-        moment = _text(column).str.to_datetime(time_unit="us", time_zone="UTC", strict=False)
+        moment = _moment(_text(column))
         try:
             readable = frame.select(moment.is_not_null().any()).item() or frame[column].is_null().all()
         except pl.exceptions.PolarsError:
@@ -203,10 +290,23 @@ def _time(frame: pl.DataFrame, column: str) -> pl.Expr:
         if not readable:
             shown = validation.shown(frame[column].drop_nulls()[0])
             raise InvalidInput(
-                f"the log's column at must hold times such as 2026-05-01T09:30:00, got {shown}; or name steps in a "
-                "column step."
+                f"the log's column at must hold times such as 2026-05-01T09:30:00, 01.05.2026 09:30 or seconds since "
+                f"1970, got {shown}; or name steps in a column step."
             )
     return moment.cast(pl.Datetime("us")).dt.timestamp("us") / 86_400e6
+
+
+def _moment(text: pl.Expr) -> pl.Expr:
+    """Times as they may be written; of several forms, each row has its own."""
+    import polars as pl
+
+    kind = pl.Datetime("us", "UTC")
+    ticks = text.cast(pl.Float64, strict=False)
+    since = pl.when(ticks > 1e11).then(ticks / 1e3).when(ticks > 1e8).then(ticks) * 1e6
+    forms = [text.str.to_datetime(form, time_unit="us", time_zone="UTC", strict=False) for form in DATES]
+    iso = text.str.to_datetime(time_unit="us", time_zone="UTC", strict=False)
+    written = [pl.when(ticks.is_null()).then(form) for form in forms]
+    return pl.coalesce(since.cast(pl.Int64, strict=False).cast(kind), *written, iso)
 
 
 def _warn(unusable: tuple[tuple[int, str], ...], rows: int, place: str) -> None:

@@ -58,6 +58,10 @@ class UnknownArm(CampaignError, UnknownName):
     """A campaign has no arm of that name."""
 
 
+class UnknownAct(CampaignError, UnknownName):
+    """An agent has told no act by that event."""
+
+
 class InvalidReward(CampaignError, InvalidInput):
     """A reward is not a number in [0, 1]."""
 

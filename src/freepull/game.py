@@ -93,12 +93,13 @@ class Game:
         return self.rewards.streams(self.means)
 
     @classmethod
-    def from_log(cls, log: Any, *, weights: Any = None) -> Game:
+    def from_log(cls, log: Any, *, weights: Any = None, scale: str | None = None, columns: Any = None) -> Game:
         """Estimate a game from past observations: a CSV or Parquet file, or a polars frame (docs/planning.md, past).
 
-        The columns are agent, arm and reward. Agents with few pulls of an arm are drawn to what others have of it. Rows
-        that cannot be used are left out, and a warning (`errors.UnusableRows`) says which. Agents and arms stand in the
-        order of their names.
+        The columns are agent, arm and reward; ``columns`` says what the log calls them, such as
+        "agent=user_id,reward=stars", and ``scale`` from what to what rewards run, such as "1..5". Agents with few pulls
+        of an arm are drawn to what others have of it. Rows that cannot be used are left out, and a warning
+        (`errors.UnusableRows`) says which. Agents and arms stand in the order of their names.
 
         >>> import polars as pl
         >>> rows = {"agent": ["ann", "ann", "bob", "bob"], "arm": ["x", "y", "x", "y"], "reward": [1, 0, 1, 1]}
@@ -107,7 +108,7 @@ class Game:
         """
         from freepull.data import Posterior, read
 
-        posterior = Posterior(read(log))
+        posterior = Posterior(read(log, scale, columns))
         return cls(posterior.means(), rewards=posterior.law, weights=weights)
 
     def __repr__(self) -> str:

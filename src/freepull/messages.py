@@ -13,8 +13,10 @@ from freepull import showing, validation
 from freepull.errors import InvalidInput
 from freepull.money import Money
 
-SCOPES = ("admin", "operator", "read", "gateway")
+SCOPES = ("admin", "operator", "read", "gateway", "payer")
 """What a token may be good for, agents' own tokens aside."""
+SETTLEMENTS = ("open", "sent", "settled", "failed")
+"""What may have become of a payment outside: nothing yet; it was handed to a payer; it arrived; it did not."""
 
 
 def one_of(*words: str) -> Meta:
@@ -28,6 +30,7 @@ Mode = Annotated[str, one_of("free", "rounds")]
 Outcome = Annotated[str, one_of("paid", "refused", "cancelled")]
 Scope = Annotated[str, one_of(*SCOPES)]
 Ending = Annotated[str, one_of("paid", "refused", "expired", "cancelled")]
+Settlement = Annotated[str, one_of(*SETTLEMENTS)]
 
 
 class Observation(NamedTuple):
@@ -64,19 +67,41 @@ class CampaignOffer:
     """What that pays."""
     expires: datetime
     """Until when."""
+    accepted: bool = False
+    """Whether the agent has said that it will act on it."""
 
 
 class Told(NamedTuple):
-    """The reply to a pull; the same again if it is told again."""
+    """The reply to a pull, an act or an outcome; the same again if it is told again."""
 
     event: int | None
-    """The pull's place in the log; None if the number is an old one, whose reply is not kept."""
+    """Its place in the log; None if the number is an old one, whose reply is not kept."""
     outcome: Outcome | None = None
     """What became of the agent's open offer: paid, refused, cancelled (it had been taken back), or None."""
     offer: int | None = None
-    """The offer that this pull ended."""
+    """The offer that this pull ended, or which waits for its outcome."""
     paid: Money | None = None
     """What was paid for this pull."""
+
+
+class Noted(msgspec.Struct):
+    """The reply to an act or an outcome; the same again if it is told again."""
+
+    event: int | None
+    """Its place in the log."""
+    outcome: Outcome | None
+    """What became of the agent's open offer, or of the one that waited for the outcome; null if there was none."""
+    offer: int | None
+    """That offer; one without an outcome is paid when the outcome of the act is told."""
+    paid: Money | None
+    """What was paid."""
+
+
+class Accepted(msgspec.Struct):
+    """An offer that was accepted."""
+
+    offer: CampaignOffer
+    """The offer, with how long it stands now."""
 
 
 @dataclass(frozen=True)
@@ -120,11 +145,14 @@ class Difference:
     """Of how many agents."""
     seen: float | None = None
     """By how much it was better in what was seen, an estimate without a guarantee; None of an arm that is out."""
+    unit: str = ""
+    """What rewards are counted in, if that was said."""
 
     def __str__(self) -> str:
         who = f"the first {self.comparisons:,} comparisons, of {self.people:,} agents"
         seen = "" if self.seen is None else f" ({self.seen:+.3f} as seen)"
-        return f"{self.arm} is {self.low:+.3f} to {self.high:+.3f} better than {self.than}{seen}, over {who}"
+        by = f"{self.low:+.3f} to {self.high:+.3f}{f' {self.unit}' if self.unit else ''}"
+        return f"{self.arm} is {by} better than {self.than}{seen}, over {who}"
 
 
 @dataclass(frozen=True)
@@ -176,6 +204,10 @@ class CampaignVerdict:
     """How much better one arm is than another, where the rule bounds that; once it is decided, as was known then."""
     checks: list[Check] = field(default_factory=list)
     """How the checks of assumptions stand now; an alarm takes the certificate away, also after the decision."""
+    scale: str = ""
+    """From what to what rewards run, as they are told; empty: from 0 to 1."""
+    clipped: int = 0
+    """How many rewards lay outside the scale, and count as its ends."""
 
     def __str__(self) -> str:
         standing = "certified" if self.certified else "decided, not certified" if self.decided else "undecided"
@@ -301,6 +333,20 @@ class Status:
     """The evidence for that, which decides at the threshold; None before the first look, and where no ε is granted."""
     comparisons: int | None = None
     """Comparisons opened, complete or not; None where the rule makes none."""
+    settled: int = 0
+    """Payments of the ledger that are known to have arrived."""
+    lapsed: int = 0
+    """Offers that were not accepted in time."""
+    open_acts: int = 0
+    """Pulls that count whose outcomes are to come, and pulls of late joiners."""
+    never_came: int = 0
+    """Outcomes that did not come in time, and count as was agreed."""
+    held: str = ""
+    """Why no offers are made for now although it goes on; empty if they are."""
+    scale: str = ""
+    """From what to what rewards run, as they are told, and means are shown; empty: from 0 to 1."""
+    clipped: int = 0
+    """How many rewards lay outside the scale, and count as its ends."""
 
 
 @dataclass(frozen=True)
@@ -319,6 +365,34 @@ class LedgerEntry:
     """How much."""
     at: datetime
     """When."""
+    settlement: Settlement = "open"
+    """What became of it outside: open, sent (a payer has it), settled or failed."""
+    key: str = ""
+    """By which a payer knows it: the same however often it is sent, and another one only after it has failed."""
+    payer: str = ""
+    """Who sent it."""
+    note: str = ""
+    """What the payer calls it, or why it failed."""
+    moved: datetime | None = None
+    """When its settlement last changed."""
+
+
+class Move(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What became of a payment."""
+
+    entry: Annotated[int, Meta(extra_json_schema={"minimum": 1})]
+    """Of the ledger."""
+    state: Settlement
+    """open, sent, settled or failed."""
+    note: Annotated[str, Meta(max_length=200)] = ""
+    """What the payer calls it, or why it failed; no names, because the log keeps it for good."""
+
+
+class Moved(msgspec.Struct):
+    """How many entries of the ledger have changed their settlement."""
+
+    moved: int
+    """Those that were in that state already are not counted."""
 
 
 @dataclass(frozen=True)
@@ -340,7 +414,7 @@ class OfferRow:
     recalled: bool
     """Whether it was taken back; a pull of the arm until the deadline is still paid."""
     ending: Ending | None
-    """paid, refused, expired or cancelled; None while it is open."""
+    """paid, refused, expired or cancelled; None while it is open, or waits for the outcome of its act."""
     ended: datetime | None
     """When it ended."""
     bonus: Money
@@ -397,7 +471,7 @@ class TokenRow:
     id: str
     """By which it is revoked."""
     scope: str
-    """admin, operator, read or gateway."""
+    """admin, operator, read, gateway or payer."""
     campaign: str
     """The only campaign it is for; empty: all."""
     label: str
@@ -425,7 +499,7 @@ class TokenEntry:
     id: str
     """The token's id; empty for those of agents, which have none."""
     scope: str
-    """admin, operator, read, gateway or agent."""
+    """admin, operator, read, gateway, payer or agent."""
     campaign: str
     """The only campaign it is for; empty: all."""
     label: str
@@ -447,6 +521,106 @@ class CampaignRow(msgspec.Struct):
     """enrolling, running, paused or stopped; null if it is not here."""
     decided: bool | None
     """Whether its rule has decided; null if it is not here."""
+
+
+class Stuck(msgspec.Struct):
+    """Why a campaign does not go on, or not as fast as it could, and what helps."""
+
+    why: Annotated[str, one_of("paused", "budget", "banned", "absent", "quiet", "over")]
+    """paused; budget: it is used up; banned, absent: who is awaited cannot act, or does not; quiet: nobody does
+    anything; over: the horizon is reached."""
+    words: str
+    """The same in a sentence, with what can be done."""
+    agents: list[str] = []
+    """Who is awaited, at most ten."""
+    helps: Annotated[str, one_of("", "resume", "budget", "unban", "stop")] = ""
+    """The command that helps; empty: none does, people have to."""
+
+
+class OverviewRow(msgspec.Struct):
+    """A campaign in short: which arm, how sure, what was spent, and whether it is stuck."""
+
+    name: str
+    """Its name."""
+    owner: str
+    """The address of the process that owns it; empty: nobody."""
+    here: bool
+    """Whether that is this process; what follows is only known then."""
+    status: Standing | None = None
+    """enrolling, running, paused or stopped."""
+    phase: Phase | None = None
+    """observing, incentivizing, decided or over; null before the start."""
+    leader: str | None = None
+    """The arm that is ahead, or was named."""
+    decided: bool = False
+    """Whether the rule has decided."""
+    certified: bool = False
+    """Whether it has, and its guarantee holds."""
+    rehearsal: bool = False
+    """Whether simulated agents play."""
+    risk: float | None = None
+    """At which risk of error it would be decided now; null where the rule cannot say."""
+    agreed: float | None = None
+    """δ: at which risk it is decided."""
+    ahead: Difference | None = None
+    """How much better the leader is than the arm that comes closest."""
+    step: int = 0
+    """Steps that have ended."""
+    horizon: int | None = None
+    """The last step."""
+    agents: int = 0
+    """How many agents count."""
+    spent: Money | None = None
+    """What was paid."""
+    budget: Money | None = None
+    """The most that may be spent; null: no limit."""
+    unsettled: int = 0
+    """Payments that are not known to have arrived."""
+    stuck: list[Stuck] = []
+    """Why it does not go on; empty: it does."""
+    alarms: list[str] = []
+    """Checks of assumptions that have raised an alarm."""
+    at: datetime | None = None
+    """When something last happened."""
+
+
+class DeliveryRow(msgspec.Struct):
+    """How far a campaign's events were delivered to a target of webhooks."""
+
+    campaign: str
+    """The campaign's name."""
+    event: int
+    """Events of its log before this one were delivered."""
+    behind: int
+    """How many events the log has gone on since."""
+    failures: int
+    """How often in a row the last delivery has failed."""
+    last: str
+    """What came of the last one, in words."""
+
+
+class TargetRow(msgspec.Struct):
+    """A target of webhooks."""
+
+    name: str
+    """How it is called."""
+    url: str
+    """Where it is."""
+    events: list[str]
+    """What it is told; empty: everything."""
+    campaigns: list[str]
+    """Of which campaigns; empty: of all."""
+    deliveries: list[DeliveryRow]
+    """How far it has got, for the campaigns of this process."""
+
+
+class Tried(msgspec.Struct):
+    """What came of a delivery that was asked for."""
+
+    delivered: bool
+    """Whether the target has taken it."""
+    detail: str
+    """What came of it, in words."""
 
 
 class AgentRow(msgspec.Struct):
@@ -532,7 +706,7 @@ class MadeToken(msgspec.Struct):
     token: str
     """The secret; it cannot be shown again."""
     scope: Scope
-    """admin, operator, read or gateway."""
+    """admin, operator, read, gateway or payer."""
     campaign: str
     """The only campaign it is for; empty: all."""
     expires: datetime | None

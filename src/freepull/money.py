@@ -21,6 +21,7 @@ DIGITS = {
     **dict.fromkeys(["CLF", "UYW"], 4),
 }
 """How many decimals a currency has, by ISO 4217, where they are not two."""
+_PLACES = {places: "|".join(it for it in DIGITS if DIGITS[it] == places) for places in sorted(set(DIGITS.values()))}
 _FORM = re.compile(r"(\d{1,40})(?:\.(\d{1,40}))? ?([A-Z]{3})", re.ASCII)
 
 
@@ -85,3 +86,33 @@ class Money:
         whole, part = divmod(abs(self.minor), 10**decimals)
         cents = f".{part:0{decimals}d}" if decimals else ""
         return f"{'-' * (self.minor < 0)}{whole:{spec}}{cents} {self.currency}"
+
+
+def below(limit: int) -> str:
+    """Return a pattern of the whole numbers below one that is at least 10.
+
+    >>> below(366)
+    '([0-9]{1,2}|[0-2][0-9]{2}|3[0-5][0-9]{1}|36[0-5])'
+    """
+    digits = str(limit)
+    ways = [f"[0-9]{{1,{len(digits) - 1}}}"]
+    for i, digit in enumerate(digits):
+        if digit != "0":
+            left = len(digits) - i - 1
+            ways.append(f"{digits[:i]}[0-{int(digit) - 1}]" + (f"[0-9]{{{left}}}" if left else ""))
+    return f"({'|'.join(ways)})"
+
+
+def pattern(most: int) -> str:
+    """Return a pattern of all amounts of at most so many minor units, with as many decimals as their currencies have.
+
+    >>> [bool(re.search(pattern(MOST_PRICE), it)) for it in ("0.50 EUR", "1.5 JPY", "20000000.01 EUR", "0.005 BHD")]
+    [True, False, False, True]
+    """
+    others = "|".join(DIGITS)
+    ways = []
+    for places, currencies in (*_PLACES.items(), (2, f"(?!{others})[A-Z]{{3}}")):
+        whole = most // 10**places
+        decimals = rf"(\.[0-9]{{1,{places}}}0{{0,9}})?" if places else r"(\.0{1,9})?"
+        ways.append(rf"({below(whole)}{decimals}|{whole}(\.0{{1,9}})?) ?({currencies})")
+    return f"^0{{0,9}}({'|'.join(ways)})$"

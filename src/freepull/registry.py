@@ -101,6 +101,8 @@ class Part:
     """A rule: the most arms that a campaign may have, so that comparing every two of them takes a gigabyte or so."""
     late_joiners: bool = False
     """A rule: whether it can begin again with agents who joined late."""
+    retired: str = ""
+    """Of a part that there is no longer: what to take instead. Only logs and saved states may still name it."""
 
     @property
     def own(self) -> bool:
@@ -143,18 +145,24 @@ def part(
     kernel: int | None = None,
     most_arms: int | None = None,
     late_joiners: bool = False,
+    retired: str = "",
 ) -> Callable[[Class], Class]:
     """Declare a class to be a part; what the arguments mean stands in `Part`."""
 
     def declare(made: Class) -> Class:
-        _PARTS[made] = Part(kind, made, written, nested, kernel, most_arms, late_joiners)
+        _PARTS[made] = Part(kind, made, written, nested, kernel, most_arms, late_joiners, retired)
         return made
 
     return declare
 
 
 def parts(kind: str) -> list[Part]:
-    """Return all parts of a kind."""
+    """Return all parts of a kind that there are."""
+    return [it for it in _ever(kind) if not it.retired]
+
+
+def _ever(kind: str) -> list[Part]:
+    """Return all parts of a kind, also those that there are no longer."""
     importlib.import_module(KINDS[kind].home)
     return [it for it in _PARTS.values() if it.kind == kind]
 
@@ -165,8 +173,18 @@ def declared(made: type) -> Part | None:
 
 
 def find(kind: str, name: str) -> Part | None:
-    """Return the part that has this name, written or of its class."""
-    return next((it for it in parts(kind) if name in (it.written, it.name)), None)
+    """Return the part that has this name, written or of its class, also one that there is no longer."""
+    return next((it for it in _ever(kind) if name in (it.written, it.name)), None)
+
+
+def still(kind: str, name: str, where: str, names: Iterable[str]) -> Part | None:
+    """Return the part that has this name; refuse one that there is no longer, with those that there are."""
+    about = find(kind, name)
+    if about is not None and about.retired:
+        raise InvalidInput(
+            f"{where} must be one of {', '.join(names)}, got {name!r}, which there is no longer; take {about.retired}."
+        )
+    return about
 
 
 def choices(kind: str) -> str:
@@ -235,10 +253,11 @@ def shown(thing: Any) -> str:
     return re.sub(r" at 0x[0-9a-f]+", "", repr(thing))
 
 
-def table(kind: str, given: Any, where: str, *, own: bool = False) -> Table:
+def table(kind: str, given: Any, where: str, *, own: bool = False, logged: bool = False) -> Table:
     """Return a part as plain data, with the parameters that were given.
 
-    ``own`` says that whoever writes it also runs it: then it may be a text, and a part of the writer's own.
+    ``own`` says that whoever writes it also runs it: then it may be a text, and a part of the writer's own. ``logged``
+    says that it is from a log: then it may be one that there is no longer.
     """
     if isinstance(given, str) and own:
         return _from_text(kind, given.strip(), where)
@@ -250,15 +269,16 @@ def table(kind: str, given: Any, where: str, *, own: bool = False) -> Table:
     if not isinstance(spelt, str):
         raise _no_part(kind, given, where, own)
     names = [it.written if own else it.name for it in parts(kind)]
-    about = _named(kind, spelt, f"{where}.{key}", own, names)
+    about = _named(kind, spelt, f"{where}.{key}", own, names, logged)
     values = {name: value for name, value in given.items() if name != key}
     known(f"the parameter of {where if about is alone else f'{where} {spelt}'}", values, about.parameters)
     for name in set(about.nested) & set(values):
         default = about.parameters[name].default
         if isinstance(values[name], list) and about.parameters[name].several:
-            values[name] = [table(name, it, f"{where}.{name}.{i}", own=own) for i, it in enumerate(values[name])]
+            held = enumerate(values[name])
+            values[name] = [table(name, it, f"{where}.{name}.{i}", own=own, logged=logged) for i, it in held]
         elif isinstance(values[name], Mapping | str if own else Mapping) and values[name] != default:
-            values[name] = table(name, values[name], f"{where}.{name}", own=own)
+            values[name] = table(name, values[name], f"{where}.{name}", own=own, logged=logged)
         elif values[name] != default:
             raise _no_part(name, values[name], f"{where}.{name}", own, default)
     return {"part": about.name, **values}
@@ -267,7 +287,7 @@ def table(kind: str, given: Any, where: str, *, own: bool = False) -> Table:
 def _from_text(kind: str, given: str, where: str) -> Table:
     name, _, rest = given.partition(":")
     textual, found = {it.written: it for it in _textual(kind)}, _OWN.fullmatch(given)
-    if found is not None and find(kind, name) is None:
+    if still(kind, name.strip(), where, textual) is None and found is not None:
         about, rest = _imported(kind, found[1], where), found[2] or ""
     else:
         about = textual[validation.one_of(where, name.strip(), textual)]
@@ -283,10 +303,10 @@ def complete(kind: str, given: Any, where: str, *, own: bool = False) -> Table:
     return {"part": about.name, **{name: it.plain for name, it in about.parameters.items()}, **found}
 
 
-def build(kind: str, given: Any, where: str, *, own: bool = False) -> Any:
-    """Make a part from its text or its plain data."""
-    found = table(kind, given, where, own=own)
-    about = _named(kind, found.pop("part"), where, own, [])
+def build(kind: str, given: Any, where: str, *, own: bool = False, logged: bool = False) -> Any:
+    """Make a part from its text or its plain data; what ``own`` and ``logged`` mean stands in `table`."""
+    found = table(kind, given, where, own=own, logged=logged)
+    about = _named(kind, found.pop("part"), where, own, [], logged)
     for name, parameter in about.parameters.items():
         if parameter.required and found.get(name) is None:
             example = (
@@ -298,7 +318,7 @@ def build(kind: str, given: Any, where: str, *, own: bool = False) -> Any:
                 f"got {_shown(got, own)}."
             )
     for name in set(about.nested) & set(found):
-        found[name] = _inside(found[name], partial(build, name), where=f"{where}.{name}", own=own)
+        found[name] = _inside(found[name], partial(build, name), where=f"{where}.{name}", own=own, logged=logged)
     try:
         return about.made(**found)
     except FreepullError:
@@ -413,9 +433,9 @@ def _value(where: str, types: frozenset[str], text: str) -> Any:
     return int(value) if whole and value.is_integer() else value
 
 
-def _named(kind: str, name: str, where: str, own: bool, names: list[str]) -> Part:
+def _named(kind: str, name: str, where: str, own: bool, names: list[str], logged: bool = False) -> Part:
     """Return the part of a name, or import one of the writer's own; refuse others, with those that there are."""
-    about = find(kind, name)
+    about = find(kind, name) if logged else still(kind, name, where, names)
     if about is not None:
         return about
     if not _OWN.fullmatch(name):

@@ -18,24 +18,22 @@ Array = NDArray[np.float64]
 GOLDEN = (math.sqrt(5) - 1) / 2
 
 
-def lower_bound(game: Game, free_pulls: Any, delta: float) -> Array:
+def lower_bound(game: Game, free_pulls: Any, delta: float, prices: Any = None) -> Array:
     """Return the M×K pulls to buy, beyond the free ones, at the least total that can tell the best arm at error δ.
 
-    Infinite where two arms tie for best.
+    ``prices`` are what a pull costs, M×K, 1 each by default; with ``game.losses`` everybody is paid just what it gives
+    up, and `cost_of` says what that comes to. Infinite where a pull costs nothing, and where two arms tie for best.
     """
     validation.real("delta", delta, 0.0, 0.5, open_low=True, open_high=True)
-    free = validation.numbers("free_pulls", free_pulls)
-    if free.shape != game.means.shape or not (free >= 0).all():
-        raise InvalidInput(
-            f"free_pulls must be {game.agents} × {game.arms} numbers of at least 0, got {validation.shown(free)}."
-        )
+    free = _table(game, "free_pulls", free_pulls)
+    each = np.ones(free.shape) if prices is None else _table(game, "prices", prices)
     rivals = [k for k in range(game.arms) if k != game.best]
     information = (1 - 2 * delta) * math.log((1 - delta) / delta)  # kl(δ, 1−δ)
     room = {k: float(game.gaps[k]) ** 2 / (2 * information) for k in rivals}
     tightest = min(room.values())
     if tightest == 0.0:
         return np.full(free.shape, np.inf)
-    tanks = _Tanks(game.weights[:, None] * np.sqrt(game.variances), free)
+    tanks = _Tanks(game.weights[:, None] * np.sqrt(game.variances), free, each)
 
     def bought(share: float) -> Array:
         """What to buy if the best arm's variance takes this share of the tightest room."""
@@ -45,35 +43,53 @@ def lower_bound(game: Game, free_pulls: Any, delta: float) -> Array:
     low, high = 1e-6, 1 - 1e-6
     for _ in range(60):
         left, right = high - GOLDEN * (high - low), low + GOLDEN * (high - low)
-        if bought(left).sum() <= bought(right).sum():
+        if cost_of(bought(left), each) <= cost_of(bought(right), each):
             high = right
         else:
             low = left
     return bought(0.5 * (low + high))
 
 
-class _Tanks:
-    """Water-filling, arm by arm: the fewest pulls to add, everybody up to N = spread·ν (Neyman)."""
+def cost_of(pulls: Any, prices: Any) -> float:
+    """Return Σ price·pulls; a pull that costs nothing adds nothing, however many there are."""
+    paid = np.broadcast_to(np.asarray(prices, float), np.shape(pulls)) > 0
+    return float((np.asarray(pulls)[paid] * np.broadcast_to(prices, np.shape(pulls))[paid]).sum())
 
-    def __init__(self, spread: Array, free: Array) -> None:
-        self.spread, self.free = spread, free
+
+def _table(game: Game, name: str, given: Any) -> Array:
+    found = validation.numbers(name, given)
+    if found.shape != game.means.shape or not (found >= 0).all():
+        raise InvalidInput(
+            f"{name} must be {game.agents} × {game.arms} numbers of at least 0, got {validation.shown(found)}."
+        )
+    return found
+
+
+class _Tanks:
+    """Water-filling, arm by arm: the cheapest pulls to add, everybody up to N = spread·ν/√price (Neyman)."""
+
+    def __init__(self, spread: Array, free: Array, prices: Array) -> None:
+        self.spread, self.free, self.root = spread, free, np.sqrt(prices)
         with np.errstate(divide="ignore", invalid="ignore"):
-            level = np.where(spread > 0, free / spread, np.inf)
+            level = np.where(spread > 0, free * self.root / spread, np.inf)
             noise = np.where(spread > 0, spread**2 / free, 0.0)
         order = np.argsort(level, axis=0)
         level, noise = np.take_along_axis(level, order, 0), np.take_along_axis(noise, order, 0)
-        self.raised = np.cumsum(np.take_along_axis(spread, order, 0), axis=0)
-        """Σ spread over the agents with the lowest levels, and the noise of all others beside."""
+        self.raised = np.cumsum(np.take_along_axis(spread * self.root, order, 0), axis=0)
+        """Σ spread·√price over the agents with the lowest levels, and the noise of all others beside."""
         self.rest = np.concatenate([noise[::-1].cumsum(axis=0)[::-1][1:], np.zeros((1, noise.shape[1]))])
         with np.errstate(divide="ignore", invalid="ignore"):
-            self.reached = np.nan_to_num(self.raised / level, nan=0.0, posinf=np.inf) + self.rest
+            reached = np.nan_to_num(self.raised / level, nan=0.0, posinf=np.inf) + self.rest
+        self.reached = np.where(level == 0, np.inf, reached)
 
     def filled(self, variance: Array) -> Array:
         """Return n such that Σ_m spread²/(free + n) ≤ variance in every arm."""
         count = (self.reached > variance).sum(axis=0)
         last, arms = np.maximum(count - 1, 0), np.arange(len(variance))
         nu = np.where(count > 0, self.raised[last, arms] / (variance - self.rest[last, arms]), 0.0)
-        return np.asarray(np.maximum(self.spread * nu - self.free, 0.0))
+        nothing = (self.root == 0) & (self.spread > 0)
+        wanted = self.spread * nu / np.where(self.root > 0, self.root, 1.0)
+        return np.where(nothing, np.inf, np.maximum(wanted - self.free, 0.0))
 
 
 SMALLEST = 1e-100

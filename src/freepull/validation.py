@@ -77,6 +77,14 @@ def reward(value: Any) -> float:
         raise InvalidReward(str(error)) from None
 
 
+def told(value: Any) -> Any:
+    """Return a reward that can be sent in JSON, on whatever scale: a finite number, yes or no; or refuse it."""
+    try:
+        return value if isinstance(value, (bool, str)) else real("reward", value)
+    except InvalidInput:
+        return reward(value)  # which says what is allowed where there is no scale
+
+
 def keep_whole(owner: Any, name: str, least: int, most: int | None = None) -> None:
     """Check a field of a dataclass as `whole` does, and store it as an int."""
     object.__setattr__(owner, name, whole(name, getattr(owner, name), least, most))
@@ -123,3 +131,16 @@ def numbers(name: str, value: Any) -> NDArray[np.float64]:
         return np.asarray(value, float)
     except (TypeError, ValueError):
         raise InvalidInput(f"{name} must be numbers, with rows of equal length, got {shown(value)}.") from None
+
+
+FORMULAS = ("=", "+", "-", "@", "\t", "\r")
+"""How a cell begins that a spreadsheet takes for a formula."""
+
+
+def harmless(text: str) -> str:
+    """Return a cell that no spreadsheet takes for a formula.
+
+    >>> harmless("=1+1"), harmless("plain")
+    ("'=1+1", 'plain')
+    """
+    return "'" + text if text[:1] in FORMULAS else text

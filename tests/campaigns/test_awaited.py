@@ -10,7 +10,6 @@ from support.staging import Clock, create, reopen
 HALF = fp.observe.Steps(0)
 WAITING = [
     fp.rules.Certified(0.05),
-    fp.rules.Pairwise(0.05),
     fp.rules.Population(0.05, pulls=2),
     fp.rules.Population(0.05),
     fp.rules.Paper(0.05),
@@ -53,7 +52,6 @@ def test_a_rule_that_waits_for_nobody_names_nobody(sqlite: str, clock: Clock, ru
     [
         ("wait", fp.rules.Certified(0.05), "nobody can take their place"),
         ("independent", fp.rules.Certified(0.05), "nothing to do with rewards"),
-        ("worst_case", fp.rules.Pairwise(0.05), "let them leave"),
     ],
 )
 def test_what_to_do_depends_on_the_policy(

@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import Callable
 from contextlib import closing
+from functools import partial
 from typing import Any
 
 import apsw
@@ -257,3 +258,20 @@ def test_forgotten_event_ids_are_no_damage(url: str, clock: Clock) -> None:
     campaign.status()
     campaign.close()
     assert verify(url, "onboarding").event_ids == 3
+
+
+def test_too_little_memory_is_no_damage(sqlite: str, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    create(sqlite, clock).close()
+
+    def fails(error: Exception, *_: object, **__: object) -> None:
+        raise error
+
+    for error in (MemoryError(), OSError(12, "Cannot allocate memory"), RuntimeError("can't start new thread")):
+        with monkeypatch.context() as patch:
+            patch.setattr(core, "recover", partial(fails, error))
+            with pytest.raises(
+                errors.StoreError, match=r"campaign 'onboarding' could not be read \(.+\); give"
+            ) as found:
+                fp.Campaign.open(sqlite, "onboarding", clock=clock)
+        assert not isinstance(found.value, errors.Corrupt)
+    fp.Campaign.open(sqlite, "onboarding", clock=clock).close()

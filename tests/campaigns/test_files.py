@@ -12,6 +12,7 @@ import polars as pl
 import pytest
 
 import freepull as fp
+from chaos.uploads import BOMBS, Page, parquet, pull
 from freepull import errors
 from freepull.campaigns import files
 from freepull.campaigns.files import observations
@@ -130,7 +131,7 @@ def test_a_file_is_counted_and_looked_at_before_it_is_read(sqlite: str, clock: C
     for name, said in (
         ("many.parquet", r"path must have at most 500,000 rows, .* but many.parquet has 4,000,000; import it in parts"),
         ("many.csv", r"path must have at most 500,000 rows, .* but many.csv has 500,001"),
-        ("nested.parquet", r"the column agent of nested.parquet must hold texts or numbers, got List\(String\)"),
+        ("nested.parquet", r"nested.parquet cannot be read as .parquet: its column agent must hold texts or numbers"),
         ("long.parquet", r"row 1 of long.parquet is wrong: its arm must have at most 1,000 characters, got 2,000,000"),
         ("packed.csv", "packed.csv is compressed; unpack it"),
     ):
@@ -139,6 +140,51 @@ def test_a_file_is_counted_and_looked_at_before_it_is_read(sqlite: str, clock: C
             campaign.import_observations(tmp_path / name)
         assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - grown < 100_000
         assert contents(campaign) == before
+
+
+BOMBED = {
+    "one page in a hundred groups.parquet": r"must unpack to at most 128 MB, .* unpacks to 1\d\d MB or more",
+    "a page of a gigabyte.parquet": r"says that it unpacks to 1,024 MB or more",
+    "values from the last.parquet": "its column agent has encoding 7; write it with plain values",
+    "a page that says much.parquet": "says that it unpacks to 2,047 MB or more; import it in parts",
+    "a page that says little.parquet": "cannot be read as .parquet: ",
+    "a page that says nothing.parquet": "a page of its column agent has not got the size that it says",
+    "more values than rows.parquet": r"path must have at most 500,000 rows, .* has 1,073,741,824",
+    "rows that are not there.parquet": "its groups have not got as many rows as it says",
+    "fewer rows than there are.parquet": "its groups have not got as many rows as it says",
+    "too deep.parquet": "fields, and there may be 10,000",
+    "too wide.parquet": r"its footer has .* bytes, and there may be 1,048,576",
+    "a header without end.csv": "the first line of a header without end.csv must name its columns",
+    "a quoted header.csv": "the first line of a quoted header.csv must name its columns",
+}
+
+
+@pytest.mark.parametrize("name", BOMBED)
+def test_a_file_that_unpacks_to_much_is_refused_before_it_does(name: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_bytes(BOMBS[name]())
+    grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    with pytest.raises(errors.InvalidInput, match=BOMBED[name]):
+        files.read(tmp_path / name)
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - grown < 100_000
+
+
+@pytest.mark.parametrize("compression", ["zstd", "snappy", "gzip", "lz4", "brotli", "uncompressed"])
+def test_files_that_others_write_are_read(compression: Any, tmp_path: Path) -> None:
+    rows = [("ann", "A", 0.5, 1, False), ("bob", "B", 0.25, None, False), (None, "A", 1.0, 3, False)] * 5_000
+    frame = pl.DataFrame(rows, schema=["agent", "arm", "reward", "event", "rehearsal"], orient="row")
+    for size in (1_000, None):
+        frame.write_parquet(tmp_path / "it.parquet", compression=compression, row_group_size=size)
+        assert files.read(tmp_path / "it.parquet").equals(frame)
+    for kind in (pl.Int64, pl.Int32, pl.UInt8, pl.Float32, pl.Decimal(10, 2), pl.Categorical):
+        if kind != pl.Categorical or compression == "zstd":
+            other = pl.DataFrame({"agent": pl.Series(["1", "7", "12"] * 9_000).cast(kind)})
+            other = other.with_columns(arm=pl.lit("A"), reward=pl.int_range(pl.len()) / 27_000)
+            other.write_parquet(tmp_path / "it.parquet", compression=compression)
+            assert files.read(tmp_path / "it.parquet").equals(other)
+    pl.DataFrame({"agent": [], "arm": [], "reward": []}).write_parquet(tmp_path / "it.parquet", compression=compression)
+    assert files.read(tmp_path / "it.parquet").height == 0
+    (tmp_path / "own.parquet").write_bytes(parquet(pull(Page.of(b"ann", b"bob"), 2), groups=3))
+    assert files.read(tmp_path / "own.parquet").height == 6
 
 
 def test_pieces_of_a_file_are_told_as_one(

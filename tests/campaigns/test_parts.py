@@ -93,7 +93,7 @@ def test_a_segment_of_a_newer_format_is_refused(monkeypatch: pytest.MonkeyPatch)
     [
         fp.Principal(),
         fp.Principal(fp.rules.Certified(0.01, gap=0.1, design=fp.rules.Design(forecast=fp.rules.Forecast()))),
-        fp.Principal(fp.rules.Pairwise(0.1, epsilon=0.02, blocks=fp.rules.Blocks()), fp.observe.KnownGap(0.1)),
+        fp.Principal(fp.rules.Certified(0.1, epsilon=0.02), fp.observe.KnownGap(0.1)),
         fp.Principal(fp.rules.Paper(0.1, "simplified", 0.1), fp.observe.Adaptive(2.0), fp.protocols.BanFor(3)),
         fp.Principal(fp.rules.Population(0.1)),
         fp.Principal(fp.rules.Population(0.1, pulls=7), fp.observe.Root(), fp.protocols.BanAfter(2), budget=3.5),
@@ -178,8 +178,7 @@ def test_a_ban_can_be_lifted_and_a_budget_changed() -> None:
     ("rule", "withdrawal", "goes"),
     [
         (fp.rules.Certified(0.05), False, 20.0),
-        (fp.rules.Pairwise(0.05), False, 40.0),
-        (fp.rules.Pairwise(0.05), True, 60.0),
+        (fp.rules.Comparisons(0.05), True, 120.0),
         (fp.rules.Population(0.05), False, 40.0),
         (fp.rules.Passive(), False, None),
     ],

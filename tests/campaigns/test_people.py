@@ -14,7 +14,17 @@ from freepull.campaigns.journal.recovery import verify
 from freepull.campaigns.stores.sqlite import SqliteStore
 from support.staging import Clock, contents, create, picture, reopen
 
-PAIRWISE = fp.Principal(fp.rules.Pairwise(0.05), observe=fp.observe.Steps(0), offers="each")
+COMPARISONS = fp.Principal(fp.rules.Comparisons(0.05), observe=fp.observe.Steps(0), offers="each")
+
+
+def offered(campaign: fp.Campaign, agent: str) -> fp.CampaignOffer:
+    """Let an agent pull one arm until it is offered another."""
+    for _ in range(20):
+        offer = campaign.ask(agent)
+        if offer is not None:
+            return offer
+        campaign.tell(agent, "A", 0.9)
+    raise AssertionError("no offer")
 
 
 def test_agents_enrol_until_the_start_and_are_observed_only_afterwards(url: str, clock: Clock) -> None:
@@ -64,13 +74,13 @@ def test_names_can_be_erased_without_touching_the_log(url: str, clock: Clock, tm
     campaign.tell("Ann Example", offer.arm, 0.5, event="Ann Example's visit")
     before = {table: rows for table, rows in contents(campaign).items() if table not in ("names", "segments", "audit")}
     assert campaign.ledger()[0].agent == "Ann Example"
-    campaign.erase_names(["Ann Example"], by="dpo")
+    campaign.erase_names(["Ann Example"], by="dpo", anyway=True)
     assert campaign.ledger()[0].agent == "#0"
     with pytest.raises(errors.UnknownAgent):
         campaign.ask("Ann Example")
     campaign = reopen(campaign, url, clock)
     assert [name for _, name in contents(campaign)["names"]] == ["Bob Example", "Cy Example"]
-    campaign.erase_names()
+    campaign.erase_names(anyway=True)
     assert contents(campaign)["names"] == []
     after = {table: rows for table, rows in contents(campaign).items() if table in before}
     assert after == before
@@ -117,9 +127,9 @@ def test_independent_leavers_are_dropped_and_cannot_be_told_of(url: str, clock: 
     campaign.close()
 
 
-@pytest.mark.parametrize("leavers", ["wait", "independent", "worst_case"])
+@pytest.mark.parametrize("leavers", ["wait", "independent"])
 def test_whoever_is_parked_rests_and_has_not_left(url: str, clock: Clock, leavers: str) -> None:
-    campaign = create(url, clock, principal=PAIRWISE, leavers=leavers, offer_lasts="1 hour", cool_down="1 hour")
+    campaign = create(url, clock, leavers=leavers, offer_lasts="1 hour", cool_down="1 hour")
     for _ in range(3):
         assert campaign.ask("ann") is not None
         clock.pass_hours(2)
@@ -184,13 +194,11 @@ def test_in_rounds_the_round_closes_without_whoever_is_parked_and_takes_it_back(
 
 
 def test_an_arm_can_be_withdrawn_if_that_was_provided_for(url: str, clock: Clock) -> None:
-    campaign = create(url, clock, principal=PAIRWISE, withdrawal=True)
-    offer = campaign.ask("ann")
-    assert offer is not None
+    campaign = create(url, clock, principal=COMPARISONS, withdrawal=True)
+    offer = offered(campaign, "ann")
     campaign.withdraw(offer.arm, by="ops")
     campaign = reopen(campaign, url, clock)
-    assert campaign.ask("ann") is None
-    with pytest.raises(errors.InvalidInput, match="is withdrawn already"):
+    with pytest.raises(errors.InvalidInput, match="is out already"):
         campaign.withdraw(offer.arm)
     with pytest.raises(errors.UnknownArm):
         campaign.withdraw("Z")
@@ -222,9 +230,8 @@ def test_weights_are_for_all_agents_or_none(sqlite: str, clock: Clock) -> None:
 
 
 def test_the_audit_is_read_in_names_and_money_and_kept_in_numbers(url: str, clock: Clock) -> None:
-    campaign = create(url, clock, principal=PAIRWISE, withdrawal=True, leavers="wait")
-    offer = campaign.ask("ann")
-    assert offer is not None
+    campaign = create(url, clock, principal=COMPARISONS, withdrawal=True, leavers="wait")
+    offer = offered(campaign, "ann")
     other = next(arm for arm in "ABC" if arm != offer.arm)
     campaign.tell("ann", other, 0.5)
     campaign.tell("bob", "A", 0.5)

@@ -145,3 +145,45 @@ def test_simulated_agents_weigh_what_they_are_really_offered(sqlite: str, clock:
     game = fp.Game([[0.9, 0.4, 0.1]] * 4)
     rehearsal.play(campaign, game, steps=12, answers=fp.answers.IfWorthIt())
     assert campaign.status().refused > 0
+
+
+def test_a_campaign_says_that_it_makes_no_offers_and_resumes_when_the_budget_is_raised(
+    sqlite: str, clock: Clock
+) -> None:
+    campaign = create(sqlite, clock, principal(fp.pricing.Compensate(0.2), budget=3.0, futility=0.1))
+    assert campaign.status().held == ""
+    said = "no offers for now, because a verdict in time and within the budget is less likely than 10 %"
+    for t in range(40):
+        for m, agent in enumerate(("ann", "bob", "cy", "dan")):
+            offer = campaign.ask(agent)
+            arm = "A" if offer is None else offer.arm
+            campaign.tell(agent, arm, float((7 * t + 3 * m) % 10 < 6 - "ABC".index(arm)))
+        if campaign.status().held:
+            break
+    assert campaign.status().held == said
+    assert said in campaign.verdict().why
+    assert [campaign.ask(agent) for agent in ("ann", "bob", "cy", "dan")] == [None] * 4
+    campaign = reopen(campaign, sqlite, clock)
+    assert campaign.status().held == said
+    campaign.budget("1000 EUR")
+    assert campaign.status().held == ""
+    assert said not in campaign.verdict().why
+    assert any(campaign.ask(agent) is not None for agent in ("ann", "bob", "cy", "dan"))
+    campaign.stop()
+    assert campaign.status().held == ""
+    campaign.close()
+    verify(sqlite, "onboarding")
+
+
+def test_a_price_of_two_to_the_thirty_minor_units_is_money_like_any_other(sqlite: str, clock: Clock) -> None:
+    free = fp.pricing.Compensate(margin=0.0)
+    campaign = create(sqlite, clock, principal(free), price="10737418.24 EUR")
+    paid = play(campaign, clock, 6)
+    assert min(bonus.minor for _, bonus in paid) == 1, "nobody is offered nothing"
+    campaign.snapshot()
+    campaign = reopen(campaign, sqlite, clock)
+    paid += play(campaign, clock, 3)
+    assert [(it.offer, it.amount) for it in campaign.ledger()] == paid
+    assert min(bonus.minor for _, bonus in paid) == 1
+    campaign.close()
+    assert verify(sqlite, "onboarding").spent == Money(sum(bonus.minor for _, bonus in paid), "EUR")

@@ -54,6 +54,7 @@ tried("new in a closed folder", lambda: fp.Campaign.create(f"sqlite:///{folder}/
 tried("restore", lambda: restore(url, folder / "backup.db"))
 tried("restore a new file", lambda: restore(f"sqlite:///{folder}/new.db", folder / "backup.db"))
 tried("restore elsewhere", lambda: len(restore(f"sqlite:///{folder}/mine/x.db", folder / "backup.db").campaigns))
+tried("restore from a closed folder", lambda: restore(f"sqlite:///{sys.argv[2]}/x.db", folder / "backup.db"), of=0o000)
 print(json.dumps(said))
 """
 
@@ -63,15 +64,22 @@ def test_what_may_not_be_written_is_a_sentence(tmp_path: Path) -> None:
         if folder.stat().st_uid == os.getuid() and folder.name.startswith(("test_", "popen-", "pytest-")):
             folder.chmod(0o755)
     (tmp_path / "store").mkdir()
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other").chmod(0o777)
     place = [str(Path(__file__).parents[1])]
     code = f"import sys; sys.path[:0] = {place!r}\n{PROGRAM}"
     done = subprocess.run(
-        [sys.executable, "-c", code, str(tmp_path / "store")], capture_output=True, text=True, check=False, timeout=120
+        [sys.executable, "-c", code, str(tmp_path / "store"), str(tmp_path / "other")],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
     )
     (tmp_path / "store").chmod(0o755)
     assert done.returncode == 0, done.stderr
     said = json.loads(done.stdout)
     assert said.pop("restore elsewhere") == "done: 1"
+    assert said.pop("restore from a closed folder").endswith("x.db: Permission denied.")
     for what, sentence in said.items():
         assert sentence.startswith("StoreError: "), (what, sentence)
         assert "this user may not" in sentence, (what, sentence)

@@ -25,7 +25,6 @@ from support.staging import EACH, Clock, contents, create, picture, reopen
 
 PRINCIPALS = [
     EACH,
-    fp.Principal(fp.rules.Pairwise(0.1), observe=fp.observe.Steps(1), offers="each", budget=20),
     fp.Principal(fp.rules.Paper(0.5), observe=fp.observe.Share(0.1), protocol=fp.protocols.BanFor(2), offers="each"),
     fp.Principal(fp.rules.Population(0.1, pulls=5), observe=fp.observe.Steps(0), offers="each"),
     fp.Principal(fp.rules.Population(0.5), observe=fp.observe.Steps(0), offers="each"),
@@ -105,6 +104,26 @@ def test_snapshots_are_taken_now_and_then_and_only_the_newest_is_kept(url: str, 
     campaign = reopen(campaign, url, clock)
     assert picture(campaign) == before
     campaign.close()
+
+
+def test_a_campaign_goes_on_where_there_is_no_memory_for_a_snapshot(
+    sqlite: str, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    campaign = create(sqlite, clock)
+
+    def no_memory(*_: object) -> None:
+        raise MemoryError
+
+    def no_thread(*_: object) -> None:
+        raise AssertionError("where memory is short, it would never begin")
+
+    monkeypatch.setattr(threading.Thread, "start", no_thread)
+    with monkeypatch.context() as patch:
+        patch.setattr(snapshots, "pieces", no_memory)
+        with pytest.raises(errors.StoreError, match=r"\(there is too little memory\); try again later"):
+            campaign.snapshot()
+        assert campaign.tell("ann", "A", 0.5).event is not None
+    assert campaign.snapshot() == campaign.status().events
 
 
 def test_a_snapshot_that_was_not_finished_is_ignored(url: str, clock: Clock) -> None:

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import psycopg
 import pytest
-from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
     RuleBasedStateMachine,
@@ -26,6 +25,7 @@ from chaos.postgres_server import PostgresServer
 from freepull import errors
 from freepull.campaigns.journal.recovery import verify
 from freepull.principal.rules.comparisons.rule import ComparisonsState
+from support.examples import examples
 from support.model import HOUR, HearingTrial, Model
 from support.staging import Clock, picture
 
@@ -35,7 +35,7 @@ REWARD = st.sampled_from([0.0, 0.25, 0.5, 1.0])
 NO_BAN = fp.protocols.NeverBan()
 PRINCIPALS = [
     fp.Principal(fp.rules.Certified(0.4), observe=fp.observe.Steps(0), offers="each", budget=12),
-    fp.Principal(fp.rules.Pairwise(0.4), observe=fp.observe.Steps(1), offers="each", protocol=fp.protocols.BanFor(2)),
+    fp.Principal(fp.rules.Population(0.4), observe=fp.observe.Steps(1), offers="each", protocol=fp.protocols.BanFor(2)),
     fp.Principal(fp.rules.Paper(0.5, "simplified", scale=0.02), observe=fp.observe.Steps(1), offers="each"),
     fp.Principal(fp.rules.Comparisons(0.9, 0.1), observe=fp.observe.Steps(0), offers="each", protocol=NO_BAN),
     fp.Principal(fp.rules.Comparisons(0.9, late=True), observe=fp.observe.Steps(1), offers="each"),
@@ -47,13 +47,21 @@ class Machine(RuleBasedStateMachine):
 
     url: str
 
-    @initialize(which=st.integers(0, len(PRINCIPALS) - 1), lasts=st.integers(1, 3), cools=st.integers(1, 3))
-    def begin(self, which: int, lasts: int, cools: int) -> None:
+    @initialize(
+        which=st.integers(0, len(PRINCIPALS) - 1),
+        lasts=st.integers(1, 3),
+        cools=st.integers(1, 3),
+        short=st.sampled_from([None, 0.5]),
+    )
+    def begin(self, which: int, lasts: int, cools: int, short: float | None) -> None:
         self.clock, self.numbers, self.told = Clock(), [0] * AGENTS, list[tuple[Any, ...]]()
         self.passed: list[tuple[int, str | int]] = []
+        self.acts: list[tuple[int, int, str]] = []
+        self.came: list[tuple[int, str, float]] = []
         principal = PRINCIPALS[which]
         horizon = None if isinstance(principal.rule, fp.rules.Comparisons) else 1000
-        self.model = Model(principal, ARMS, AGENTS, horizon, lasts * HOUR, cools * HOUR, 50)
+        reserved = None if short is None else round(short * HOUR)
+        self.model = Model(principal, ARMS, AGENTS, horizon, lasts * HOUR, cools * HOUR, 50, reserved)
         self.model.budget = None if principal.budget is None else round(principal.budget) * 50
         self.name = f"c{self.clock.now}"
         self.fresh()
@@ -67,6 +75,8 @@ class Machine(RuleBasedStateMachine):
             horizon=horizon,
             offer_lasts=f"{lasts} hours",
             cool_down=f"{cools} hours",
+            accept_within=None if short is None else f"{60 * short:g} minutes",
+            if_no_outcome=None if principal.rule.designates else 0.0,
             clock=self.clock,
         )
         self.campaign.start()
@@ -87,6 +97,52 @@ class Machine(RuleBasedStateMachine):
         assert reply.outcome == self.model.tell(agent, arm, reward, self.clock.now)
         if event is not None:
             self.told.append((agent, arm, reward, event, reply))
+
+    @rule(agent=AGENT)
+    def accept(self, agent: int) -> None:
+        if self.model.accept(agent, self.clock.now):
+            assert self.campaign.accept(agent).accepted
+        else:
+            with pytest.raises(errors.WrongMoment):
+                self.campaign.accept(agent)
+
+    @rule(agent=AGENT)
+    def decline(self, agent: int) -> None:
+        if self.model.decline(agent, self.clock.now):
+            self.campaign.decline(agent)
+        else:
+            with pytest.raises(errors.WrongMoment):
+                self.campaign.decline(agent)
+
+    @rule(agent=AGENT, arm=ARM, takes=st.booleans())
+    def act(self, agent: int, arm: int, takes: bool) -> None:
+        self.model.tick(self.clock.now)
+        standing = self.model.of(agent)
+        arm = standing.arm if takes and standing is not None else arm
+        number, event = len(self.came) + len(self.acts), f"a{len(self.came) + len(self.acts)}"
+        told = self.campaign.act(agent, arm, event)
+        assert told.outcome == self.model.act(agent, arm, number, self.clock.now)
+        self.acts.append((number, agent, event))
+        assert self.campaign.act(agent, arm, event) == told
+
+    @precondition(lambda self: self.acts)
+    @rule(data=st.data(), reward=REWARD)
+    def outcome(self, data: st.DataObject, reward: float) -> None:
+        """Outcomes come in any order."""
+        number, agent, event = self.acts.pop(data.draw(st.integers(0, len(self.acts) - 1)))
+        self.model.tick(self.clock.now)
+        self.campaign.outcome(agent, event, reward)
+        self.model.trial.outcome(number, reward)
+        self.came.append((agent, event, reward))
+
+    @precondition(lambda self: self.came)
+    @rule(data=st.data())
+    def outcome_again(self, data: st.DataObject) -> None:
+        agent, event, reward = data.draw(st.sampled_from(self.came))
+        self.model.tick(self.clock.now)
+        self.campaign.outcome(agent, event, reward)
+        with pytest.raises(errors.EventConflict):
+            self.campaign.outcome(agent, event, 1.0 - reward if reward != 0.5 else 0.0)
 
     @rule(replies=st.lists(st.sampled_from(["takes", "refuses", "is silent"]), min_size=AGENTS, max_size=AGENTS))
     def step(self, replies: list[str]) -> None:
@@ -218,6 +274,7 @@ class Machine(RuleBasedStateMachine):
         if model.budget is not None:
             assert status.spent.minor + status.reserved.minor <= model.budget
         assert status.observations == len(model.pulls)
+        assert (status.open_acts, status.lapsed) == (len(self.acts), model.lapsed)
         assert status.absent == len(model.absent)
         assert (status.step, status.in_step) == (model.trial.steps, model.in_step)
         assert trial.active == model.trial.active
@@ -233,7 +290,7 @@ class Machine(RuleBasedStateMachine):
         assert status.decided == (model.trial.decided_at is not None)
         endings = Counter(it.ending for it in model.offers)
         assert (status.paid, status.refused, status.expired, status.cancelled, status.open_offers) == (
-            *(endings["paid"], endings["refused"], endings["expired"], endings["cancelled"]),
+            *(endings["paid"], endings["refused"], endings["expired"] - model.lapsed, endings["cancelled"]),
             endings[None],
         )
 
@@ -255,7 +312,7 @@ def test_a_campaign_on_sqlite_agrees_with_the_model(tmp_path: Path) -> None:
         def fresh(self) -> None:
             self.url = f"sqlite:///{tmp_path}/{next(numbers)}.db"
 
-    run_state_machine_as_test(OnSqlite, settings=settings(max_examples=80, stateful_step_count=40))
+    run_state_machine_as_test(OnSqlite, settings=examples(30, stateful_step_count=40))
 
 
 def test_a_campaign_on_postgres_agrees_with_the_model(server: PostgresServer) -> None:
@@ -266,4 +323,4 @@ def test_a_campaign_on_postgres_agrees_with_the_model(server: PostgresServer) ->
             with psycopg.connect(self.url, autocommit=True) as connection:
                 connection.execute("DROP SCHEMA IF EXISTS freepull CASCADE")
 
-    run_state_machine_as_test(OnPostgres, settings=settings(max_examples=15, stateful_step_count=30))
+    run_state_machine_as_test(OnPostgres, settings=examples(8, stateful_step_count=30))

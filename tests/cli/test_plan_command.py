@@ -75,14 +75,14 @@ def test_a_log_is_planned_from_and_must_not_be_imported(tmp_path: Path) -> None:
 def test_people_of_several_kinds_are_read() -> None:
     done = inside(
         "plan", *SMALL, "--quick", "--json", "--strategy", "thompson", "--strategy", "alpha-ucb:1", "--answers",
-        "with-probability:0.8", "--protocol", "never-ban", "--rule", "pairwise", "--epsilon", "0.1",
+        "with-probability:0.8", "--protocol", "never-ban", "--rule", "certified", "--epsilon", "0.1",
         "--rewards", "beta:5", "--budget", "30", "--offers", "one", "--level", "0.6", "--spread", "0.2",
         "--error", "0.1",
     )  # fmt: skip
     asked = json.loads(done.stdout)["question"]
     assert asked["strategy"] == ["Thompson()", "AlphaUCB(alpha=1.0)"]
     assert asked["answers"] == ["WithProbability(p=0.8)"]
-    assert asked["rule"] == "Pairwise(delta=0.05, epsilon=0.1)"
+    assert asked["rule"] == "Certified(delta=0.05, epsilon=0.1)"
     assert (asked["budget"], asked["offers"], asked["protocol"]) == (30, "one", "NeverBan()")
     assert asked["beliefs"].endswith("these numbers off by about 10 % too")
 
@@ -97,8 +97,9 @@ def test_people_of_several_kinds_are_read() -> None:
         (["--agents", "0"], ["agents", "got 0"]),
         (["--horizon", "1"], ["horizon", "got 1"]),
         (["--delta", "0"], ["delta", "got 0"]),
-        (["--rule", "paper"], ["--rule must be one of certified, pairwise, comparisons"]),
-        (["--rule", "pairwize"], ["--rule", "did you mean 'pairwise'?"]),
+        (["--rule", "paper"], ["--rule must be one of certified, comparisons"]),
+        (["--rule", "certifid"], ["--rule", "did you mean 'certified'?"]),
+        (["--rule", "pairwise"], ["--rule must be one of certified, comparisons, got 'pairwise', which there is no"]),
         (["--pricing", "compensat"], ["--pricing", "did you mean 'compensate'?"]),
         (["--strategy", "tompson"], ["--strategy", "did you mean 'thompson'?"]),
         (["--price", "cheap"], ["price", "'0.50 EUR'"]),

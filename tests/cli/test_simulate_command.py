@@ -90,7 +90,7 @@ def test_every_part_has_an_option(tmp_path: Path) -> None:
         (["--rule", "paper", "--delta", "1.5"], ["delta", "[1e-100, 1]", "1.5"]),
         (["--rule", "paper", "--bound", "finite-time"], ["bound", "did you mean 'finite_time'?"]),
         (["--bound", "equation"], ["--bound", "left out", "--rule paper"]),
-        (["--rule", "paper", "--gap", "0.1"], ["--gap", "--rule certified or pairwise"]),
+        (["--rule", "paper", "--gap", "0.1"], ["--gap", "--rule certified"]),
         (["--rule", "population", "--pulls", "0"], ["pulls", "from 1"]),
         (["--gap", "2"], ["gap", "2"]),
         (["--rule", "papper"], ["--rule", "did you mean 'paper'?"]),

@@ -3,15 +3,26 @@
 from __future__ import annotations
 
 import importlib.util
+import json
+import os
 import re
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import httpx
 import pytest
+from litestar.testing import TestClient
 
 import freepull as fp
+from chaos.receiving import SECRET, receiving
 from freepull.campaigns.journal.recovery import verify
+from freepull.server.webhooks import SIGNATURE, read_targets, sign
+from support.running import Service
 
 FOLDER = Path(__file__).parents[2] / "examples"
 
@@ -20,14 +31,14 @@ def load(name: str) -> ModuleType:
     spec = importlib.util.spec_from_file_location(name, FOLDER / f"{name}.py")
     assert spec is not None
     assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
+    module = sys.modules[name] = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
 
 
 def test_every_example_is_tested_here() -> None:
     names = {"toy", "own_agent", "by_hand", "plan", "campaign", "service", "own_formula", "one_mind", "compare"}
-    names |= {"train_agent", "best_response"}
+    names |= {"train_agent", "backend", "nightly_payout", "best_response"}
     assert {path.stem for path in FOLDER.glob("*.py")} == names
 
 
@@ -141,3 +152,96 @@ def test_the_campaign_is_opened_again_decides_and_has_a_right_ledger(
     assert (verdict.arm, verdict.certified) == ("friendly", True)
     assert sum(entry.amount.minor for entry in ledger) == status.spent.minor == 20 * status.paid > 0
     assert verify(url, "greetings").observations == status.observations
+
+
+@pytest.fixture
+def serving(tmp_path: Path) -> Iterator[Service]:
+    with Service(f"sqlite:///{tmp_path}/trial.db") as running:
+        yield running
+
+
+def paying(service: Service) -> str:
+    return service.create(name="slots", agents=["user-17", "user-18"], arms=["morning", "evening"])
+
+
+@pytest.mark.slow
+def test_a_backend_shows_offers_tells_visits_and_hears_of_payments(tmp_path: Path) -> None:
+    with receiving(tmp_path) as (receiver, target), Service(f"sqlite:///{tmp_path}/trial.db", [target]) as service:
+        paying(service)
+        app = load("backend").backend(service.at, service.gateway, "slots", [SECRET.encode()])
+        with TestClient(app) as shop:
+            shown = shop.get("/users/user-17/slots").json()["bonus"]
+            assert re.fullmatch("0.50 EUR for (morning|evening)", shown)
+            visit = {"slot": shown.split()[-1], "stars": 4, "visit": "v1"}
+            for _ in range(2):
+                assert shop.post("/users/user-17/visits", json=visit).json() == {"paid": "0.50 EUR"}
+            receiver.wait(lambda: "paid" in receiver.kinds())
+            body = json.dumps(receiver.requests[-1]).encode()
+            for _ in range(2):  # as the service would send it, twice
+                header = sign([b"another one, too", SECRET.encode()], int(time.time()), body)
+                assert shop.post("/hooks/freepull", content=body, headers={SIGNATURE: header}).status_code == 200
+            late = sign([SECRET.encode()], int(time.time()) - 1000, body)
+            for header in ("", "t=x,v1=", late):
+                assert shop.post("/hooks/freepull", content=body, headers={SIGNATURE: header}).status_code == 401
+            assert shop.get("/owed").json() == {"user-17": 50}
+
+
+@pytest.mark.slow
+def test_every_night_what_is_owed_is_handed_to_accounting_once(
+    serving: Service, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = paying(serving)
+    for user in ("user-17", "user-18"):
+        arm = serving.send("POST", f"{path}/agents/{user}/offer").json()["offer"]["arm"]
+        serving.send("POST", f"{path}/agents/{user}/observations", {"arm": arm, "reward": 1.0})
+    monkeypatch.setenv("FREEPULL_TOKEN", serving.send("POST", "/tokens", {"scope": "payer"}).json()["token"])
+    (tmp_path / "payouts").mkdir()
+    nightly = load("nightly_payout").main
+    for _ in range(2):
+        assert nightly(serving.at, "slots", tmp_path / "payouts").paid == {"sent": 2}
+    assert len(list((tmp_path / "payouts").glob("payout-*.csv"))) == 1
+    (tmp_path / "payouts" / "done.csv").write_text("entry,state,note\n1,settled,transfer 9\n2,failed,no account\n")
+    assert nightly(serving.at, "slots", tmp_path / "payouts").left == {"failed before": 1}
+    assert [it["settlement"] for it in serving.send("GET", f"{path}/ledger").json()] == ["settled", "failed"]
+    assert "2 sent and not known yet" in capsys.readouterr().out
+
+
+@pytest.mark.slow
+def test_curl_alone_is_enough(serving: Service) -> None:
+    environment = os.environ | {"URL": serving.at, "ADMIN": serving.admin}
+    command = ["sh", str(FOLDER / "curl.sh")]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    first, rows = done.stdout.split("\n", 1)
+    assert re.fullmatch("user-17 is offered a bonus for [AB]", first)
+    assert [(it["agent"], it["amount"]["minor"], it["settlement"]) for it in json.loads(rows)] == [
+        ("user-17", 50, "open")
+    ]
+
+
+def blocks(page: str, language: str) -> list[str]:
+    text = (FOLDER.parent / "docs" / page).read_text(encoding="utf-8")
+    return re.findall(rf"^```{language}\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+
+
+@pytest.mark.slow
+def test_every_example_of_the_service_s_page_does_what_it_says(serving: Service, tmp_path: Path) -> None:
+    at = {"url": serving.at, "fp": fp, "admin_token": serving.admin, "gateway_token": serving.gateway}
+    gateway, sdk_, receiver = sorted(blocks("service.md", "python"), key=lambda it: ("hmac" in it, "create" in it))
+    exec(sdk_.replace("http://127.0.0.1:8000", serving.at), at | {"try_it": lambda arm: 0.5})
+    serving.create(name="slots", agents=["user-17"])
+    exec(gateway, at)
+    names: dict[str, Any] = {}
+    exec(receiver, names)
+    body, secrets = b'{"events": []}', [b"the old one, still good", b"the new one, good already"]
+    for known in (secrets, secrets[:1], secrets[1:]):
+        assert names["is_genuine"](body, sign(secrets, 1_700_000_000, body), known, 1_700_000_100)
+    assert not names["is_genuine"](body, sign(secrets, 1_700_000_000, body), secrets, 1_700_000_500)
+    assert not names["is_genuine"](body + b" ", sign(secrets, 1_700_000_000, body), secrets, 1_700_000_000)
+    assert not names["is_genuine"](body, sign([b"somebody else's"], 1_700_000_000, body), secrets, 1_700_000_000)
+    (principal,) = blocks("service.md", "json")
+    serving.create(name="parts", horizon=60, principal=json.loads(principal))
+    (hooks,) = blocks("service.md", "toml")
+    (tmp_path / "hooks.toml").write_text(hooks)
+    (tmp_path / "hook-secret").write_text("sixteen letters or more")
+    assert [it.name for it in read_targets(tmp_path / "hooks.toml")] == ["backend"]

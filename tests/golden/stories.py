@@ -97,27 +97,18 @@ def decided(url: str, clock: Clock) -> fp.Campaign:
     campaign = made(url, clock, "decided", fp.rules.Certified(0.4, gap=0.3), weights=weights)
     live(campaign, clock, 900, 4, takes=1.0)
     campaign.stop("it is decided", by="ann")
-    campaign.erase_names(["user-3"], by="ann")
+    campaign.erase_names(["user-3"], by="ann", anyway=True)
     return campaign
 
 
-def pairwise(url: str, clock: Clock) -> fp.Campaign:
-    """Late joiners who count, then an arm that is withdrawn."""
-    campaign = made(
-        url, clock, "pairwise", fp.rules.Pairwise(1e-6, epsilon=0.01), withdrawal=True, late_joiners="count"
-    )
+def withdrawn(url: str, clock: Clock) -> fp.Campaign:
+    """Late joiners who count, then an arm that is withdrawn, and somebody leaves."""
+    campaign = made(url, clock, "withdrawn", fp.rules.Comparisons(1e-6), withdrawal=True, late_joiners="count")
     live(campaign, clock, 100, 5)
     campaign.add_agents(["late"], by="ann")
     live(campaign, clock, 60, 6)
     campaign.withdraw("C", by="ann")
     live(campaign, clock, 60, 7)
-    return campaign
-
-
-def worst_case(url: str, clock: Clock) -> fp.Campaign:
-    """Somebody leaves, and counts by the worst case."""
-    campaign = made(url, clock, "worst case", fp.rules.Pairwise(1e-3), leavers="worst_case")
-    live(campaign, clock, 60, 8)
     campaign.leave("user-2", by="ann")
     stay(campaign, clock, 60, 9, ["user-2"])
     return campaign
@@ -188,8 +179,7 @@ def people(url: str, clock: Clock) -> fp.Campaign:
 STORIES: dict[str, Callable[[str, Clock], fp.Campaign]] = {
     "certified": certified,
     "decided": decided,
-    "pairwise": pairwise,
-    "worst case": worst_case,
+    "withdrawn": withdrawn,
     "independent": independent,
     "rounds": rounds,
     "population": population,

@@ -85,6 +85,10 @@ def test_a_campaign_of_a_released_version_opens_as_it_was_left(story: tuple[str,
         with fp.Campaign.open(url, name, clock=stories.Clock(), snapshots=snapshots) as campaign:
             now = make.standing(campaign)
         assert all(row.pop("bonus") == now["status"]["price"] for row in now["offers"]), "a column that is new since"
+        for row in now["ledger"]:  # what became of a payment is kept since
+            since = {name: row.pop(name) for name in ("settlement", "key", "payer", "note", "moved")}
+            assert since.pop("key").endswith(f"-{row['entry']}")
+            assert since == {"settlement": "open", "payer": "", "note": "", "moved": None}
         for arm in now["status"]["arms"]:
             del arm["compared"]  # means in comparisons are shown since
         for table in ("ledger", "offers", "bans", "audit"):

@@ -11,7 +11,7 @@ import freepull as fp
 from freepull.errors import InvalidInput
 from freepull.fluid import natural_pulls
 from freepull.planning.formulas import agents_for_certainty, agents_for_free, check_rule, evidence, fixed_test, sketch
-from freepull.principal.rules import Certified, Pairwise
+from freepull.principal.rules import Certified
 
 GAME = fp.Game([[0.6, 0.5, 0.3], [0.5, 0.5, 0.3]])
 EACH = fp.Principal(Certified(0.05), offers="each")
@@ -91,17 +91,17 @@ def test_where_arms_tie_no_number_of_agents_is_enough() -> None:
 
 
 def test_only_rules_with_a_forecast_are_planned_for() -> None:
-    assert evidence(Pairwise(0.05), 4) == pytest.approx(math.log(60) + 2)
-    for rule in (Certified(0.05), Pairwise(0.05), fp.rules.Comparisons(0.05)):
+    assert evidence(Certified(0.05)) == pytest.approx(math.log(20) + 1)
+    for rule in (Certified(0.05), fp.rules.Comparisons(0.05)):
         check_rule(rule)
-    with pytest.raises(InvalidInput, match=r"^rule must be rules\.Certified, rules\.Pairwise or .*got Paper"):
+    with pytest.raises(InvalidInput, match=r"^rule must be rules\.Certified or .*got Paper"):
         check_rule(fp.rules.Paper(0.05))
 
 
 def test_epsilon_adds_to_every_gap() -> None:
-    rule = Pairwise(0.05, epsilon=0.1)
+    rule = Certified(0.05, epsilon=0.1)
     assert sketch(GAME, fp.Principal(rule), 100).needed[1] == pytest.approx(
-        sketch(fp.Game(GAME.means), fp.Principal(Pairwise(0.05)), 100).needed[1] / 9
+        sketch(fp.Game(GAME.means), fp.Principal(Certified(0.05)), 100).needed[1] / 9
     )
 
 

@@ -11,7 +11,7 @@ import pytest
 import freepull as fp
 from freepull.errors import InvalidInput
 from freepull.fluid import natural_pulls
-from freepull.theory import lower_bound
+from freepull.theory import cost_of, lower_bound
 
 
 def slack(game: fp.Game, pulls: Any, delta: float) -> list[float]:
@@ -42,6 +42,29 @@ def test_the_constraints_hold_and_nothing_cheaper_satisfies_them(seed: int) -> N
         )
         if min(slack(game, free + other, 0.05)) >= 0:
             assert other.sum() >= bought.sum() * (1 - 1e-6)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_with_prices_it_is_the_cheapest_that_satisfies_the_constraints(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    game, free = fp.Game(rng.uniform(0.1, 0.9, (3, 4))), rng.uniform(1, 40, (3, 4))
+    prices = game.losses
+    cheapest, fewest = lower_bound(game, free, 0.05, prices), lower_bound(game, free, 0.05)
+    assert np.array_equal(np.isinf(cheapest), prices == 0)
+    assert min(slack(game, free + cheapest, 0.05)) >= -1e-6
+    assert cost_of(cheapest, prices) < cost_of(fewest, prices)
+    few = np.where(np.isinf(cheapest), 1e9, cheapest)
+    for _ in range(300):
+        other = np.maximum(few + rng.normal(0, 0.05 * cheapest[prices > 0].max() + 1e-9, few.shape), 0)
+        if min(slack(game, free + other, 0.05)) >= 0:
+            assert cost_of(other, prices) >= cost_of(cheapest, prices) * (1 - 1e-6)
+    assert np.allclose(lower_bound(game, free, 0.05, np.full((3, 4), 0.3)), fewest, rtol=1e-6)
+
+
+def test_compensating_the_toy_at_true_gaps_costs_three_and_a_half_thousand() -> None:
+    toy = fp.instances.toy()
+    cheapest = lower_bound(toy, natural_pulls(toy.means, 50_000), 0.01, toy.losses)
+    assert 2_500 < cost_of(cheapest, toy.losses) < 4_000
 
 
 def test_it_is_nothing_where_free_pulls_suffice_and_infinite_at_a_tie() -> None:

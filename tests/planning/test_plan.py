@@ -237,7 +237,7 @@ def test_control_c_keeps_what_was_finished(monkeypatch: pytest.MonkeyPatch) -> N
         ({"delta": 0.1, "principal": fp.Principal()}, ["delta must be left out with a principal"]),
         (
             {"principal": fp.Principal(fp.rules.Passive())},
-            ["rule must be rules.Certified, rules.Pairwise or rules.Comparisons", "Passive"],
+            ["rule must be rules.Certified or rules.Comparisons", "Passive"],
         ),
         ({"principal": "me"}, ["principal must be"]),
         ({"runs": 5}, ["runs must be", "at least 40"]),
@@ -305,9 +305,9 @@ def test_the_lower_bound_counts_the_free_pulls_of_the_whole_horizon_and_has_no_e
         for rho in (0.1, 0.9)
     ]
     assert 3_000 < bounds[0] == bounds[1] < 7_107  # the bound with the free pulls of half of it, at δ = 0.01
-    loose = fp.plan(toy, **setting, quick=True, principal=fp.Principal(fp.rules.Pairwise(0.05, epsilon=0.04)))
+    loose = fp.plan(toy, **setting, quick=True, principal=fp.Principal(fp.rules.Certified(0.05, epsilon=0.04)))
     assert not any("lower bound" in row.what for row in loose.rows())
-    strict = fp.plan(toy, **setting, quick=True, principal=fp.Principal(fp.rules.Pairwise(0.05)))
+    strict = fp.plan(toy, **setting, quick=True, principal=fp.Principal(fp.rules.Certified(0.05)))
     assert loose.first.fixed_test == pytest.approx(strict.first.fixed_test / 9, rel=0.02)
 
 

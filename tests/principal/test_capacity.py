@@ -32,7 +32,6 @@ def everybody(trial: fp.Trial, rng: np.random.Generator) -> list[tuple[Any, Any,
     ("rule", "a_stream"),
     [
         (fp.rules.Certified(0.05), 48),
-        (fp.rules.Pairwise(0.05), 40),
         (fp.rules.Population(0.05), 24),
         (fp.rules.Population(0.05, pulls=100), 20),
         (fp.rules.Paper(0.05), 12),

@@ -6,12 +6,13 @@ import math
 from typing import Any
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import freepull as fp
 from freepull.principal.rules.certified.design import design
 from freepull.principal.rules.certified.state import CertifiedState
+from support.examples import examples
 
 DESIGNS: list[fp.rules.Design | str] = [
     "auto",
@@ -78,7 +79,7 @@ def books(state: CertifiedState) -> tuple[Any, ...]:
     return tuple(part.tobytes() for part in (state.coming.blocks, state.coming.worth, state.coming.capital))
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(Designs, Weights, st.integers(2, 4), st.integers(0, 5), Seeds)
 def test_a_round_depends_on_used_samples_alone(
     design: Any, weights: list[float], K: int, rounds: int, seed: int
@@ -112,7 +113,7 @@ def test_a_round_depends_on_used_samples_alone(
     assert two.active == one.active
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(Designs, Deltas, Weights, Laws, st.integers(2, 4), Seeds)
 def test_accounts_and_arms(design_: Any, delta: float, weights: list[float], law: str, K: int, seed: int) -> None:
     trial = start(design_, delta, weights, K)

@@ -9,11 +9,12 @@ from contextlib import contextmanager
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import freepull as fp
 from freepull.principal.rules.certified import state as certified
+from support.examples import examples
 from support.random_trials import RULES, happen, live, trials
 
 
@@ -28,7 +29,7 @@ def slices_of(streams: int) -> Iterator[None]:
         yield
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(made=trials(), seed=st.integers(0, 2**32), streams=st.sampled_from([1, 2, 5, 1 << 15]))
 def test_a_replay_of_the_log_gives_the_same_bits_however_the_work_was_sliced(
     made: tuple[fp.Principal, dict[str, Any]], seed: int, streams: int
@@ -48,9 +49,9 @@ def test_closing_in_slices_is_closing_at_once(rule: fp.rules.Rule, offers: str) 
     chance = random.Random(1)
     principal = fp.Principal(rule, observe=fp.observe.Adaptive(1.0), offers=offers, budget=30.0)
     weights = None if isinstance(rule, (fp.rules.Paper, fp.rules.Population)) else [1.0, 2.0, 0.0, 1.0]
-    one, other = (principal.start(arms=3, agents=4, horizon=60, weights=weights) for _ in range(2))
+    one, other = (principal.start(arms=3, agents=4, horizon=40, weights=weights) for _ in range(2))
     cuts = []
-    for _ in range(60):
+    for _ in range(40):
         pulls = [(m, chance.randrange(3), chance.random()) for m in range(4)]
         for trial in (one, other):
             for m in range(4):

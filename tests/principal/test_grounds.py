@@ -24,10 +24,15 @@ def start(rule: Any = None, agents: int = 3, **frame: Any) -> fp.Trial:
 @pytest.mark.parametrize(
     ("rule", "leavers", "said"),
     [
-        (None, "worst_case", "'wait' or 'independent' with rules.Certified, got 'worst_case'."),
+        (
+            None,
+            "worst_case",
+            "one of wait, independent, got 'worst_case', which there is no longer; take rules.Comparisons, which is "
+            "right whatever makes people leave.",
+        ),
         (paper(), "independent", "'wait' with rules.Paper, got 'independent'."),
         (fp.rules.Passive(), "independent", "'wait' with rules.Passive, got 'independent'."),
-        (None, "waits", "one of wait, independent, worst_case; got 'waits'; did you mean 'wait'?"),
+        (None, "waits", "one of wait, independent; got 'waits'; did you mean 'wait'?"),
     ],
 )
 def test_policies_that_a_rule_cannot_follow_are_refused_with_a_sentence(rule: Any, leavers: str, said: str) -> None:
@@ -39,12 +44,12 @@ def test_policies_that_a_rule_cannot_follow_are_refused_with_a_sentence(rule: An
 def test_withdrawing_an_arm_is_refused_with_a_sentence() -> None:
     with pytest.raises(InvalidInput) as problem:
         start(withdrawal=True)
-    said = "withdrawal must be False with rules.Certified; only rules.Comparisons and Pairwise provide for it."
+    said = "withdrawal must be False with rules.Certified; only rules.Comparisons provides for it."
     assert assert_sentence(problem) == said
     trial = start()
     with pytest.raises(InvalidInput) as problem:
         trial.withdraw(1)
-    said = "withdrawing an arm must be provided for: start with rules.Comparisons or Pairwise and withdrawal=True."
+    said = "withdrawing an arm must be provided for: start with rules.Comparisons and withdrawal=True."
     assert assert_sentence(problem) == said
     assert trial.active == [0, 1]
 
@@ -150,7 +155,7 @@ def test_a_rule_with_the_worst_case_is_told_once_and_not_after_the_decision(monk
 @pytest.mark.parametrize(
     "rule",
     [
-        fp.rules.Certified(), fp.rules.Pairwise(), fp.rules.Population(), fp.rules.Population(pulls=9),
+        fp.rules.Certified(), fp.rules.Population(), fp.rules.Population(pulls=9),
         fp.rules.Paper(0.05, "finite_time"),
     ],
 )  # fmt: skip

@@ -229,7 +229,7 @@ def test_a_state_from_before_panels_were_numbered_by_people_is_not_certified_unt
     assert again.verdict().certified
 
 
-@pytest.mark.parametrize("rule", [None, fp.rules.Pairwise(0.2)])
+@pytest.mark.parametrize("rule", [None, fp.rules.Population(0.2)])
 def test_a_trial_is_succeeded_only_where_both_wait(rule: Any) -> None:
     for old, new in (("independent", "wait"), ("wait", "independent")):
         before = start(rule=rule, leavers=old)

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import freepull as fp
+from support.examples import examples
 from support.plain_trial import PlainTrial
 from support.random_trials import Driver, apply, trials
 
@@ -28,7 +29,7 @@ def assert_same(trial: fp.Trial, plain: PlainTrial) -> None:
     assert trial.panel.number == plain.panels
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(made=trials(waits=True), seed=st.integers(0, 2**32), many=st.booleans(), sliced=st.booleans())
 def test_a_trial_is_the_plain_one(
     made: tuple[fp.Principal, dict[str, Any]], seed: int, many: bool, sliced: bool

@@ -203,7 +203,7 @@ def test_a_simulation_that_can_just_decide_says_nothing() -> None:
         (lambda: fp.rules.Population(1.0), "delta must be"),
         (lambda: fp.rules.Population(0.1, pulls=0), "pulls must be"),
         (lambda: trial_of(2, 3, weights=[1, 2, 1]), "weights must be equal or 0 with rules.Population"),
-        (lambda: trial_of(2, 3, leavers="worst_case"), "leavers must be 'wait' or 'independent'"),
+        (lambda: trial_of(2, 3, leavers="worst_case"), "leavers must be one of wait, independent, got 'worst_case'"),
     ],
 )
 def test_wrong_settings_are_refused_with_a_sentence(make: Any, said: str) -> None:

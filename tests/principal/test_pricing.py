@@ -45,7 +45,6 @@ def principal(pricing: Any, rule: fp.rules.Rule | None = None, **more: Any) -> f
         fp.rules.Certified(0.1),
         fp.rules.Comparisons(0.1),
         pytest.param(fp.rules.Paper(0.1, "simplified"), marks=pytest.mark.slow),
-        pytest.param(fp.rules.Pairwise(0.1), marks=pytest.mark.slow),
         pytest.param(fp.rules.Population(0.1), marks=pytest.mark.slow),
     ],
 )
@@ -113,6 +112,29 @@ def test_posted_prices_settle_where_the_share_accepts_and_one_s_own_answer_does_
         reserved = (n * 0.618033988749895) % 1.0
         prices.answered(2, 1, taken=prices.amount(1, 1, None, None) / UNITS >= reserved)
     assert prices.amount(1, 1, None, None) / UNITS == pytest.approx(0.8, abs=0.03)
+
+
+def test_posted_prices_rise_towards_the_end_and_a_restored_trial_goes_on_with_them() -> None:
+    pricing = fp.pricing.Posted(start=0.25, gain=0.0, rush=0.5)
+    trial = principal(pricing, observe=fp.observe.Steps(0)).start(arms=2, agents=2, horizon=40)
+    seen = []
+    for t in range(40):
+        offer = trial.ask(0)
+        if offer is not None:
+            seen.append((t + 1, offer.bonus))
+        trial.tell(0, t % 2, 0.5)
+        trial.tell(1, t % 2, 0.5)
+        trial.end_step()
+        if t == 30:
+            trial = trial.principal.restore(trial.state())
+    assert {bonus for t, bonus in seen if t <= 20} == {0.25}
+    late = [(t, bonus) for t, bonus in seen if t > 20]
+    assert len(late) > 5
+    assert all(bonus == pytest.approx(0.25 ** (1 - (t - 20) / 20), rel=1e-6) for t, bonus in late)
+    endless = principal(pricing, observe=fp.observe.Steps(0)).start(arms=2, agents=2)
+    first = endless.ask(0)
+    assert first is not None
+    assert first.bonus == 0.25
 
 
 def test_one_s_own_pricing_runs_on_the_readable_engine() -> None:

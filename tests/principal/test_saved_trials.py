@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import freepull as fp
@@ -19,12 +19,13 @@ from freepull.errors import InvalidInput
 from freepull.principal.rules.base import RuleState, Want
 from freepull.principal.saving import MAGIC
 from support.drive import assert_sentence
+from support.examples import examples
 from support.random_trials import happen, live, trials
 
 FIRST_RULES = ["0x1.5771fb160b20cp+6", "0x1.8322532c71a0dp+4", "0x1.891e009200581p-3"]
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(made=trials(), seed=st.integers(0, 2**32), share=st.floats(0, 1))
 def test_a_restored_trial_goes_on_as_if_nothing_had_happened(
     made: tuple[fp.Principal, dict[str, Any]], seed: int, share: float

@@ -167,10 +167,41 @@ def test_without_hope_nothing_is_offered_and_the_verdict_says_so_until_hope_retu
     assert (again.futile, again.held) == (False, None)
 
 
+@pytest.mark.parametrize("pricing", [None, fp.pricing.Compensate(0.2)])
+def test_a_budget_that_cannot_pay_for_what_is_missing_is_no_hope_until_it_is_raised(
+    pricing: fp.pricing.Pricing | None,
+) -> None:
+    parts: dict[str, Any] = {"observe": fp.observe.Steps(0), "futility": 0.02, "pricing": pricing, "offers": "each"}
+
+    def played(budget: float | None) -> fp.Trial:
+        trial = fp.Principal(fp.rules.Certified(0.05), budget=budget, **parts).start(arms=2, agents=4, horizon=200)
+        for t in range(150):  # arm 0 is a little better; what is offered is pulled
+            offers = [trial.ask(m) for m in range(4)]
+            for m, offer in enumerate(offers):
+                arm = 0 if offer is None else offer.arm
+                trial.tell(m, arm, float((7 * t + 3 * m) % 10 < 6 - arm))
+            trial.end_step()
+        return trial
+
+    rich, poor = played(None), played(12.0)
+    assert (rich.futile, rich.held) == (False, None)
+    said = "no offers for now, because a verdict in time and within the budget is less likely than 2 %"
+    assert (poor.futile, poor.held) == (True, said)
+    assert poor.spent <= 12.0
+    assert all(poor.wanted(m) is None for m in range(4))
+    again = poor.principal.restore(poor.state())
+    assert again.held == said
+    limit = again.offers.limit
+    assert limit is not None
+    again.afford(100 * limit)  # at once, and not at the next look
+    assert not again.futile
+    assert any(again.wanted(m) is not None for m in range(4))
+
+
 def test_futility_needs_a_rule_that_forecasts_and_a_horizon() -> None:
     with pytest.raises(InvalidInput) as problem:
-        fp.Principal(fp.rules.Pairwise(0.05), futility=0.1)
-    assert assert_sentence(problem).startswith("futility must be 0 with rules.Pairwise, got 0.1")
+        fp.Principal(fp.rules.Comparisons(0.05), futility=0.1)
+    assert assert_sentence(problem).startswith("futility must be 0 with rules.Comparisons, got 0.1")
     with pytest.raises(InvalidInput) as problem:
         fp.Principal(fp.rules.Certified(0.05), fp.observe.Steps(0), futility=0.1).start(arms=2, agents=1)
     assert assert_sentence(problem).startswith("horizon must be a number of steps where there is a futility")

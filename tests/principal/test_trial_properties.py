@@ -6,11 +6,12 @@ import pickle
 import random
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import freepull as fp
 from freepull.principal.offers import affordable
+from support.examples import examples
 from support.worlds import PROVEN, RULES, principals
 
 Principals = principals([*RULES, *PROVEN])
@@ -54,7 +55,7 @@ def bans_after(protocol: Any, refusals: list[int]) -> set[int]:
     return set(range(refusals[limit - 1] + 1, 101)) if len(refusals) >= limit else set()
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(driver=Drivers)
 def test_offers_keep_every_promise(driver: Driver) -> None:
     trial, principal = driver.trial, driver.trial.principal
@@ -84,7 +85,7 @@ def test_offers_keep_every_promise(driver: Driver) -> None:
     assert trial.record.pulls.sum() == driver.agents * trial.steps
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(driver=Drivers)
 def test_wanting_changes_nothing_and_asking_twice_is_asking_once(driver: Driver) -> None:
     trial = driver.trial
@@ -103,7 +104,7 @@ def test_wanting_changes_nothing_and_asking_twice_is_asking_once(driver: Driver)
         driver.step()
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(driver=Drivers, seed=st.integers(0, 2**32))
 def test_the_order_of_tells_does_not_matter(driver: Driver, seed: int) -> None:
     setting, chance = driver.trial.setting, random.Random(seed)

@@ -14,6 +14,7 @@ from freepull.errors import InvalidInput
 from freepull.fluid import natural_pulls
 from freepull.reproduction import FIGURES, Reproduction, Request, reproduce, theory
 from freepull.reproduction.section import gather
+from freepull.theory import cost_of
 
 pytestmark = pytest.mark.slow
 
@@ -128,4 +129,34 @@ def test_the_lower_bound_of_fig_2c_has_the_free_pulls_of_half_the_horizon(whole:
     delta = min(delta for delta in rows["delta"].unique() if delta > 0.005)
     shown = rows.filter(pl.col("delta") == delta)["lower_bound"].unique().to_list()
     game = fp.instances.toy()
-    assert shown == [pytest.approx(planning.lower_bound(game, natural_pulls(game.means, 50_000), delta).sum())]
+    free = natural_pulls(game.means, 50_000)
+    assert shown == [pytest.approx(planning.lower_bound(game, free, delta).sum())]
+    in_money = rows.filter(pl.col("delta") == delta)["lower_money"].unique().to_list()
+    assert in_money == [pytest.approx(cost_of(planning.lower_bound(game, free, delta, game.losses), game.losses))]
+
+
+def test_fig_2_has_a_second_column_of_what_compensation_costs_on_the_same_runs(whole: Reproduction) -> None:
+    """Everybody takes every offer, so prices change nothing else."""
+    by_name = {section.name: section for section in whole.sections}
+    assert "if compensated" in by_name["2a"].findings[0].measured["certified"]
+    assert "if compensated" in by_name["2d"].findings[0].measured["certified, σ = 0.1"]
+    assert by_name["2c"].findings[1].claim.startswith("Not in the paper: what the same pulls cost")
+    rows = by_name["2c"].rows
+    assert (rows["spent"] < 0.8 * rows["paid"]).all()
+    delta = min(rows["delta"].to_list())
+    plain = fp.simulate(fp.instances.toy(), principal=fp.Principal(fp.rules.Certified(delta)), horizon=100_000,
+                        runs=2, seed=1, until="decided", progress=False)  # fmt: skip
+    assert rows.filter(principal="certified", delta=delta)["paid"].to_list() == [plain.frame["paid"].mean()]
+
+
+def test_refusing_a_compensated_offer_does_not_pay_and_gains_are_split(tmp_path: Path) -> None:
+    rows = theory.deviations(
+        {"certified": fp.rules.Certified(0.01)}, {theory.COMPENSATED: theory.TERMS[theory.COMPENSATED]}, 30, 1
+    )
+    found = {row["conduct"]: row for row in rows.iter_rows(named=True)}
+    assert (found["follow"]["gain"], found["follow"]["gain_error"]) == (0.0, 0.0)
+    for conduct, row in found.items():
+        assert row["gain_reward"] + row["gain_bonus"] == pytest.approx(row["gain"])
+        if conduct not in ("follow", theory.WITHHOLD):
+            assert row["gain_low"] < 5.0, conduct  # prices fall short of true gaps by a few units in all
+    assert found["refuse"]["bonus"] == 0.0 < found["follow"]["bonus"]

@@ -101,26 +101,17 @@ def test_how_much_better_arms_are_appears_when_it_is_known_and_fits(page: Page, 
     assert room > 100  # for the bars, beside the names
 
 
-@pytest.mark.parametrize("rule", ["Pairwise", "Paper"])
-def test_what_stops_the_trial_follows_the_rule(page: Page, service: Service, rule: str) -> None:
-    parts = {"part": rule, "delta": 0.05} | ({"bound": "simplified"} if rule == "Paper" else {})
+def test_what_stops_the_trial_follows_the_rule(page: Page, service: Service) -> None:
+    parts = {"part": "Paper", "delta": 0.05, "bound": "simplified"}
     path = service.create(horizon=100, agents=TWELVE, principal={"observe": OBSERVE, "rule": parts})
     play(service, path, 12)
     log_in(page, service, service.reader)
     told = service.send("GET", path).json()
-    words = page.text_content("#chart-stops-text") or ""
-    if rule == "Pairwise":
-        lower = service.send("GET", f"{path}/margins").json()
-        assert words.startswith(f"{lower['leader']} is better, at least by:")
-        drawn = page.evaluate("document.querySelector('#chart-stops').data[0].y")
-        rest = [it for arm, it in zip(told["arms"], lower["lower"], strict=True) if arm["name"] != lower["leader"]]
-        assert drawn == pytest.approx([it + 1 for it in rest])
-    else:
-        assert words.startswith("Mean ± bound: A:")
-        drawn = page.evaluate("document.querySelector('#chart-stops').data.map((it) => it.error_y.array[0])")
-        assert drawn == [arm["bound"] for arm in told["arms"]]
-        assert "its verdict is not certified" in page.inner_text("#verdict-why")
-    shoot(page, rule.lower(), LOOKS[:1])
+    assert (page.text_content("#chart-stops-text") or "").startswith("Mean ± bound: A:")
+    drawn = page.evaluate("document.querySelector('#chart-stops').data.map((it) => it.error_y.array[0])")
+    assert drawn == [arm["bound"] for arm in told["arms"]]
+    assert "its verdict is not certified" in page.inner_text("#verdict-why")
+    shoot(page, "paper", LOOKS[:1])
 
 
 def test_money_is_written_as_the_ledger_writes_it(page: Page, service: Service) -> None:
@@ -228,7 +219,7 @@ def test_nothing_of_one_campaign_stays_when_another_is_chosen(page: Page, servic
 
 
 def test_withdrawn_arms_are_called_so_and_the_last_one_waits_for_the_step(page: Page, service: Service) -> None:
-    principal = {"rule": {"part": "Pairwise", "delta": 0.1}, "observe": {"part": "Steps", "n": 3}, "offers": "each"}
+    principal = {"rule": {"part": "Comparisons", "delta": 0.1}, "observe": {"part": "Steps", "n": 3}, "offers": "each"}
     path = service.create(principal=principal, withdrawal=True)
     pull = {"observations": [{"agent": "ann", "arm": "A", "reward": 0.5}]}
     service.send("POST", f"{path}/observations:batch", pull)

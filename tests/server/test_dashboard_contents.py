@@ -111,7 +111,6 @@ SCREEN: dict[str, Any] = {
         "rests_on": RESTS_ON,
     },
     "awaited": [{"number": 1, "name": "bob", "pulls": [1, 2, 3], "state": "parked", "offer": None}],
-    "margins": {"leader": "A", "lower": None},
     "history": [
         at(20, 0, [0.5, 0.4, 0.3], [1.0, 1.5, 2.0], [True, True, True]),
         at(60, 10, [0.7, 0.6, 0.2], [0.5, 2.5, 8.0], [True, True, True]),
@@ -140,8 +139,10 @@ SCREEN: dict[str, Any] = {
         }
     ],
     "ledger": [
-        {"entry": 1, "offer": 12, "agent": "ann", "arm": "C", "amount": amount(50), "at": f"{DAY}01:01:01+00:00"},
-        {"entry": 2, "offer": 17, "agent": "bob", "arm": "B", "amount": amount(75), "at": f"{DAY}02:02:02+00:00"},
+        {"entry": 1, "offer": 12, "agent": "ann", "arm": "C", "amount": amount(50), "at": f"{DAY}01:01:01+00:00"}
+        | {"settlement": "open"},
+        {"entry": 2, "offer": 17, "agent": "bob", "arm": "B", "amount": amount(75), "at": f"{DAY}02:02:02+00:00"}
+        | {"settlement": "settled"},
     ],
     "bans": [
         {"agent": "cy", "offer": 8, "step": 4, "until": 9, "at": f"{DAY}01:00:00+00:00", "lifted": None},
@@ -155,6 +156,16 @@ SCREEN: dict[str, Any] = {
         },
         {"agent": "eve", "offer": 14, "step": 6, "until": None, "at": f"{DAY}02:10:00+00:00", "lifted": None},
     ],
+    "overview": {
+        "name": "onboarding",
+        "owner": "",
+        "here": True,
+        "phase": "incentivizing",
+        "leader": "A",
+        "risk": 0.142,
+        "agreed": 0.05,
+        "stuck": [{"why": "banned", "words": "bob is banned.", "agents": ["bob"], "helps": "unban"}],
+    },
     "audit": [
         {"event": 3, "at": f"{DAY}01:00:00+00:00", "who": "ops", "action": "paused", "detail": {}},
         {"event": 9, "at": f"{DAY}02:00:00+00:00", "who": "", "action": "step_ended", "detail": {"step": 6}},
@@ -208,10 +219,10 @@ def test_every_cell_of_every_table_is_in_its_column(page: Page, service: Service
         ["B", "in", "0.62", "3.5", "33", "25", "8"],
         ["C", "out", "0.33", "44", "26", "22", "4"],
     ]
-    assert heads(page, "ledger") == ["Entry", "At (UTC)", "Agent", "Arm", "Offer", "Amount"]
+    assert heads(page, "ledger") == ["Entry", "At (UTC)", "Agent", "Arm", "Amount", "Settlement"]
     assert cells(page, "ledger") == [
-        ["2", "2030-01-02 02:02:02", "bob", "B", "17", "0.75 EUR"],
-        ["1", "2030-01-02 01:01:01", "ann", "C", "12", "0.50 EUR"],
+        ["2", "2030-01-02 02:02:02", "bob", "B", "0.75 EUR", "settled"],
+        ["1", "2030-01-02 01:01:01", "ann", "C", "0.50 EUR", "open"],
     ]
     assert heads(page, "offers") == ["Offer", "Agent", "Arm", "Bonus", "Time left", "Standing"]
     ((offer, agent, name, bonus, left, standing),) = cells(page, "offers")
@@ -228,6 +239,16 @@ def test_every_cell_of_every_table_is_in_its_column(page: Page, service: Service
         ["2030-01-02 02:00:00", "the campaign", "step ended", "step 6"],
         ["2030-01-02 01:00:00", "ops", "paused", ""],
     ]
+
+
+def test_what_is_known_how_sure_and_why_it_is_stuck_come_first(page: Page, service: Service) -> None:
+    show(page, service)
+    assert page.inner_text("#sure") == "It would be decided now at a risk of 14 %; 5 % was agreed."
+    assert page.inner_text("#better").split("\n") == ["better than B", "−0.013 to +0.21, +0.1 as seen"]
+    bar = page.locator("#better .range span").evaluate("it => [it.style.left, it.style.width]")
+    assert [float(it.rstrip("%")) for it in bar] == pytest.approx([50 - 50 * 0.0125 / 0.21, 50 + 50 * 0.0125 / 0.21])
+    assert page.inner_text("#stuck") == "bob is banned."
+    assert page.locator("#stuck button").count() == 0  # who only looks cannot help
 
 
 def test_how_much_better_arms_are_is_a_table_a_chart_and_a_sentence(page: Page, service: Service) -> None:
@@ -297,7 +318,14 @@ def test_the_head_says_what_the_status_has(page: Page, service: Service) -> None
     assert page.inner_text("#spent") == "11.50 EUR"
     assert page.inner_text("#budget") == "of 30.00 EUR, 1.00 EUR reserved, 23 bonuses paid"
     assert page.locator("#used-up").is_hidden()
+    assert page.locator("#held").is_hidden()
     assert page.text_content("#phase") == "incentivizing"
+
+
+def test_the_head_says_why_no_offers_are_made(page: Page, service: Service) -> None:
+    said = "no offers for now, because a verdict in time is less likely than 5 %"
+    show(page, service, status=STATUS | {"held": said})
+    assert page.inner_text("#held") == f"N{said[1:]}."
 
 
 def test_the_head_says_that_it_is_a_rehearsal(page: Page, service: Service) -> None:
@@ -399,14 +427,6 @@ def test_a_band_goes_from_mean_minus_bound_to_mean_plus_bound(page: Page, servic
     assert "A: 0.81 ± 0.125; B: 0.62 ± 0.25" in words(page, "stops")
 
 
-def test_pairs_are_shown_without_the_leader(page: Page, service: Service) -> None:
-    show(page, service, margins={"leader": "B", "lower": [-0.5, 0.0, 0.25]})
-    (bars,) = traces(page, "stops")
-    assert (bars["x"], bars["base"], bars["y"]) == (["A", "C"], -1, [0.5, 1.25])
-    assert lines_at(page, "stops") == [0, 0]
-    assert words(page, "stops") == "B is better, at least by: A: -0.5; C: 0.25. An arm goes above 0."
-
-
 def test_a_chart_that_cannot_be_drawn_stops_no_other(page: Page, service: Service) -> None:
     show(page, service, broken=True, history=[{"observations": 1}] * 2)
     assert "could not be drawn" in words(page, "evidence")
@@ -414,7 +434,7 @@ def test_a_chart_that_cannot_be_drawn_stops_no_other(page: Page, service: Servic
     assert page.locator("#table-audit tbody tr").count() == 2
 
 
-@pytest.mark.parametrize("rule", ["Certified", "Pairwise"])
+@pytest.mark.parametrize("rule", ["Certified", "Population"])
 def test_a_screen_has_what_the_api_has(both: Service, rule: str) -> None:
     principal = {"observe": OBSERVE, "rule": {"part": rule, "delta": 0.1}}
     path = both.create(horizon=100, agents=TWELVE, principal=principal)
@@ -427,7 +447,7 @@ def test_a_screen_has_what_the_api_has(both: Service, rule: str) -> None:
         assert next(line for line in lines if line.startswith("event: ")) == "event: screen"
         screen = json.loads(next(line for line in lines if line.startswith("data: "))[6:])
     assert screen["status"] == both.send("GET", path).json()
-    for part in ("verdict", "margins", "pulls", "ledger", "bans", "audit"):
+    for part in ("verdict", "pulls", "ledger", "bans", "audit"):
         assert screen[part] == both.send("GET", f"{path}/{part}").json(), part
     assert screen["offers"] == both.send("GET", f"{path}/offers?open_only=true").json() != []
     assert screen["bans"] != []

@@ -60,7 +60,7 @@ def test_words_and_limits_are_in_the_schemas(document: Any) -> None:
     assert "decided" in str(schemas["Status"]["phase"])
     assert "'enum': ['paid', 'refused', 'cancelled']" in str(schemas["ToldReply"]["outcome"])
     assert "parked" in schemas["AgentRow"]["state"]["enum"]
-    assert schemas["NewToken"]["scope"]["enum"] == ["admin", "operator", "read", "gateway"]
+    assert schemas["NewToken"]["scope"]["enum"] == ["admin", "operator", "read", "gateway", "payer"]
     assert {"mode", "leavers", "late_joiners"} == {
         it for it, found in schemas["NewCampaign"].items() if "enum" in found
     }
@@ -86,7 +86,13 @@ def test_every_status_that_is_answered_is_documented(service: Service, document:
         for where in (path, "/campaigns/none"):
             for given in (body, None, {"more": 1}):
                 template = "/v1" + route.replace("{c}", path)
-                for name, value in (("bob", "agent"), ("A", "arm"), ("ledger.csv", "file"), ("abc", "id")):
+                for name, value in (
+                    ("bob", "agent"),
+                    ("A", "arm"),
+                    ("ledger.csv", "file"),
+                    ("abc", "id"),
+                    ("shop", "target"),
+                ):
                     template = template.replace(f"/{name}", f"/{{{value}}}")
                 for token in () if route.endswith("/stream") else tokens:
                     found = service.send(method, route.replace("{c}", where), given, token)

@@ -37,7 +37,7 @@ def test_a_browser_logs_in_changes_something_and_logs_out(
             assert page.url == f"{service.at}/#second"
             assert page.locator("#stop").is_hidden()
             page.get_by_role("button", name="Pause").click()
-            page.wait_for_selector("#resume:not([hidden])")
+            page.wait_for_selector("#stuck [data-helps=resume]")
             assert service.send("GET", path).json()["status"] == "paused"
             (note,) = (it for it in service.send("GET", f"{path}/audit").json() if it["action"] == "paused")
             assert note["who"].startswith("token s")

@@ -29,10 +29,10 @@ def test_every_part_has_its_place() -> None:
         "protocol": lambda plain: {"protocol": plain},
         "design": lambda plain: {"rule": {"part": "Certified", "design": plain}},
         "forecast": lambda plain: {"rule": {"part": "Certified", "design": {"part": "Design", "forecast": plain}}},
-        "blocks": lambda plain: {"rule": {"part": "Pairwise", "blocks": plain}},
     }
     assert set(places) == {*registry.KINDS} - {
-        *("agents", "answers", "rewards", "principal", "activity", "leaving", "pricing")  # prices: not in campaigns
+        *("agents", "answers", "rewards", "principal", "activity", "leaving", "pricing"),  # prices: not in campaigns
+        "blocks",  # there are none any more
     }
     for kind, placed in places.items():
         for part in registry.parts(kind):
@@ -63,7 +63,7 @@ def test_every_part_has_its_place() -> None:
         ),
         (
             {"rule": {"part": "Share"}},
-            "principal.rule.part must be one of Certified, Comparisons, Pairwise, Paper, Pas",
+            "principal.rule.part must be one of Certified, Comparisons, Paper, Pas",
         ),
         ({"observe": 0.5}, 'principal.observe must be a part such as {"part": "Share", "rho": 0.5}, got 0.5.'),
         (
@@ -87,7 +87,7 @@ def test_every_part_has_its_place() -> None:
         ({"rule": {"part": "Paper", "dleta": 1}}, "the parameter of principal.rule Paper must be one of delta, bound,"),
         (
             {"rule": {"part": "os.path:Rule"}},
-            "principal.rule.part must be one of Certified, Comparisons, Pairwise, Paper, Passive, Population, because "
+            "principal.rule.part must be one of Certified, Comparisons, Paper, Passive, Population, because "
             "a campaign's log has to name it, got 'os.path:Rule'; parts of your own are for simulations.",
         ),
         (

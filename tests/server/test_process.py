@@ -18,9 +18,10 @@ from typing import Any
 import pytest
 
 from freepull.server.auth import Tokens
+from load.tls import certificate
 from load.traffic import Process
 from support.program import command
-from support.running import Service, certificate
+from support.running import Service
 
 pytestmark = pytest.mark.slow
 

@@ -70,8 +70,8 @@ def test_a_remedy_names_the_tokens_that_would_do(service: Service) -> None:
     pulls = {"observations": [{"agent": "ann", "arm": "A", "reward": 0.5}]}
     for method, where, body, token, remedy in (
         ("POST", f"{path}/observations:batch", pulls, agent, "Use a token of scope gateway or admin."),
-        ("GET", f"{path}/ledger", None, agent, "Use a token of scope read, operator or admin."),
-        ("GET", f"{path}/ledger", None, service.gateway, "Use a token of scope read, operator or admin."),
+        ("GET", f"{path}/ledger", None, agent, "Use a token of scope payer, read, operator or admin."),
+        ("GET", f"{path}/ledger", None, service.gateway, "Use a token of scope payer, read, operator or admin."),
         ("POST", f"{path}/pause", None, service.reader, "Use a token of scope operator or admin."),
         ("POST", f"{path}/me/offer", None, service.gateway, "Use the agent's own token."),
         ("GET", f"{path}/me", None, service.admin, "Use the agent's own token."),

@@ -146,16 +146,18 @@ def test_a_csv_has_no_formula(service: Service) -> None:
 
 
 def test_withdraw_and_unban_name_things_in_the_path(service: Service) -> None:
-    principal = {"rule": {"part": "Pairwise", "delta": 0.1}, "observe": {"part": "Steps", "n": 0}}
+    principal = {"rule": {"part": "Comparisons", "delta": 0.1}, "observe": {"part": "Steps", "n": 0}}
     path = service.create(principal=principal, withdrawal=True)
     assert service.send("POST", f"{path}/arms/B/withdraw").json()["arms"][1]["active"] is False
     token = service.tokens(path, "ann")["ann"]
-    offer = service.send("POST", f"{path}/me/offer", token=token).json()["offer"]
+    while (offer := service.send("POST", f"{path}/me/offer", token=token).json()["offer"]) is None:
+        service.send("POST", f"{path}/me/observations", {"arm": "A", "reward": 0.9}, token)
+        assert service.send("GET", path).json()["step"] < 20
     other = "C" if offer["arm"] == "A" else "A"
     pull = {"arm": other, "reward": 0.5}
     assert service.send("POST", f"{path}/me/observations", pull, token).json()["outcome"] == "refused"
     for agent in ("bob", "cy"):
-        both = {"observations": [{"agent": agent, "arm": "A", "reward": 0.5}]}
+        both = {"observations": [{"agent": agent, "arm": "A", "reward": 0.5}] * 2}
         service.send("POST", f"{path}/observations:batch", both)
     assert service.send("GET", f"{path}/me", token=token).json()["banned"] is True
     assert len(service.send("GET", f"{path}/bans").json()) == 1

@@ -24,8 +24,9 @@ PRINCIPAL = fp.Principal(fp.rules.Certified(0.05), observe=fp.observe.Steps(0), 
 
 def make(client: fp.Client) -> fp.RemoteCampaign:
     campaign = client.create(
-        name="c", arms=["A", "B"], agents=["ann", "bob"], price="0.50 EUR", principal=PRINCIPAL, horizon=90
-    )
+        name="c", arms=["A", "B"], agents=["ann", "bob"], price="0.50 EUR", principal=PRINCIPAL, horizon=90,
+        if_no_outcome=0.0,
+    )  # fmt: skip
     campaign.start()
     return campaign
 
@@ -103,6 +104,12 @@ def test_an_agent_asks_acts_and_tells(service: Service) -> None:
             for _ in range(2):
                 me.pass_over(event=1)
             assert me.me().next_number == 2
+            assert me.acted("A", event=2).event is not None
+            assert me.outcome(2, 0.5) == me.outcome(2, 0.5)
+            with pytest.raises(errors.WrongMoment):
+                me.decline(offer=99)
+            with pytest.raises(errors.WrongMoment):
+                me.accept(offer=99)
             pulled: list[str] = []
 
             def pull(arm: str) -> float:
@@ -111,7 +118,7 @@ def test_an_agent_asks_acts_and_tells(service: Service) -> None:
 
             for _ in range(4):
                 me.act(pull)
-            assert sum(me.me().pulls) == 6
+            assert sum(me.me().pulls) == 7
             assert set(pulled) == {"A", "B"}
 
 

@@ -14,17 +14,25 @@ import pytest
 import freepull as fp
 from freepull import errors
 from freepull.commands import AsyncCampaignVerbs, CampaignVerbs, TellMany
+from freepull.messages import Move
 from support.running import Service
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
+UNLIKE = {"told", "passed_over", "acts_for"}
+"""What a service notes beside, because it knows who asks."""
 SETTINGS: dict[str, Any] = {
     "name": "c",
     "arms": ["A", "B", "C"],
     "agents": ["ann", "bob"],
     "price": "0.50 EUR",
-    "principal": fp.Principal(fp.rules.Pairwise(0.05), observe=fp.observe.Steps(0), offers="each"),
-    "withdrawal": True,
+    "principal": fp.Principal(fp.rules.Certified(0.05), observe=fp.observe.Steps(0), offers="each"),
+    "if_no_outcome": 0.0,
 }
+PEOPLE = SETTINGS | {"name": "people", "principal": None, "withdrawal": True}
+
+
+NOTED = {"told", "passed_over", "accepted", "declined"}
+"""What only a service puts into the audit, with the token that did it."""
 
 
 def refused(ask: Callable[[], Any]) -> tuple[type[Exception], str]:
@@ -72,7 +80,7 @@ def script(campaign: CampaignVerbs, folder: Path) -> list[Any]:
                     ("nobody", "A", 1, "b2"),
                     ("bob", "B"),
                     (1, 2, 0.25, "b3"),
-                    ("bob", "A", 2, "b4"),
+                    ("bob", "A", 2.5, "b4"),
                 ]
             )
         ],
@@ -85,12 +93,25 @@ def script(campaign: CampaignVerbs, folder: Path) -> list[Any]:
         [row.lifted is None for row in campaign.bans()],
         refused(lambda: campaign.unban("nobody"))[0],
         refused(lambda: campaign.unban("cy")),
-        campaign.withdraw(2),
+        refused(lambda: campaign.withdraw(2)),
         refused(lambda: campaign.withdraw("Z"))[0],
         campaign.pass_over("ann", event="p1"),
         campaign.pass_over("ann", event="p1"),
         refused(lambda: campaign.tell("ann", "A", 0.5, event="p1")),
         campaign.pass_over(1),
+        refused(lambda: campaign.accept("ann")),
+        refused(lambda: campaign.decline("ann", offer=1)),
+        campaign.act("ann", 1, "act")[1:],
+        campaign.act("ann", "B", "act")[1:],
+        refused(lambda: campaign.act("ann", "A", "act")),
+        refused(lambda: campaign.outcome("ann", "act", float("nan"))),
+        refused(lambda: campaign.outcome("ann", "none", 0.5)),
+        campaign.outcome("ann", "act", 0.5)[1:],
+        campaign.outcome("ann", "act", 0.5)[1:],
+        refused(lambda: campaign.outcome("ann", "act", 0.75)),
+        ask("eve"),
+        replace(campaign.accept("eve"), expires=NOW),
+        campaign.decline("eve"),
         campaign.pause(),
         campaign.resume(),
         campaign.leave("cy"),
@@ -101,14 +122,19 @@ def script(campaign: CampaignVerbs, folder: Path) -> list[Any]:
         campaign.export(folder / "l.csv", "ledger"),
         len((folder / "l.csv").read_text().splitlines()),
         campaign.snapshot() > 0,
-        campaign.erase_names(["cy"]),
+        campaign.erase_names(["cy"], anyway=True),
+        refused(lambda: campaign.erase_names(["ann"])),
+        campaign.settle([Move(1, "sent")], payer="bank"),
+        campaign.settle([Move(1, "settled", "tr 1")], payer="bank"),
+        refused(lambda: campaign.settle([Move(1, "failed")])),
+        [(row.entry, row.key[16:]) for row in campaign.ledger(settlement="unsettled")],
         campaign.verdict(),
-        [replace(row, at=NOW) for row in campaign.ledger()],
-        [replace(row, at=NOW) for row in campaign.ledger(after=1)],
+        [replace(row, at=NOW, moved=None, key="") for row in campaign.ledger()],
+        [replace(row, at=NOW, moved=None, key="") for row in campaign.ledger(after=1)],
         [(row.offer, row.agent, row.arm, row.step, row.recalled, row.ending) for row in campaign.offers()],
-        [(row.action, row.detail) for row in campaign.audit() if not {"told", "passed_over"} & row.detail.keys()],
+        [(row.action, row.detail) for row in campaign.audit() if not (UNLIKE | NOTED) & row.detail.keys()],
         campaign.audit(after=campaign.audit()[2].event)[0].action,
-        campaign.erase_names(),
+        campaign.erase_names(anyway=True),
         campaign.stop("over"),
         refused(campaign.stop),
         replace(campaign.status(), at=NOW, events=0),
@@ -125,6 +151,17 @@ def test_a_service_s_campaign_does_what_one_s_own_does(service: Service, tmp_pat
         assert mine == theirs
     assert (own[0], own[1], own[-1].why) == ([2, 3], [4], "over")
     assert [("bob", 3, 1, None)] in own  # there was a ban to be listed and lifted
+
+
+def test_an_arm_is_withdrawn_from_a_service_s_campaign_as_from_one_s_own(service: Service, tmp_path: Path) -> None:
+    def withdraw(campaign: CampaignVerbs) -> list[Any]:
+        return [campaign.start(), campaign.withdraw(2), refused(lambda: campaign.withdraw("C")), campaign.status().arms]
+
+    with fp.Campaign.create(f"sqlite:///{tmp_path}/own.db", **PEOPLE) as campaign:
+        own = withdraw(campaign)
+    with fp.Client(service.at, service.admin) as client:
+        assert withdraw(client.create(**PEOPLE)) == own
+    assert [arm.withdrawn for arm in own[-1]] == [False, False, True]
 
 
 def test_the_asyncio_twins_do_the_same(service: Service, tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import freepull as fp
@@ -19,6 +19,7 @@ from freepull.simulation.compiled import engine
 from freepull.simulation.compiled.coding import unsupported
 from freepull.simulation.experiment import Experiment, check
 from freepull.simulation.results import Outcome
+from support.examples import examples
 from support.tiers import some_quick
 
 UCB = fp.agents.AlphaUCB()
@@ -76,7 +77,7 @@ OPTIONS: dict[str, list[Any]] = {
                 forecast=fp.rules.Forecast(),
             ),
         ),
-        fp.rules.Pairwise(0.3), fp.rules.Pairwise(0.4, epsilon=0.3, gap=0.2, blocks=fp.rules.Blocks(3, 2, 0.3, 0.2)),
+        fp.rules.Certified(0.4, epsilon=0.3),
         fp.rules.Population(0.3, pulls=3), fp.rules.Population(0.5),
         fp.rules.Paper(0.3, "simplified", 0.05, pay="uniform"),
         fp.rules.Comparisons(0.3), fp.rules.Comparisons(0.9, epsilon=0.05), fp.rules.Comparisons(0.9, cap=4, late=True),
@@ -172,7 +173,7 @@ def compare(e: Experiment, workers: int = 1, lanes: int = 64) -> list[Outcome]:
     return found
 
 
-WEIGHTED = [fp.rules.Certified(0.3), fp.rules.Pairwise(0.3), fp.rules.Passive(), fp.rules.Comparisons(0.9, 0.02)]
+WEIGHTED = [fp.rules.Certified(0.3), fp.rules.Passive(), fp.rules.Comparisons(0.9, 0.02)]
 CASES = covering(OPTIONS)
 IDLE = covering(OPTIONS | PRESENCE)
 
@@ -229,7 +230,7 @@ def cases(draw: st.DrawFn) -> tuple[dict[str, Any], int, int]:
 
 @pytest.mark.slow
 @given(cases())
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@examples(60)
 def test_random_games_give_the_same_path(case: tuple[dict[str, Any], int, int]) -> None:
     options, horizon, seed = case
     compare(experiment(options, horizon, runs=[0, 3], seed=seed))

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import freepull as fp
 from freepull.simulation.readable import play
 from support import reference
 from support.drive import experiment
+from support.examples import examples
 from support.worlds import World, worlds
 
 UNITS = 2**30
@@ -31,7 +32,7 @@ def assert_same_paths(world: World, run: int, until: str) -> None:
     assert (found.arm, found.correct) == (end.arm, world.game.is_best(end.arm))
 
 
-@settings(max_examples=250)
+@examples(250)
 @given(world=worlds(), run=st.integers(0, 1000), until=st.sampled_from(["horizon", "decided"]))
 def test_small_worlds_are_played_identically(world: World, run: int, until: str) -> None:
     assert_same_paths(world, run, until)

@@ -7,7 +7,7 @@ import functools
 import importlib
 import json
 import os
-import subprocess
+import signal
 import sys
 from collections.abc import Iterator
 from concurrent.futures import Future
@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 import freepull as fp
+from benchmarks.cluster import Cluster
 from freepull import studies
 from freepull.errors import StudyError
 from freepull.studies import runner as cluster
@@ -23,41 +24,10 @@ from freepull.studies.runner import Chunk
 from support.sample import LONG, rows, shards, started, wait_for, written
 
 
-class Cluster:
-    """A scheduler and its workers, as processes."""
-
-    def __init__(self, folder: Path) -> None:
-        self.file, self.processes = folder / "scheduler.json", list[subprocess.Popen[bytes]]()
-        self.log = (folder / "cluster.log").open("wb")
-        self.start("scheduler", "--port", "0", "--host", "127.0.0.1", "--scheduler-file", str(self.file))
-        wait_for(lambda: self.file.exists() and self.file.read_text().endswith("}"))
-        self.address: str = json.loads(self.file.read_text())["address"]
-
-    def start(self, what: str, *options: str) -> subprocess.Popen[bytes]:
-        command = [sys.executable, "-m", f"distributed.cli.dask_{what}", "--no-dashboard", *options]
-        process = subprocess.Popen(command, stdout=self.log, stderr=self.log, cwd=self.file.parent)
-        self.processes.append(process)
-        return process
-
-    def workers(self, count: int) -> list[subprocess.Popen[bytes]]:
-        """Start workers that have loaded the engine when they join, so that all take part from the first chunk on."""
-        options = ["--nthreads", "1", "--no-nanny", "--host", "127.0.0.1", "--preload", "freepull.studies.runner"]
-        started = [self.start("worker", self.address, *options) for _ in range(count)]
-        wait_for(lambda: Path(self.log.name).read_text().count("Register worker addr") == count)
-        return started
-
-    def stop(self) -> None:
-        for process in reversed(self.processes):
-            process.kill()
-            process.wait()
-        self.log.close()
-
-
 @pytest.fixture
 def running(tmp_path: Path) -> Iterator[Cluster]:
-    made = Cluster(tmp_path)
-    yield made
-    made.stop()
+    with Cluster(tmp_path) as made:
+        yield made
 
 
 @functools.cache
@@ -91,6 +61,31 @@ def test_begun_here_continued_there_and_a_worker_killed_in_the_middle(running: C
     assert begun.items() <= shards(out).items()
     assert makers(out) == both
     assert rows(out).equals(rows(tmp_path / "alone"))
+
+
+@pytest.mark.slow
+def test_a_worker_that_hangs_holds_nobody_up(running: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cluster, "GLANCE", 0.1)
+    study = studies.read(written(tmp_path, LONG)).with_runs(4)
+    hanging, healthy = running.workers(2)
+    hanging.send_signal(signal.SIGSTOP)
+    report = studies.run(study, tmp_path / "out", scheduler=running.address, progress=False)
+    assert report.new == report.wanted == 120
+    assert makers(tmp_path / "out") == {healthy.pid}
+    studies.run(study, tmp_path / "alone", progress=False)
+    assert rows(tmp_path / "out").equals(rows(tmp_path / "alone"))
+
+
+def test_a_cluster_gets_chunks_for_all_of_its_threads(tmp_path: Path) -> None:
+    text = 'horizon = 1_000_000\nruns = 500\ngame = "toy"\nprincipals.p.rule = "passive"\n'
+    study = studies.read(written(tmp_path, text))
+    with studies.Store.begin(tmp_path / "out", study) as store:
+        sizes = {
+            threads: [len(chunk.runs) for chunk in cluster.missing(store, study.cells, 1, threads)]
+            for threads in (0, 1, 4, 100)
+        }
+    assert all(sum(found) == 500 for found in sizes.values())
+    assert (len(sizes[0]), len(sizes[1]), len(sizes[4]), len(sizes[100])) == (5, 9, 34, 100)
 
 
 AGENT = """\

@@ -6,8 +6,11 @@ from pathlib import Path
 
 import pytest
 
+import freepull as fp
 from freepull import studies
 from freepull.errors import StudyError
+from freepull.studies.cells import build_principal
+from freepull.studies.study import key
 from support.sample import STUDY, written
 
 DELTA = '"principals.*.rule.delta" = [0.01, 0.05]'
@@ -49,6 +52,10 @@ def test_every_combination_for_the_principals_that_have_the_key(tmp_path: Path) 
         ('[sweep]\n"game.rewards" = ["beta:3", "bernoulli"]', [",game.rewards=beta:3", ",game.rewards=bernoulli"]),
         ('[sweep]\n"principals.*.observe" = ["root", "steps:9"]', [",observe=root", ",observe=steps:9"]),
         (
+            '[sweep]\n"principals.*.pricing" = ["fixed:2", "compensate", {kind = "posted", accept = 0.9}]',
+            [",pricing=fixed:2", ",pricing=compensate", ",pricing=posted"],
+        ),
+        (
             "[sweep]\nruns = [2, 3]\nseed = [1, 2]",
             [",runs=2,seed=1", ",runs=2,seed=2", ",runs=3,seed=1", ",runs=3,seed=2"],
         ),
@@ -78,6 +85,55 @@ def test_a_key_inside_a_swept_text_is_refused(tmp_path: Path) -> None:
     sweep = '[sweep]\n"principals.*.observe" = ["root", "share"]\n"principals.*.observe.rho" = [0.1, 0.2]'
     with pytest.raises(StudyError, match=r"line 23: principals.\*.observe.rho must lie inside a table"):
         names(tmp_path, sweep)
+
+
+PRICED = """
+game = "toy"
+runs = 3
+horizon = 300
+answers = "worth-at-least:0.1"
+
+[principals.dear]
+rule = "certified:0.2"
+
+[principals.cheap]
+rule = "certified:0.2"
+pricing = { kind = "compensate", margin = 0.05 }
+budget = 9.5
+
+[sweep]
+"principals.*.futility" = [0, 0.3]
+"principals.cheap.pricing.margin" = [0.1, 0.2]
+"""
+
+
+def test_a_grid_over_prices_and_futility_is_what_simulate_finds(tmp_path: Path) -> None:
+    study = studies.read(written(tmp_path, PRICED))
+    assert [cell.name for cell in study.cells] == [
+        "dear,futility=0", "dear,futility=0.3",
+        *(f"cheap,futility={f},pricing.margin={m}" for f in (0, 0.3) for m in (0.1, 0.2)),
+    ]  # fmt: skip
+    studies.run(study, tmp_path / "out")
+    store, spent = studies.Store.open(tmp_path / "out"), []
+    for cell, futility, margin in zip(study.cells[2:], (0, 0, 0.3, 0.3), (0.1, 0.2) * 2, strict=True):
+        principal = fp.Principal(
+            fp.rules.Certified(0.2), pricing=fp.pricing.Compensate(margin), budget=9.5, futility=futility
+        )
+        alone = fp.simulate(fp.instances.toy(), principal=principal, answers=fp.answers.WorthAtLeast(0.1),
+                            horizon=300, runs=3, progress=False)  # fmt: skip
+        assert studies.result(store, cell).frame.equals(alone.frame)
+        spent.append(alone.frame["spent"].to_list())
+    assert spent[0] != spent[1]
+    table = studies.summary(store)
+    assert table["spent"].is_not_null().all()
+
+
+def test_a_study_from_before_there_were_prices_is_the_same_study(tmp_path: Path) -> None:
+    cell = studies.read(written(tmp_path, STUDY)).cells[0]
+    before = dict(cell.parameters["principal"])
+    assert (before.pop("pricing"), before.pop("futility")) == (None, 0.0)
+    assert key(cell.name, {**cell.parameters, "principal": before}) == cell.key
+    assert build_principal(before) == build_principal(cell.parameters["principal"])
 
 
 def test_files_of_means_are_read_beside_the_study(tmp_path: Path) -> None:

@@ -19,9 +19,6 @@ from freepull.principal.rules.base import Setting
 from freepull.principal.rules.certified.books import MARGINS, Fill, blank, fresh
 from freepull.principal.rules.certified.design import design, prediction
 from freepull.principal.rules.certified.evaluation import eliminate, evaluate, evidence
-from freepull.principal.rules.pairwise import evidence as pairwise
-from freepull.principal.rules.pairwise import evidence as pairwise_blocks
-from freepull.principal.rules.pairwise import evidence as pairwise_evidence
 from freepull.principal.rules.population import BETS, SHARES, TOGETHER, winner
 
 UNITS, FIXED = 2**30, 2**40
@@ -73,88 +70,6 @@ class Certified:
 
     def numbers(self) -> list[float]:
         return [float(evidence(self.coming, 0, k)) for k in range(self.setting.arms)]
-
-
-class Pairwise:
-    """Blocks and rounds; every stream keeps all its rewards."""
-
-    def __init__(self, rule: Any, setting: Setting) -> None:
-        K = setting.arms
-        self.setting, self.active, self.constants = setting, [True] * K, rule.constants(setting)
-        self.most = min(200, len(self.constants.levels))
-        self.books = pairwise.fresh(K, self.most, self.constants)
-        self.rewards: dict[Stream, list[int]] = defaultdict(list)
-        self.starts: dict[Stream, list[int]] = defaultdict(lambda: [0])  # where each block begins
-        self.entered: dict[tuple[int, int], int] = defaultdict(int)  # by arm and round
-        self.gone: set[int] = set()
-        self.declared: int | None = None
-
-    def stays(self, m: int) -> bool:
-        return bool(self.setting.weights[m] > 0) and m not in self.gone
-
-    def size(self, m: int, k: int) -> int:
-        """The size of the block that is being filled."""
-        starts, rewards = self.starts[m, k], self.rewards[m, k]
-        if len(starts) == 1:
-            return int(self.constants.first_block)
-        level, n = int(self.constants.levels[len(starts) - 1]), starts[-1]
-        return int(pairwise_blocks.block_size(level, sum(rewards[:n]), n, self.constants.neyman))
-
-    def see(self, m: int, k: int, reward: int) -> None:
-        if not self.stays(m):
-            return
-        self.rewards[m, k].append(reward)
-        rewards, first, size = self.rewards[m, k], self.starts[m, k][-1], self.size(m, k)
-        if len(rewards) < first + size:
-            return
-        errors = 0.0
-        for n in range(first, first + size):
-            error = rewards[n] / UNITS - pairwise_blocks.prediction(sum(rewards[:n]), n)
-            errors += error * error
-        c = len(self.starts[m, k]) - 1
-        pairwise.enter(self.books, self.constants, k, c, m, size, sum(rewards[first:]), errors)
-        self.entered[k, c] += 1
-        self.starts[m, k].append(len(rewards))
-
-    def leave(self, m: int) -> None:
-        if self.stays(m):
-            for k in range(self.setting.arms):
-                now = len(self.starts[m, k]) - 1
-                for c in range(now, self.most):
-                    size = self.size(m, k) if c == now else int(self.constants.levels[c])
-                    pairwise.enter_worst(self.books, self.constants, k, c, m, size)
-                    self.entered[k, c] += 1
-            self.gone.add(m)
-
-    def withdraw(self, arm: int) -> None:
-        books, arms = self.books, range(self.setting.arms)
-        books.withdrawn[arm], books.active[arm] = 1, 0
-        stay = [k for k in arms if not books.withdrawn[k]]
-        for k in stay:
-            if not any(books.beaten[j, k] for j in stay if j != k):
-                books.active[k] = 1
-        if not books.active.any():
-            books.active[min(stay, key=lambda k: (pairwise_evidence.against(books, k), k))] = 1
-        self.active = [alive == 1 for alive in books.active]
-
-    def look(self) -> None:
-        everybody = int((self.setting.weights > 0).sum())
-        for k in range(self.setting.arms):
-            while self.entered[k, int(self.books.rounds[k])] == everybody and len(self.gone) < everybody:
-                pairwise.complete(self.books, k)
-        if pairwise_evidence.compare(self.books, self.constants):
-            pairwise_evidence.eliminate(self.books, self.constants)
-            self.active = [alive == 1 for alive in self.books.active]
-
-    def owed(self, m: int, k: int) -> int:
-        lowest = min(self.books.rounds[j] for j in range(self.setting.arms) if self.active[j])
-        if not (self.stays(m) and self.active[k] and len(self.starts[m, k]) - 1 <= lowest):
-            return 0
-        return self.starts[m, k][-1] + self.size(m, k) - len(self.rewards[m, k])
-
-    def numbers(self) -> list[float]:
-        arms = range(self.setting.arms)
-        return [math.exp(min(pairwise_evidence.against(self.books, k), 700.0)) for k in arms]
 
 
 class Population:
@@ -243,7 +158,6 @@ class Paper:
 
 KINDS: dict[type, Any] = {
     fp.rules.Certified: Certified,
-    fp.rules.Pairwise: Pairwise,
     fp.rules.Population: Population,
     fp.rules.Paper: Paper,
 }
@@ -261,8 +175,8 @@ class PlainTrial:
         self.paid, self.told = list[Stream](), list[tuple[int, int, int]]()
         self.last = [0] * setting.agents
         self.open: dict[int, int] = {}
+        self.waiting: dict[int, list[list[Any]]] = {}
         self.offered, self.refused, self.refusing = 0, 0, list[int]()
-        self.withdrawn: list[int] = []
         self.released: set[int] = set()
         self.resting: set[int] = set()
         self.planned: dict[int, int] = {}
@@ -278,8 +192,6 @@ class PlainTrial:
         state = KINDS[type(rule)](rule, self.setting)
         for m, k, reward in self.told:
             state.see(m, k, reward)
-        for k in self.withdrawn:
-            state.withdraw(k)
         return state
 
     @property
@@ -330,11 +242,40 @@ class PlainTrial:
             self.offered += 1
         return arm
 
-    def tell(self, m: int, k: int, x: float) -> str | None:
+    def act(self, m: int, k: int, number: int, x: float | None = None) -> str | None:
+        """A pull is made, its outcome perhaps to come: rewards are seen in the order of an agent's pulls."""
         self.left[m] = False
         self.last[m] = self.steps + 1
-        self.told.append((m, k, round(x * UNITS)))
-        self.rule.see(*self.told[-1])
+        self.waiting.setdefault(m, []).append([number, k, x])
+        self.see(m)
+        return self.settle(m, k)
+
+    def see(self, m: int) -> None:
+        while self.waiting[m] and self.waiting[m][0][2] is not None:
+            _, k, x = self.waiting[m].pop(0)
+            self.told.append((m, k, round(x * UNITS)))
+            self.rule.see(*self.told[-1])
+
+    def outcome(self, number: int, x: float) -> None:
+        for m, acts in self.waiting.items():
+            for act in acts:
+                if act[0] == number:
+                    act[2] = x
+            self.see(m)
+
+    def tell(self, m: int, k: int, x: float) -> str | None:
+        return self.act(m, k, -1, x)
+
+    def decline(self, m: int) -> str | None:
+        return self.settle(m, -1)
+
+    def lapse(self, m: int) -> None:
+        arm = self.cancel(m)
+        may = m not in self.resting and not self.left[m] and self.until[m] <= self.steps and self.decided_at is None
+        if may and arm is not None and self.steps < (self.setting.horizon or math.inf):
+            self.planned[m] = arm
+
+    def settle(self, m: int, k: int) -> str | None:
         if m not in self.open:
             return None
         offered, released = self.open.pop(m), m in self.released
@@ -365,20 +306,11 @@ class PlainTrial:
 
     def leave(self, m: int) -> None:
         finished = self.decided_at is not None or getattr(self.rule, "looked", False)
-        if not self.left[m] and not finished:
-            if self.setting.leavers == "independent" and self.setting.weights[m] > 0:
-                self.leaving.append(m)
-            elif self.setting.leavers == "worst_case":
-                self.rule.leave(m)
+        if not self.left[m] and not finished and self.setting.leavers == "independent" and self.setting.weights[m] > 0:
+            self.leaving.append(m)
         self.left[m] = True
         self.cancel(m)
         self.planned.pop(m, None)
-
-    def withdraw(self, k: int) -> None:
-        self.rule.withdraw(k)
-        self.withdrawn.append(k)
-        self.released |= {m for m, arm in self.open.items() if arm == k}
-        self.planned = {m: arm for m, arm in self.planned.items() if arm != k}
 
     def end_step(self) -> None:
         self.steps += 1

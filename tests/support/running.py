@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import subprocess
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from pathlib import Path
 from types import TracebackType
 from typing import Any
 
@@ -19,6 +17,7 @@ from freepull.campaigns.stores import Where
 from freepull.cli.service import app as token_app
 from freepull.server.auth import Limits, Tokens
 from freepull.server.server import Server, listen
+from freepull.server.webhooks import Target
 
 NEW: dict[str, Any] = {
     "name": "onboarding",
@@ -32,8 +31,8 @@ NEW: dict[str, Any] = {
 class Service:
     """Runs while it is entered; `restart` ends it and begins again on the same port and store."""
 
-    def __init__(self, url: Where, **limits: Any) -> None:
-        self.url, self.limits = url, Limits(**{"agent_rate": 1e6} | limits)
+    def __init__(self, url: Where, targets: Sequence[Target] = (), **limits: Any) -> None:
+        self.url, self.targets, self.limits = url, targets, Limits(**{"agent_rate": 1e6} | limits)
         tokens = Tokens(url)
         scopes = ("admin", "read", "gateway")
         self.admin, self.reader, self.gateway = (tokens.new(scope, by="the test")[0] for scope in scopes)
@@ -47,7 +46,14 @@ class Service:
         self.port = listening.getsockname()[1]
         self.at = f"http://127.0.0.1:{self.port}"
         recovery.known_as(self.at)
-        self.server = Server(self.url, "127.0.0.1", self.port, self.limits, lambda *it, **more: self.log(*it, **more))
+        self.server = Server(
+            self.url,
+            "127.0.0.1",
+            self.port,
+            self.limits,
+            lambda *it, **more: self.log(*it, **more),
+            targets=self.targets,
+        )
 
         def serve() -> None:
             with asyncio.Runner(loop_factory=self.server.config.get_loop_factory()) as runner:
@@ -121,14 +127,3 @@ def is_problem(found: Any) -> bool:
 def token_command(*words: str, **environment: str) -> Result:
     """Run `freepull token …` here, which is faster than a process of its own."""
     return CliRunner().invoke(token_app, words, env=environment, catch_exceptions=False)
-
-
-def certificate(folder: Path) -> tuple[Path, Path]:
-    """Make a certificate, and its key; it has expired where openssl can make such ones."""
-    made = folder / "certificate.pem", folder / "key.pem"
-    words = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=localhost"]
-    words += ["-addext", "subjectAltName=IP:127.0.0.1", "-out", str(made[0]), "-keyout", str(made[1])]
-    expired = ["-not_before", "20200101000000Z", "-not_after", "20200102000000Z"]
-    if subprocess.run(words + expired, capture_output=True, check=False).returncode:
-        subprocess.run([*words, "-days", "1"], capture_output=True, check=True)
-    return made

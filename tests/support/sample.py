@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import subprocess
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import polars as pl
 
+from benchmarks.cluster import wait_for as wait_for
 from freepull import studies
 
 from .program import ENVIRONMENT, command
@@ -63,13 +62,6 @@ def rows(folder: Path) -> pl.DataFrame:
 
 def started(*args: object) -> subprocess.Popen[str]:
     return subprocess.Popen(command(*args), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=ENVIRONMENT)
-
-
-def wait_for(condition: Callable[[], bool], seconds: float = 60.0) -> None:
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, "waited too long"
-        time.sleep(0.01)
 
 
 def shards(folder: Path) -> dict[str, tuple[int, int]]:

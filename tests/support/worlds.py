@@ -30,7 +30,6 @@ RULES: list[fp.rules.Rule] = [
     fp.rules.Paper(0.9, "finite_time"), fp.rules.Passive(),
 ]  # fmt: skip
 PROVEN: list[fp.rules.Rule] = [
-    fp.rules.Pairwise(0.5), fp.rules.Pairwise(0.2, gap=0.3, blocks=fp.rules.Blocks(3, 2, 0.5, 0.2)),
     fp.rules.Population(0.5, pulls=2), fp.rules.Population(0.5),
 ]  # fmt: skip
 """Rules that the second reading of the mechanics does not know."""

@@ -88,11 +88,11 @@ def test_plans_for_street_panels_are_made_from_guesses_and_from_logs(number: int
 def test_the_part_about_street_panels_can_be_written_alone(rows: list[Tried], tmp_path: Path) -> None:
     path = calibration_page.write(Found(rows, [(0.01, 0.001)], GOOD), tmp_path)
     whole = path.read_text()
-    calibration_page.write_street(GOOD, tmp_path)
+    calibration_page.write_part(calibration_page.street_section(GOOD), tmp_path)
     assert path.read_text() == whole
     path.write_text(whole.replace(calibration_page.street_section(GOOD) + "\n\n", ""))
     assert "Street panels" not in path.read_text()
-    calibration_page.write_street(GOOD, tmp_path)
+    calibration_page.write_part(calibration_page.street_section(GOOD), tmp_path)
     assert path.read_text() == whole
 
 

@@ -31,7 +31,10 @@ def _reads(kind: type[Command[Reply]], run: Callable[[Core, Any], Reply]) -> tup
 
 READS: dict[type[Command[Any]], Callable[[Core, Any], Any]] = dict(
     [
-        _reads(commands.ReadLedger, lambda core, it: list(tables.ledger(core.store, core.register, it.after))),
+        _reads(
+            commands.ReadLedger,
+            lambda core, it: list(tables.ledger(core.store, core.register, it.after, it.settlement)),
+        ),
         _reads(commands.ReadOffers, lambda core, it: list(tables.offers(core.store, core.register, it.after))),
         _reads(commands.ReadBans, lambda core, it: list(tables.bans(core.store, core.register, it.after))),
         _reads(commands.ReadAudit, lambda core, it: list(tables.audit(core.store, core.register, it.after))),
@@ -96,6 +99,12 @@ class Campaign(CampaignVerbs):
         withdrawal: bool = False,
         remembers: Duration = "30 days",
         checks: Checks | bool | None = None,
+        accept_within: Duration | None = None,
+        pay_on: str = "act",
+        outcome_within: Duration | None = None,
+        if_no_outcome: float | str | None = None,
+        scale: str | None = None,
+        budget: str | None = None,
         by: str = "",
         clock: Clock | None = None,
         snapshot_every: int = 1_000_000,
@@ -112,7 +121,10 @@ class Campaign(CampaignVerbs):
             Their names, or how many; agents without names are known by number. More can be added until the start.
         price
             What one bonus costs, such as "0.50 EUR"; where the principal has a ``pricing``, a bonus of 1, and
-            every offer has its own amount, rounded up to minor units. ``bonus`` and ``budget`` are in units of reward.
+            every offer has its own amount, rounded up to minor units. ``bonus`` and ``budget`` of a principal are in
+            units of reward.
+        budget
+            The most that may be spent, such as "30 EUR"; None: as the principal's, or no limit.
         principal
             The settings of the principal; by default those of `freepull.principal.for_people`.
         horizon
@@ -139,6 +151,19 @@ class Campaign(CampaignVerbs):
         checks
             The checks of assumptions that run beside the trial, such as ``freepull.Checks()``; they need a rule that
             hears asks, `Comparisons`. None: where the rule does; False: none.
+        accept_within
+            How long an offer reserves its bonus unless it is accepted, such as "15 minutes"; accepting gives it
+            ``offer_lasts`` from then on. None: it stands for ``offer_lasts`` at once.
+        pay_on
+            "act": a bonus is paid when the pull is made. "outcome": when its outcome is told, and never without one.
+        outcome_within, if_no_outcome
+            How long the outcome of an act is waited for (None: for as long as ``remembers``), and what counts if it has
+            not come: a reward, or "missing", which counts at its worst and is the default under `Comparisons`. Other
+            rules need a reward here to take acts.
+        scale
+            From what to what rewards run as they are told, and in which unit: "1..5", "0..50 EUR" or "yes/no"; means
+            and differences are shown so too. What lies outside is refused, but where there is a unit, it counts as the
+            end of the scale that is nearer, and verdicts say how often. None: [0, 1]. An ε is a share of the scale.
         by
             Who does it, for the audit.
         clock
@@ -162,6 +187,12 @@ class Campaign(CampaignVerbs):
             round_lasts=round_lasts,
             remembers=remembers,
             checks=checks,
+            accept_within=accept_within,
+            pay_on=pay_on,
+            outcome_within=outcome_within,
+            if_no_outcome=if_no_outcome,
+            scale=scale,
+            budget=budget,
         )
         limits = Limits(snapshot_every=validation.whole("snapshot_every", snapshot_every, 1))
         return cls(Core.create(url, settings, agents, weights, by, clock, limits))

@@ -7,18 +7,22 @@ has changed.
 from __future__ import annotations
 
 import heapq
+from collections import Counter
 from collections.abc import Callable
+from itertools import islice
 from typing import Any
 
 from freepull.campaigns.journal.events import Event, Kind, Log, Records
-from freepull.campaigns.people import Standing
+from freepull.campaigns.people import SENT, Standing
 from freepull.campaigns.settings import PARKED_AFTER
 from freepull.campaigns.state import State
 from freepull.errors import BudgetTooSmall, InvalidInput, WrongMoment
-from freepull.messages import TIME_OVER
+from freepull.messages import SETTLEMENTS, TIME_OVER
 from freepull.money import Money
 
 GOING = ("running", "paused")
+MOST_NAMED = (1 << 32) - 1000
+"""Events after which no outcome could name its act."""
 
 
 class Decider:
@@ -153,6 +157,40 @@ class Decider:
         """Write something into the audit."""
         self.write(Kind.NOTED, at, more=what | {"by": by})
 
+    def settle(self, moves: list[tuple[int, int, str]], payer: str, at: int, by: str) -> int:
+        """Take note of what became of payments, each an entry, its state and a note; return how many moved."""
+        state, known, entries = self.state, self.state.settlements, self.state.offers.endings["paid"]
+        if state.rehearsals:
+            raise WrongMoment(f"campaign {self.name} is a rehearsal, so nobody is paid; pay out real campaigns alone.")
+        if len({entry for entry, _, _ in moves}) < len(moves):
+            raise InvalidInput("moves must name every entry once; say of each what became of it last.")
+        if state.settings.early and not known.states and any(it == SENT for _, it, _ in moves):
+            raise WrongMoment(
+                f"campaign {self.name} is from before freepull kept settlements, so its {entries:,} payments may have "
+                "been made already; say first which are settled, or that one is open, and pay out then."
+            )
+        fresh = list[tuple[int, int, str]]()
+        for entry, to, note in moves:
+            if not 1 <= entry <= entries:
+                raise InvalidInput(f"moves must be of entries from 1 to {entries:,} of the ledger, got {entry}.")
+            fits = known.fits(entry, to, payer)
+            if fits is False:
+                was, sender = SETTLEMENTS[known.state(entry)], known.sent.get(entry, ("", 0))[0]
+                of = f" by {sender}" if was == "sent" and sender else ""
+                raise WrongMoment(
+                    f"entry {entry} is {was}{of}, so {payer or 'nobody'} cannot make it {SETTLEMENTS[to]}; leave it "
+                    "out, or look at the ledger for what became of it."
+                )
+            if fits or (state.settings.early and not known.states):
+                fresh.append((entry, to, note))
+        for entry, to, note in fresh:
+            more = {name: text for name, text in (("payer", payer), ("note", note)) if text}
+            self.write(Kind.SETTLED, at, offer=entry, value=to, more=more or None)
+        if fresh:
+            counted = Counter(SETTLEMENTS[to] for _, to, _ in fresh)
+            self.note(at, by, {"settlements": dict(counted)} | ({"payer": payer} if payer else {}))
+        return len(fresh)
+
     def rehearse(self, at: int, what: dict[str, Any]) -> int:
         """Note that simulated agents play now; return how often they have before. Never where real ones have acted."""
         state, before = self.state, self.state.rehearsals
@@ -195,6 +233,63 @@ class Decider:
         standing = state.offers.open[agent]
         heapq.heappush(self._deadlines, (standing.deadline, agent, standing.offer))
         return standing
+
+    def accept(self, agent: int, offer: int | None, at: int) -> Standing:
+        """Let an agent's open offer stand longer, because it will act on it; saying it again changes nothing."""
+        standing = self._open(agent, offer)
+        if standing.recalled:
+            raise WrongMoment(
+                f"offer {standing.offer} to agent {self.shown(agent)} was taken back, so it cannot be accepted; a pull "
+                "of its arm is still paid until it expires."
+            )
+        if not standing.accepted:
+            self.write(Kind.ACCEPTED, at, agent=agent, arm=standing.arm, offer=standing.offer)
+            heapq.heappush(self._deadlines, (standing.deadline, agent, standing.offer))
+        return standing
+
+    def decline(self, agent: int, offer: int | None, at: int) -> None:
+        """End an agent's open offer, which it refuses; saying it again with the offer's number changes nothing."""
+        if offer is not None and self.state.people.declined.get(agent) == offer:
+            return
+        standing = self._open(agent, offer)
+        kind = Kind.CANCELLED if standing.recalled else Kind.DECLINED
+        self.write(kind, at, agent=agent, arm=standing.arm, offer=standing.offer)
+
+    def _open(self, agent: int, offer: int | None) -> Standing:
+        """Return an agent's open offer, which must be the given one."""
+        self.check_real()
+        standing = self.state.offers.open.get(agent)
+        if standing is None or offer not in (None, standing.offer):
+            which = "open offer" if offer is None else f"open offer {offer}"
+            raise WrongMoment(
+                f"agent {self.shown(agent)} has no {which}: it was acted on, declined or taken back, or its time was "
+                "over; ask again."
+            )
+        return standing
+
+    def act(self, agent: int, arm: int, flags: int, at: int) -> Event:
+        """Note that a pull is made whose outcome comes later; outcomes name acts with 32 bits."""
+        if self.state.events >= MOST_NAMED:
+            raise WrongMoment(f"campaign {self.name} has too many events for acts; tell pulls with their rewards.")
+        if self.state.settings.principal.rule.designates:
+            self.close_step(at)
+        return self.write(Kind.ACTED, at, agent=agent, arm=arm, flags=flags)
+
+    def outcome(self, act: int, value: int, flags: int, at: int) -> Event:
+        """Note what came of an act."""
+        if self.state.settings.principal.rule.designates:
+            self.close_step(at)
+        agent, arm, _ = self.state.acts[act]
+        return self.write(Kind.CAME, at, agent=agent, arm=arm, value=value, offer=act, flags=flags)
+
+    def _give_up_outcomes(self, at: int) -> None:
+        """Wait no longer for outcomes whose time is over; the oldest come first."""
+        acts = self.state.acts
+        while acts and next(iter(acts.values())).deadline <= at:
+            number, (agent, arm, _) = next(iter(acts.items()))
+            if self.state.settings.principal.rule.designates:
+                self.close_step(at)
+            self.write(Kind.NEVER_CAME, at, agent=agent, arm=arm, offer=number)
 
     def room(self) -> int:
         """Return how many more pulls end the step."""
@@ -242,8 +337,9 @@ class Decider:
         while self._deadlines and self._deadlines[0][0] <= at:
             _, agent, offer = heapq.heappop(self._deadlines)
             standing = state.offers.open.get(agent)
-            if standing is not None and standing.offer == offer:
+            if standing is not None and standing.offer == offer and standing.deadline <= at:
                 self._deadline(standing, at)
+        self._give_up_outcomes(at)
         if state.round_closes is not None and at >= state.round_closes:
             self.end_step(at)
 
@@ -253,15 +349,16 @@ class Decider:
         if self.busy:
             return 0
         times = [self._deadlines[0][0]] if self._deadlines else []
+        times += [it.deadline for it in islice(state.acts.values(), 1)]
         times += [state.settings.ends] if state.settings.ends is not None and state.status != "stopped" else []
         times += [state.round_closes] if state.round_closes is not None else []
         return min(times, default=None)
 
     def _deadline(self, standing: Standing, at: int) -> None:
-        agent, people = standing.agent, self.state.people
-        kind = Kind.CANCELLED if standing.recalled else Kind.EXPIRED
+        agent, people, settings = standing.agent, self.state.people, self.state.settings
+        silence = Kind.EXPIRED if standing.accepted or settings.accept_within is None else Kind.LAPSED
+        kind = Kind.CANCELLED if standing.recalled else silence
         self.write(kind, at, agent=agent, arm=standing.arm, offer=standing.offer)
-        settings = self.state.settings
         drops = settings.early and settings.leavers == "independent"  # where whoever is parked would be dropped
         if people.silent.get(agent, 0) >= PARKED_AFTER and not drops:
             self.close_step(at)

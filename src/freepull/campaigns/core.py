@@ -16,14 +16,16 @@ from typing import Any, TypeVar
 
 from freepull import commands, validation
 from freepull.campaigns.commands import Decider
-from freepull.campaigns.directory import Batch, Pull, Register, identity
-from freepull.campaigns.journal.events import Kind, Log, put
+from freepull.campaigns.directory import Batch, Pull, Register, act_identity, identity, outcome_identity
+from freepull.campaigns.journal.events import Kind, Log, ManyRows, put
 from freepull.campaigns.journal.recovery import (
     Here,
     check_log,
     check_tables,
     claim,
     forget,
+    identity_of,
+    kept,
     names_of,
     owner,
     readable,
@@ -32,17 +34,18 @@ from freepull.campaigns.journal.recovery import (
 )
 from freepull.campaigns.journal.snapshots import Snapshotter, newest
 from freepull.campaigns.journal.writer import MOST_QUEUED, Job, Writer
-from freepull.campaigns.people import Standing
+from freepull.campaigns.people import SETTLED, Standing
 from freepull.campaigns.settings import Clock, Settings, agent_names, shown, system_clock
 from freepull.campaigns.state import State
 from freepull.campaigns.status import status_of, verdict_of
 from freepull.campaigns.stores import Lease, Store, Where, connect
-from freepull.campaigns.telling import Known, first_of, tell
+from freepull.campaigns.telling import Known, act, first_of, settle, tell
 from freepull.campaigns.trials import checked_weights, rehearse
 from freepull.commands import LONGEST_NAME, Command
-from freepull.errors import Corrupt, Fenced, FreepullError, InvalidInput, StoreError
-from freepull.messages import CampaignOffer, CampaignVerdict, Status, Told
+from freepull.errors import Corrupt, FreepullError, InvalidInput, StoreError, WrongMoment
+from freepull.messages import SETTLEMENTS, CampaignOffer, CampaignVerdict, Move, Status, Told
 from freepull.money import Money
+from freepull.principal.record import units
 
 Reply = TypeVar("Reply")
 Given = TypeVar("Given")
@@ -80,8 +83,8 @@ class Core:
     def __init__(self, store: Store, lease: Lease, state: State, log: Log, clock: Clock, limits: Limits) -> None:
         self.store, self.name = store, lease.name
         self.settings = state.settings
-        self.register = Register(self.name, self.settings.arms, self.settings.price)
-        self.register.enrolled = state.people.enrolled
+        self.register = Register(self.name, self.settings.arms, self.settings.price, self.settings.on)
+        self.register.enrolled, self.register.id = state.people.enrolled, identity_of(store, self.name)
         for agent, name in names_of(store, self.name, state.people.enrolled):
             self.register.add(agent, name)
         state.rows = {}
@@ -131,7 +134,7 @@ class Core:
         with Here(store, name) as here:
             lease = claim(store, name, wait)
             try:
-                with readable(name):
+                with kept(store, lease), readable(name):
                     event = newest(store, name) if snapshots else None
                     state, log = recover(store, name, snapshot=event)
                     check_tables(store, name, state)
@@ -141,13 +144,9 @@ class Core:
                 if event is not None and event > LARGE:
                     opened.check_beside(event)
                 return opened
-            except BaseException as error:
-                try:
-                    if isinstance(error, Corrupt):
-                        _check_ours(store, lease)
-                finally:
-                    with suppress(FreepullError):
-                        store.release(lease)
+            except BaseException:
+                with suppress(FreepullError):
+                    store.release(lease)
                 raise
 
     def close(self) -> None:
@@ -217,7 +216,53 @@ class Core:
         bonus = self.settings.price
         if standing.amount is not None:
             bonus = Money(standing.amount, bonus.currency)
-        return CampaignOffer(standing.offer, agent, arm, bonus, shown(standing.deadline))
+        return CampaignOffer(standing.offer, agent, arm, bonus, shown(standing.deadline), standing.accepted)
+
+    @handles(commands.Accept)
+    def accept(self, it: commands.Accept) -> Future[CampaignOffer]:
+        """Let an agent's open offer stand longer."""
+        number, offer, author = self.register.agent(it.agent), offer_number(it.offer), who(it.by)
+
+        def run(decider: Decider, at: int) -> CampaignOffer:
+            before = decider.state.events
+            standing = decider.accept(number, offer, at)
+            if author and decider.state.events > before:
+                decider.note(at, author, {"accepted": number})
+            return self.offer(standing)
+
+        return self.do(run)
+
+    @handles(commands.Decline)
+    def decline(self, it: commands.Decline) -> Future[None]:
+        """End an agent's open offer, which it refuses."""
+        number, offer, author = self.register.agent(it.agent), offer_number(it.offer), who(it.by)
+
+        def run(decider: Decider, at: int) -> None:
+            before = decider.state.events
+            decider.decline(number, offer, at)
+            if author and decider.state.events > before:
+                decider.note(at, author, {"declined": number})
+
+        return self.do(run)
+
+    @handles(commands.Act)
+    def act(self, it: commands.Act) -> Future[Told]:
+        """Note a pull whose outcome is to come."""
+        self.settings.check_acts()
+        number, arm = self.register.agent(it.agent), self.register.arm(it.arm)
+        batch = Batch.of([Pull(number, arm, 0, *act_identity(number, it.event))])
+        batch.kind = Kind.ACTED
+        return self.writer.submit(Job(lambda at, known: act(self._decider, batch, at, known), batch))
+
+    @handles(commands.TellOutcome)
+    def outcome(self, it: commands.TellOutcome) -> Future[Told]:
+        """Note what came of an act."""
+        number, (reward, clipped) = self.register.agent(it.agent), self.register.reward(it.reward)
+        key, _ = act_identity(number, it.event)
+        keys = key, outcome_identity(key)
+        looked_up = Batch.of([Pull(number, id=key) for key in keys])
+        run = partial(settle, self._decider, Pull(number, value=units(reward), clipped=clipped), keys)
+        return self.writer.submit(Job(run, looked_up))
 
     @handles(commands.TellMany)
     def tell_many(self, it: commands.TellMany) -> Future[list[Told]]:
@@ -233,7 +278,7 @@ class Core:
         self, observations: Iterable[Any], strict: bool, by: str = "", simulated: bool = False
     ) -> Future[list[Any]]:
         """Tell pulls of real agents, or of simulated ones."""
-        batch = self.register.batch(observations)
+        batch = self.register.batch(observations, simulated)
         batch.simulated = simulated
         return self.tell_batch(batch, strict, by)
 
@@ -274,6 +319,16 @@ class Core:
                 self._decider.note(at, author, {"passed_over": number})
 
         return self.writer.submit(Job(run, batch))
+
+    @property
+    def events(self) -> int:
+        """How many events there are, the last of which may not be durable yet."""
+        return self._decider.state.events
+
+    def keep(self, rows: ManyRows) -> None:
+        """Store rows beside the log, as long as the campaign is this process's."""
+        self.writer.check()
+        self.store.write(self._lease, rows)
 
     def known(self, ids: Iterable[bytes]) -> Known:
         """Return those of some event ids that were used before."""
@@ -360,6 +415,8 @@ class Core:
 
         def run(decider: Decider, at: int) -> None:
             known = set(range(decider.state.people.enrolled) if numbers is None else numbers)
+            if not it.anyway:
+                self._check_owed(decider.state, known)
             rows = decider.state.rows or {}
             rows["names"] = [row for row in rows.get("names", []) if row[0] not in known]
             self.store.erase_names(self._lease, numbers)
@@ -367,6 +424,37 @@ class Core:
             decider.note(at, author, {"erased": len(known)})
 
         return self.do(run)
+
+    def _check_owed(self, state: State, agents: set[int]) -> None:
+        """Refuse to forget the names of those who are owed something, where it is known what is."""
+        known = state.settlements
+        if state.rehearsals or (state.settings.early and not known.states):
+            return
+        if known.settled == state.offers.endings["paid"]:
+            return
+        rows = chain(self.store.read(self.name, "ledger"), (state.rows or {}).get("ledger", ()))
+        owed = [row for row in rows if row[2] in agents and known.state(row[0]) != SETTLED]
+        if owed:
+            total = Money(sum(row[4] for row in owed), self.register.currency)
+            people = len({row[2] for row in owed})
+            first, word = owed[0], SETTLEMENTS[known.state(owed[0][0])]
+            others = "" if people == 1 else f" and {people - 1:,} others"
+            raise WrongMoment(
+                f"{self.register.shown(first[2])}{others} must be paid first: {total} in {len(owed):,} entries of the "
+                f"ledger (entry {first[0]} is {word}); pay them out, or say that they are settled, and erase the names "
+                "then, or anyway."
+            )
+
+    @handles(commands.Settle)
+    def settle(self, it: commands.Settle) -> Future[int]:
+        """Take note of what became of payments."""
+        author, payer = who(it.by), who(it.payer, "payer")
+        moves = list[tuple[int, int, str]]()
+        for given in it.moves:
+            move = given if isinstance(given, Move) else Move(*given)
+            state = SETTLEMENTS.index(validation.one_of("state", move.state, SETTLEMENTS))
+            moves.append((validation.whole("entry", move.entry, 1), state, who(move.note, "note")))
+        return self.do(lambda decider, at: decider.settle(moves, payer, at, author))
 
     def snapshot(self) -> Future[Future[int]]:
         """Take a snapshot; the inner future is done when it is stored."""
@@ -387,15 +475,9 @@ def _fail(error: Corrupt, decider: Decider, at: int) -> None:
     raise error
 
 
-def _check_ours(store: Store, lease: Lease) -> None:
-    """Raise `Fenced` if another process has a campaign by now: what it wrote while this one read is no damage."""
-    if lease.seconds != float("inf"):  # else a lock guards it
-        try:
-            store.renew(lease)
-        except Fenced:
-            raise
-        except FreepullError:
-            return
+def offer_number(given: Any) -> int | None:
+    """Check the number of an offer; None: whichever is open."""
+    return None if given is None else validation.whole("offer", given, 1)
 
 
 def who(by: Any, name: str = "by") -> str:

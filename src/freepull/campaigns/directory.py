@@ -16,6 +16,7 @@ from freepull.errors import FreepullError, InvalidInput, UnknownAgent, UnknownAr
 from freepull.messages import Observation
 from freepull.money import Money
 from freepull.principal.record import many_units, units
+from freepull.scales import Scale
 
 LONGEST_ID = 200
 NAMED = 20
@@ -35,6 +36,8 @@ class Pull(NamedTuple):
     """What its event id is remembered by."""
     number: int | None = None
     """The agent's own number of it."""
+    clipped: bool = False
+    """Whether the reward lay outside the scale."""
 
 
 @dataclass
@@ -53,15 +56,20 @@ class Batch:
     """What is wrong, by position."""
     simulated: bool = False
     """Whether simulated agents made them, in a rehearsal."""
+    clipped: NDArray[np.bool_] | None = None
+    """Which rewards lay outside the scale; None: none of them."""
     kind: Kind = Kind.TOLD
-    """TOLD; or PASSED, if they are none: the agents have asked and made no pull, and arms and rewards are 0."""
+    """TOLD; ACTED, if outcomes are to come; or PASSED, if they are none: the agents have asked and made no pull."""
 
     @classmethod
     def of(cls, pulls: list[Pull], errors: dict[int, FreepullError] | None = None) -> Batch:
         """Put pulls into columns; those with errors are only placeholders."""
         agents, arms, values = np.array([pull[:3] for pull in pulls], np.int64).reshape(-1, 3).T
         ids, numbers = [pull.id for pull in pulls], [pull.number for pull in pulls]
-        return cls(agents, arms, values, ids if any(ids) else [], numbers if any(numbers) else [], errors or {})
+        made = cls(agents, arms, values, ids if any(ids) else [], numbers if any(numbers) else [], errors or {})
+        if any(pull.clipped for pull in pulls):
+            made.clipped = np.array([pull.clipped for pull in pulls])
+        return made
 
     @classmethod
     def joined(cls, parts: list[Batch]) -> Batch:
@@ -72,7 +80,11 @@ class Batch:
         )
         ids = [key for part in parts for key in part.ids or [None] * len(part)]
         numbers = [number for part in parts for number in part.numbers or [None] * len(part)]
-        return cls(agents, arms, values, ids if any(ids) else [], numbers if any(numbers) else [])
+        made = cls(agents, arms, values, ids if any(ids) else [], numbers if any(numbers) else [])
+        if any(part.clipped is not None for part in parts):
+            none = [np.zeros(len(part), bool) if part.clipped is None else part.clipped for part in parts]
+            made.clipped = np.concatenate(none)
+        return made
 
     def __len__(self) -> int:
         return len(self.agents)
@@ -83,10 +95,12 @@ class Batch:
 
 
 class Register:
-    """Who and what can be named: agents by name or number, arms by name or number, and the price of a bonus."""
+    """Who and what can be named: agents by name or number, arms by name or number; the price, and the scale."""
 
-    def __init__(self, campaign: str, arms: Iterable[str], price: Money) -> None:
-        self.campaign, self.price, self.currency = campaign, price, price.currency
+    def __init__(self, campaign: str, arms: Iterable[str], price: Money, scale: Scale | None = None) -> None:
+        self.campaign, self.price, self.currency, self.scale = campaign, price, price.currency, scale
+        self.id = ""
+        """What tells the campaign from all others, for payers and receivers."""
         self.arms = list(arms)
         self._arm_numbers = {name: k for k, name in enumerate(self.arms)}
         self.enrolled = 0
@@ -135,7 +149,13 @@ class Register:
             return int(given)
         return self.arms.index(validation.one_of("arm", given, self.arms[:NAMED], UnknownArm))
 
-    def batch(self, observations: Iterable[Any]) -> Batch:
+    def reward(self, given: Any, simulated: bool = False) -> tuple[float, bool]:
+        """Return a reward in [0, 1], as which simulated agents tell it, and whether it lay outside the scale."""
+        if self.scale is None or simulated:
+            return validation.reward(given), False
+        return self.scale.read(given)
+
+    def batch(self, observations: Iterable[Any], simulated: bool = False) -> Batch:
         """Turn observations into a batch."""
         try:
             observations = list(observations)
@@ -143,30 +163,30 @@ class Register:
             raise InvalidInput(
                 f"observations must be a list of (agent, arm, reward, event), got {validation.shown(observations)}."
             ) from None
-        usual = self._usual(observations)
+        usual = self._usual(observations, simulated)
         if usual is not None:
             return usual
         pulls, errors = list[Pull](), dict[int, FreepullError]()
         for i, given in enumerate(observations):
             try:
-                pulls.append(self.pull(*Observation.of(given)))
+                pulls.append(self.pull(*Observation.of(given), simulated=simulated))
             except FreepullError as error:
                 errors[i] = error
                 pulls.append(Pull())
         return Batch.of(pulls, errors)
 
-    def pull(self, agent: Any, arm: Any, reward: Any, event: Any) -> Pull:
+    def pull(self, agent: Any, arm: Any, reward: Any, event: Any, simulated: bool = False) -> Pull:
         """Check one observation."""
         number = self.numbers.get(agent) if type(agent) is str else None
         if number is None:
             number = self.agent(agent)
-        arm = self.arm(arm)
-        if not (type(reward) is float and 0.0 <= reward <= 1.0):
-            reward = validation.reward(reward)
+        arm, clipped = self.arm(arm), False
+        if self.scale is not None or not (type(reward) is float and 0.0 <= reward <= 1.0):
+            reward, clipped = self.reward(reward, simulated)
         key = (None, None) if event is None else identity(number, event)
-        return Pull(number, arm, units(reward), *key)
+        return Pull(number, arm, units(reward), *key, clipped)
 
-    def _usual(self, observations: list[Any]) -> Batch | None:
+    def _usual(self, observations: list[Any], simulated: bool) -> Batch | None:
         """Turn observations into a batch column by column, if there is nothing unusual about any of them."""
         try:
             names, arm_names, rewards, events = zip(*observations, strict=True)
@@ -176,6 +196,12 @@ class Register:
         except (KeyError, TypeError, ValueError, FreepullError):
             return None
         values = np.array(rewards) if all(type(reward) is float for reward in rewards) else np.full(1, np.nan)
+        clipped: NDArray[np.bool_] | None = None
+        if self.scale is not None and not simulated:
+            scaled = self.scale.read_many(values)
+            if scaled is None:
+                return None
+            values, clipped = scaled
         if not ((values >= 0.0) & (values <= 1.0)).all():
             return None
         ids, numbers = [key for key, _ in known], [number for _, number in known]
@@ -185,7 +211,21 @@ class Register:
             many_units(values),
             ids if any(ids) else [],
             numbers if any(numbers) else [],
+            clipped=clipped if clipped is not None and clipped.any() else None,
         )
+
+
+def act_identity(agent: int, event: Any) -> tuple[bytes, int | None]:
+    """Return what an act is remembered by, so that its outcome finds it, and the agent's own number of it, if any."""
+    key, number = identity(agent, event)
+    if key is None:
+        key = blake2b(f"{agent}:{number}".encode(), digest_size=16, person=b"number").digest()
+    return key, number
+
+
+def outcome_identity(act: bytes) -> bytes:
+    """Return what the outcome of an act is remembered by, given what the act is."""
+    return blake2b(act, digest_size=16, person=b"outcome").digest()
 
 
 def identity(agent: int, event: Any) -> tuple[bytes | None, int | None]:

@@ -8,31 +8,37 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from itertools import zip_longest
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from freepull import validation
+from freepull.campaigns import parquet
 from freepull.campaigns import status as tables
 from freepull.campaigns.core import Core
 from freepull.campaigns.directory import Batch, Register, identity
-from freepull.campaigns.journal.events import ENDINGS, OBSERVED, OUTCOME, TABLES, Kind
-from freepull.campaigns.journal.recovery import Report, owned, owner, segments, verify
+from freepull.campaigns.journal.events import ENDINGS, OBSERVED, OUTCOME, PULLS, RECORD, TABLES, Kind, Records
+from freepull.campaigns.journal.recovery import Report, owned, owner, segments, settings_of, verify
 from freepull.campaigns.stores import Store, connect
 from freepull.campaigns.telling import first_of
 from freepull.commands import ReadStatus
 from freepull.errors import CampaignExists, Corrupt, FreepullError, InvalidInput, StoreError
 from freepull.messages import Observation
 from freepull.principal.record import UNITS
+from freepull.validation import FORMULAS, harmless
 
 WHAT = ("observations", "ledger")
 FORMS = (".parquet", ".csv")
 TIME = pl.Datetime("us", "UTC")
-FORMULAS = ("=", "+", "-", "@", "\t", "\r")
-"""How a cell begins that a spreadsheet takes for a formula."""
+NEEDED, READ = ("agent", "arm", "reward"), ("agent", "arm", "reward", "event", "rehearsal")
+"""The columns that a file must have that is imported, and those that are read of it."""
 MOST_ROWS, PIECE = 500_000, 20_000
-"""Rows of a file that is imported, all of which are told at once; and how many of them are looked at together."""
+"""Rows of such a file, all of which are told at once; and how many of them are looked at together."""
+MOST_BYTES = 128 << 20
+"""What its columns may unpack to: 268 bytes a row."""
+LONGEST_HEADER = 1 << 16
 LONGEST_CELL = 1000
 """Characters; names and ids are shorter."""
 PACKED = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"\x78\x01", b"\x78\x9c", b"\x78\xda")
@@ -60,14 +66,19 @@ def rehearsed(store: Store, register: Register) -> bool:
 
 
 def observations(store: Store, register: Register) -> pl.DataFrame:
-    """Return every pull in the order of the log; ``counted`` is false for late joiners."""
-    parts = []
-    for segment in segments(store, register.campaign):
-        places = np.flatnonzero(segment.records["kind"] == Kind.TOLD)
-        if len(places):
-            parts.append((segment.first + places, segment.records[places]))
-    places = np.concatenate([part[0] for part in parts] or [np.zeros(0, np.int64)])
-    told = np.concatenate([part[1] for part in parts]) if parts else np.zeros(0, segment.records.dtype)
+    """Return every pull in the order of the log; ``counted`` is false for late joiners.
+
+    A pull whose outcome is to come, or is missing, has no reward.
+    """
+    places, told = _events(store, register, PULLS)
+    rewards = np.where(told["kind"] == Kind.ACTED, np.nan, told["value"] / UNITS)
+    _, later = _events(store, register, (Kind.CAME, Kind.NEVER_CAME))
+    instead = settings_of(store, register.campaign).without_outcome
+    came, acts = later["kind"] == Kind.CAME, np.searchsorted(places, later["offer"])
+    rewards[acts] = np.where(came, later["value"] / UNITS, np.nan if instead is None else instead)
+    if register.scale is not None:
+        rewards = np.round(register.scale.low + register.scale.width * rewards, 6)
+    told["flags"][acts] |= np.where(came, later["flags"] & OUTCOME, 0).astype(np.uint8)
     agents = {int(agent): register.shown(int(agent)) for agent in np.unique(told["agent"])}
     outcomes = pl.Series([None if ending is None else ending for ending in ENDINGS], dtype=pl.String)
     return pl.DataFrame(
@@ -76,7 +87,7 @@ def observations(store: Store, register: Register) -> pl.DataFrame:
             "at": pl.Series(told["at"].astype(np.int64)).cast(TIME),
             "agent": pl.Series(told["agent"].astype(np.int64)).replace_strict(agents, return_dtype=pl.String),
             "arm": pl.Series(register.arms, dtype=pl.String).gather(told["arm"].astype(np.int64)),
-            "reward": told["value"] / UNITS,
+            "reward": pl.Series(rewards).fill_nan(None),
             "outcome": outcomes.gather((told["flags"] & OUTCOME).astype(np.int64)),
             "offer": pl.Series(told["offer"].astype(np.int64)).replace(0, None),
             "counted": (told["flags"] & OBSERVED) == 0,
@@ -84,10 +95,23 @@ def observations(store: Store, register: Register) -> pl.DataFrame:
     )
 
 
+def _events(store: Store, register: Register, kinds: tuple[Kind, ...]) -> tuple[NDArray[np.int64], Records]:
+    """Return the events of some kinds, and their places in the log."""
+    parts = [(np.zeros(0, np.int64), np.zeros(0, RECORD))]
+    for segment in segments(store, register.campaign):
+        places = np.flatnonzero(np.isin(segment.records["kind"], kinds))
+        if len(places):
+            parts.append((segment.first + places, segment.records[places]))
+    return np.concatenate([part[0] for part in parts]), np.concatenate([part[1] for part in parts])
+
+
 def ledger(store: Store, register: Register) -> pl.DataFrame:
-    """Return what was paid; amounts are in minor units, as the ledger has them, and in words."""
+    """Return what was paid, and what became of it; amounts are in minor units, as the ledger has them, and in words."""
     rows = [
-        (it.entry, it.offer, it.agent, it.arm, it.amount.minor, it.amount.currency, str(it.amount), it.at)
+        (
+            *(it.entry, it.offer, it.agent, it.arm, it.amount.minor, it.amount.currency, str(it.amount), it.at),
+            *(it.key, it.settlement, it.payer, it.note),
+        )
         for it in tables.ledger(store, register)
     ]
     schema: dict[str, Any] = {
@@ -99,32 +123,26 @@ def ledger(store: Store, register: Register) -> pl.DataFrame:
         "currency": pl.String,
         "amount": pl.String,
         "at": TIME,
+        "key": pl.String,
+        "settlement": pl.String,
+        "payer": pl.String,
+        "note": pl.String,
     }
     return pl.DataFrame(rows, schema=schema, orient="row")
-
-
-def harmless(text: str) -> str:
-    """Return a cell that no spreadsheet takes for a formula.
-
-    >>> harmless("=1+1"), harmless("plain")
-    ("'=1+1", 'plain')
-    """
-    return "'" + text if text[:1] in FORMULAS else text
 
 
 def read(path: str | Path) -> pl.DataFrame:
     """Read observations: columns agent, arm, reward, and event if pulls have ids of their own.
 
     Cells of a CSV are texts, whatever else its columns hold: 007 is not 7, and an event is an id, never a number.
-    A small file may unpack to a large one, so rows are counted and columns looked at before anything is read.
+    A small file may unpack to a large one, so rows and bytes are counted, and columns looked at, before it is read.
     """
     source = Path(path)
     if source.suffix not in FORMS or not source.is_file():
         raise InvalidInput(f"path must be a .parquet or .csv file that exists, got {str(path)!r}.")
-    with source.open("rb") as file:
-        if source.suffix == ".csv" and file.read(4).startswith(PACKED):
-            raise InvalidInput(f"{source.name} is compressed; unpack it, and import what is in it.")
     try:
+        with source.open("rb") as file:
+            (_weigh if source.suffix == ".parquet" else _look)(source, file)
         lazy = (
             pl.scan_parquet(source, glob=False)
             if source.suffix == ".parquet"
@@ -133,10 +151,10 @@ def read(path: str | Path) -> pl.DataFrame:
         schema, height = lazy.collect_schema(), int(lazy.select(pl.len()).collect().item())
         wanted = _columns(source, schema, height)
         frame = lazy.select(wanted).collect()
-    except FreepullError:
+    except (FreepullError, MemoryError):
         raise
-    except Exception as error:
-        why = str(error).strip().partition("\n")[0].rstrip(".")[:200]
+    except (Exception, pl.exceptions.PanicException) as error:  # the latter is a BaseException
+        why = str(error).strip().partition("\n")[0].rstrip(".")[:200] or type(error).__name__
         raise InvalidInput(f"{source.name} cannot be read as {source.suffix}: {why}.") from None
     if "rehearsal" in wanted and frame["rehearsal"].cast(pl.String).str.to_lowercase().eq("true").any():
         raise InvalidInput(f"path must have real pulls, but {source.name} is of a rehearsal; tell none of it.")
@@ -150,17 +168,50 @@ def read(path: str | Path) -> pl.DataFrame:
     return frame
 
 
-def _columns(source: Path, schema: pl.Schema, height: int) -> list[str]:
-    """Return the columns that are needed; refuse a file that has not got them, or has too many rows."""
-    missing = [name for name in ("agent", "arm", "reward") if name not in schema]
-    if missing:
-        raise InvalidInput(f"path must have the columns agent, arm and reward, but {source.name} has no {missing[0]}.")
+def _look(source: Path, file: BinaryIO) -> None:
+    """Refuse a CSV that Polars would unpack, or whose first line has no end."""
+    first = file.read(LONGEST_HEADER)
+    if first.startswith(PACKED):
+        raise InvalidInput(f"{source.name} is compressed; unpack it, and import what is in it.")
+    line, end, _ = first.partition(b"\n")
+    if (not end and len(first) == LONGEST_HEADER) or line.count(b'"') % 2:
+        raise InvalidInput(
+            f"the first line of {source.name} must name its columns in at most {LONGEST_HEADER:,} bytes; import the "
+            "columns agent, arm, reward and perhaps event alone."
+        )
+
+
+def _weigh(source: Path, file: BinaryIO) -> None:
+    """Refuse a Parquet file that would unpack to too much."""
+    try:
+        told = parquet.footer(file)
+        _count(source, told.rows)
+        size = parquet.unpacked(file, told, READ, MOST_BYTES)
+    except (KeyError, IndexError, TypeError, AttributeError):
+        raise ValueError("a part of it is missing") from None
+    if size > MOST_BYTES:
+        raise InvalidInput(
+            f"path must unpack to at most {MOST_BYTES >> 20} MB, because all of it is told at once, but {source.name} "
+            f"says that it unpacks to {size >> 20:,} MB or more; import it in parts."
+        )
+
+
+def _count(source: Path, height: int) -> None:
+    """Refuse too many rows."""
     if height > MOST_ROWS:
         raise InvalidInput(
             f"path must have at most {MOST_ROWS:,} rows, because all of them are told at once, but {source.name} has "
             f"{height:,}; import it in parts."
         )
-    wanted = [name for name in ("agent", "arm", "reward", "event", "rehearsal") if name in schema]
+
+
+def _columns(source: Path, schema: pl.Schema, height: int) -> list[str]:
+    """Return the columns that are needed; refuse a file that has not got them, or has too many rows."""
+    missing = [name for name in NEEDED if name not in schema]
+    if missing:
+        raise InvalidInput(f"path must have the columns agent, arm and reward, but {source.name} has no {missing[0]}.")
+    _count(source, height)
+    wanted = [name for name in READ if name in schema]
     for name in wanted:
         if schema[name].is_nested() or schema[name] in (pl.Binary, pl.Object):
             raise InvalidInput(f"the column {name} of {source.name} must hold texts or numbers, got {schema[name]}.")

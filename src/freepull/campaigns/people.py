@@ -5,12 +5,14 @@ from __future__ import annotations
 from array import array
 from collections import Counter
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from freepull.campaigns.journal.events import NUMBERED, RECORD, Records, Row, Rows, put
 from freepull.errors import Corrupt
+from freepull.messages import SETTLEMENTS
 from freepull.money import MOST_PRICE, Money
 
 MOST_OFFERS = (1 << 32) - 1
@@ -31,6 +33,8 @@ class People:
         """Until when an agent gets no offer."""
         self.parked: set[int] = set()
         """Who gets no offers until it acts again, because it let several lapse; it has not left."""
+        self.declined: dict[int, int] = {}
+        """Who has declined an offer, and which, and gets no other until it acts."""
         self.left: set[int] = set()
         self.banned: dict[int, Row] = {}
         """The agent's last ban, as a row of the table of bans."""
@@ -48,9 +52,12 @@ class People:
         return len(self.parked) + len(self.left)
 
     def back(self, agents: NDArray[np.int64]) -> set[int]:
-        """Note that agents have acted, who are no longer absent then; return who of them was parked."""
-        here = set(agents.tolist()) if self.parked or self.left else set()
+        """Note that agents have acted, who are no longer absent then; return who of them got no offers until now."""
+        here = set(agents.tolist()) if self.parked or self.left or self.declined else set()
         woken = self.parked & here
+        for agent in self.declined.keys() & here:
+            del self.declined[agent]
+            woken.add(agent)
         self.parked -= here
         self.left -= here
         return woken
@@ -67,10 +74,10 @@ class People:
         return self.banned[agent]
 
     def rested(self, at: int) -> set[int]:
-        """Forget the cool-downs that are over; return who is still in one, or parked."""
+        """Forget the cool-downs that are over; return who is still in one, is parked, or has declined."""
         for agent in [agent for agent, until in self.cooling.items() if until <= at]:
             del self.cooling[agent]
-        return self.parked | self.cooling.keys()
+        return self.parked | self.cooling.keys() | self.declined.keys()
 
     def number(self, records: Records, first: int) -> None:
         """Note the numbered events among some records, the first of which is event ``first``."""
@@ -106,11 +113,22 @@ class Standing:
     """Taken back: a pull of the arm until the deadline is still paid, a pull of another arm is no refusal."""
     amount: int | None = None
     """What it pays, in minor units; None: the campaign's price."""
+    accepted: bool = False
+    """Whether the agent has said that it will act on it."""
 
     def row(self, ending: str | None = None, ended: int | None = None) -> Row:
         """Return it as a row of the table of offers."""
         offer = self.offer, self.agent, self.arm, self.step, self.at, self.deadline
         return *offer, int(self.recalled), ending, ended, self.amount
+
+
+class Awaited(NamedTuple):
+    """A pull whose outcome is to come."""
+
+    agent: int
+    arm: int
+    deadline: int
+    """Until when it may come."""
 
 
 class Offers:
@@ -123,6 +141,8 @@ class Offers:
         """By agent, in the order of their numbers."""
         self.recalled: set[int] = set()
         """Agents whose open offer was taken back."""
+        self.due: dict[int, Standing] = {}
+        """Offers that were acted on and are paid when the outcome comes, by the event that told the pull."""
         self.endings: Counter[str] = Counter()
         self.amounts = array("I")
         """What each offer pays, by its number, in minor units, where offers differ."""
@@ -164,16 +184,85 @@ class Offers:
         self.recalled.add(agent)
         put(rows, "offers", *self.open[agent].row())
 
+    def accept(self, agent: int, deadline: int, rows: Rows | None) -> None:
+        """Let an open offer stand longer, once."""
+        self.open[agent].accepted, self.open[agent].deadline = True, deadline
+        put(rows, "offers", *self.open[agent].row())
+
     def end(self, agent: int, ending: str, at: int, rows: Rows | None) -> Standing:
         """End an agent's open offer; a paid one is posted to the ledger."""
         standing = self.open.pop(agent)
         self.recalled.discard(agent)
+        return self._end(standing, ending, at, rows)
+
+    def wait(self, agent: int, act: int) -> Standing:
+        """Let an open offer that was acted on wait for the outcome; it stays reserved."""
+        standing = self.due[act] = self.open.pop(agent)
+        self.recalled.discard(agent)
+        return standing
+
+    def end_due(self, act: int, ending: str, at: int, rows: Rows | None) -> Standing:
+        """End an offer that has waited for the outcome of an act."""
+        return self._end(self.due.pop(act), ending, at, rows)
+
+    def _end(self, standing: Standing, ending: str, at: int, rows: Rows | None) -> Standing:
+        """End an offer; the table calls it expired, too, if it was not accepted in time."""
+        agent = standing.agent
         self.endings[ending] += 1
         amount = self.amount(standing.offer)
         self.reserved -= amount
-        put(rows, "offers", *standing.row(ending, at))
+        put(rows, "offers", *standing.row("expired" if ending == "lapsed" else ending, at))
         if ending == "paid":
             self.spent += amount
             entry, currency = self.endings["paid"], self.price.currency
             put(rows, "ledger", entry, standing.offer, agent, standing.arm, amount, currency, at)
         return standing
+
+
+OPEN, SENT, SETTLED, FAILED = range(4)
+NEXT = {OPEN: (SENT, SETTLED, FAILED), SENT: (OPEN, SETTLED, FAILED), FAILED: (OPEN, SENT, SETTLED), SETTLED: ()}
+"""What may become of a payment in a state of `SETTLEMENTS`; what is settled, is."""
+
+
+class Settlements:
+    """What became of the ledger's payments outside; an entry of which nothing was said is open."""
+
+    def __init__(self) -> None:
+        self.states = bytearray()
+        """By entry, up to the last one that ever moved."""
+        self.sent: dict[int, tuple[str, int]] = {}
+        """Entries that are sent or have failed: by whom they were sent, and which key they have, counted from 1."""
+        self.settled = 0
+
+    def state(self, entry: int) -> int:
+        """Return the state of an entry."""
+        return self.states[entry - 1] if entry <= len(self.states) else OPEN
+
+    def fits(self, entry: int, state: int, payer: str) -> bool | None:
+        """Say whether an entry can get into a state; None if it is there already."""
+        before = self.state(entry)
+        mine = before != SENT or payer in ("", self.sent[entry][0])
+        if before == state and mine:
+            return None
+        return mine and state in NEXT[before]
+
+    def move(self, entry: int, state: int, at: int, payer: str, note: str, rows: Rows | None) -> None:
+        """Take note of what became of an entry."""
+        by, tries = self.sent.pop(entry, ("", 1))
+        by, tries = payer if state == SENT else by, tries + (state == FAILED)
+        if state == SETTLED:
+            self.settled += 1
+        elif state == SENT or tries > 1:
+            self.sent[entry] = by, tries
+        self.states.extend(bytes(max(0, entry - len(self.states))))
+        self.states[entry - 1] = state
+        put(rows, "settlements", entry, SETTLEMENTS[state], at, by or payer, note, tries)
+
+
+def payment_key(campaign: str, entry: int, tries: int) -> str:
+    """Return by what a payer knows a payment: the same as often as it is sent, another one after it has failed.
+
+    >>> payment_key("c0ffee", 17, 1), payment_key("c0ffee", 17, 2)
+    ('c0ffee-17', 'c0ffee-17-2')
+    """
+    return f"{campaign}-{entry}" if tries == 1 else f"{campaign}-{entry}-{tries}"

@@ -121,8 +121,8 @@ def warm_up(rule: rules.Rule) -> None:
 
     Later that may fail: a process that has no descriptor left cannot read what is kept compiled.
     """
-    weighted = isinstance(rule, rules.Certified | rules.Pairwise)
-    withdrawn = isinstance(rule, rules.Comparisons | rules.Pairwise)
+    weighted = isinstance(rule, rules.Certified)
+    withdrawn = isinstance(rule, rules.Comparisons)
     with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         url, principal = f"sqlite:///{folder}/trial.db", Principal(rule, observe=Steps(0), offers="each")

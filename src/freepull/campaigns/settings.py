@@ -13,12 +13,13 @@ from typing import Any
 
 from freepull import registry, validation
 from freepull.commands import LONGEST_NAME, MOST_AGENTS
-from freepull.errors import InvalidInput, NewerVersion
+from freepull.errors import InvalidInput, InvalidReward, NewerVersion, WrongMoment
 from freepull.money import MOST, Money
 from freepull.principal import Checks, Principal
 from freepull.principal.offers import affordable, units_of
 from freepull.principal.principal import MOST_ARMS
 from freepull.principal.rules.base import RULES
+from freepull.scales import Scale
 
 Clock = Callable[[], int]
 """Returns the time in microseconds since 1970, UTC."""
@@ -49,6 +50,18 @@ def lasting(name: str, text: Any) -> int:
             f"{name} must be a duration such as '1 day' or '90 minutes', or a timedelta, got {validation.shown(text)}."
         )
     return length
+
+
+def long(length: int) -> str:
+    """Return a duration as people read it.
+
+    >>> long(lasting("offer_lasts", "36 hours")), long(lasting("offer_lasts", "2 days"))
+    ('36 hours', '2 days')
+    """
+    seconds = length // 10**6
+    unit = next((name for name in ("day", "hour", "minute") if seconds and seconds % UNITS[name] == 0), "second")
+    count = length / 10**6 / UNITS[unit]
+    return f"{count:g} {unit}{'' if count == 1 else 's'}"
 
 
 def moment(name: str, value: Any) -> int:
@@ -101,6 +114,16 @@ class Settings:
     """The version of what decides; it is pinned when a campaign is created."""
     checks: Checks | None = None
     """The checks of assumptions beside the trial; campaigns that were created before there were any have none."""
+    accept_within: int | None = None
+    """How long an offer stands that is not accepted; None: as long as one that is."""
+    pay_on: str = "act"
+    """Whether a bonus is paid for the act, or for its outcome."""
+    outcome_within: int | None = None
+    """How long the outcome of an act is waited for; None: as long as event ids are remembered."""
+    if_no_outcome: float | str | None = None
+    """What counts if it has not come by then: a reward in [0, 1], or "missing"; None: nothing was said."""
+    scale: str | None = None
+    """From what to what rewards run, as they are told; None: from 0 to 1."""
 
     @property
     def early(self) -> bool:
@@ -110,6 +133,7 @@ class Settings:
     def encode(self) -> dict[str, Any]:
         """Return plain data."""
         plain = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "checks"}
+        plain = {name: value for name, value in plain.items() if name not in LATER or value != LATER[name]}
         if self.checks is not None:
             plain["checks"] = asdict(self.checks)
         principal = registry.encode(self.principal, own=False)
@@ -127,6 +151,35 @@ class Settings:
         checks = None if plain.get("checks") is None else Checks(**plain["checks"])
         read = {"price": price, "arms": tuple(plain["arms"]), "principal": principal, "checks": checks}
         return cls(**{"rules": 1} | plain | read)
+
+    @property
+    def on(self) -> Scale | None:
+        """The scale of rewards; None: [0, 1]."""
+        return None if self.scale is None else Scale.parse("scale", self.scale)
+
+    def shown_reward(self, reward: float) -> str:
+        """Return a reward in [0, 1] as it would be told."""
+        return f"{reward:g}" if self.on is None else self.on.shown(reward)
+
+    @property
+    def awaits(self) -> int:
+        """How long the outcome of an act is waited for."""
+        return self.outcome_within or self.remembers
+
+    @property
+    def without_outcome(self) -> float | None:
+        """The reward that counts for an act whose outcome has not come in time; None: it is missing."""
+        return self.if_no_outcome if isinstance(self.if_no_outcome, float) else None
+
+    def check_acts(self) -> None:
+        """Refuse acts whose outcomes come later, if nothing was said of what a missing one counts as."""
+        rule = self.principal.rule
+        if self.if_no_outcome is None and not rule.designates:
+            raise WrongMoment(
+                f"campaign {self.name!r} takes no acts before their outcomes, because rules.{type(rule).__name__} "
+                "needs every reward and the campaign was made without if_no_outcome, the reward that counts where "
+                "none comes; tell pulls with their rewards."
+            )
 
     def check_agents(self, count: int) -> None:
         """Refuse more agents in all than there is room for."""
@@ -165,11 +218,42 @@ class Settings:
         return bonuses * self.price.minor
 
 
+LATER: dict[str, Any] = {
+    "accept_within": None,
+    "pay_on": "act",
+    "outcome_within": None,
+    "if_no_outcome": None,
+    "scale": None,
+}
+"""Settings that older versions did not know, and what they are where a log does not have them."""
+PAY_ON = ("act", "outcome")
+MISSING = "missing"
+
+
+def no_outcome(given: Any, principal: Principal, scale: Scale | None) -> float | str | None:
+    """Check what counts for an act whose outcome does not come; return a reward in [0, 1]."""
+    if given is None or given == MISSING:
+        if given is not None and not principal.rule.designates:
+            raise InvalidInput(
+                f"if_no_outcome must be a reward with rules.{type(principal.rule).__name__}, which needs every one; "
+                "'missing', which counts at its worst, is for rules.Comparisons."
+            )
+        return None if given is None else MISSING
+    if scale is not None:
+        try:
+            return scale.read(given)[0]
+        except InvalidReward as error:
+            raise InvalidInput(f"if_no_outcome, if it is not 'missing', is a {error}") from None
+    if isinstance(given, str):
+        raise InvalidInput(f"if_no_outcome must be a reward in [0, 1], or 'missing', got {validation.shown(given)}.")
+    return float(validation.real("if_no_outcome", given, 0.0, 1.0))
+
+
 def _principal(plain: Any) -> Principal:
     """Read what is in the log; what was said when the campaign was created is not said again."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        found: Principal = registry.build("principal", plain, "principal")
+        found: Principal = registry.build("principal", plain, "principal", logged=True)
     return found
 
 

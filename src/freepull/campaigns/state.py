@@ -14,11 +14,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from freepull.campaigns.journal.events import (
+    CLIPPED,
     DROPPED,
     ENDINGS,
+    NOTHING,
+    NUMBERED,
     OFTEN,
     OUTCOME,
     PAID,
+    RECORD,
     REFUSED,
     UNFINISHED,
     Event,
@@ -29,11 +33,22 @@ from freepull.campaigns.journal.events import (
     event_of,
     put,
 )
-from freepull.campaigns.people import Offers, People, Standing
+from freepull.campaigns.people import Awaited, Offers, People, Settlements, Standing
 from freepull.campaigns.settings import Settings
-from freepull.campaigns.trials import alarmed, changes, decision_of, essence, first_events, start, tell_many, widened
+from freepull.campaigns.trials import (
+    OUTCOMES,
+    alarmed,
+    changes,
+    decision_of,
+    essence,
+    first_events,
+    start,
+    tell_many,
+    widened,
+)
 from freepull.errors import InvalidInput, ReplayDiffers, WrongMoment
 from freepull.principal import Trial
+from freepull.principal.record import UNITS
 
 SMALL = 100_000
 """Streams up to which the end of a step is worked on at once."""
@@ -59,6 +74,7 @@ class State:
         """The time of the last event."""
         self.people = People()
         self.offers = Offers(settings.price, settings.budget)
+        self.settlements = Settlements()
         self.panel = 0
         """How many agents the verdict speaks of; whoever comes later is observed only."""
         self.panels = 1
@@ -85,6 +101,10 @@ class State:
         """A step that has ended and is being worked on: the arms that were in, its refusals, and alarms before it."""
         self.decision: dict[str, Any] | None = None
         """The verdict, once the trial is decided."""
+        self.acts: dict[int, Awaited] = {}
+        """Pulls whose outcomes are to come, by the event that told each, in their order."""
+        self.came = self.never_came = self.clipped = 0
+        """How many outcomes have come later than their pulls, and had not in time; rewards outside the scale."""
         self.stopped_why = ""
         self.rehearsals = 0
         """How often simulated agents have played; where they have, real ones may not."""
@@ -148,6 +168,8 @@ class State:
         for agent in self.people.back(agents[told]):
             self._wake(agent)
         self.people.number(records, self.events)
+        if self.settings.scale is not None:
+            self.clipped += int(np.count_nonzero(records["flags"] & CLIPPED))
         counted &= told
         self.acted[agents[counted]] = True
         self.pulls += np.bincount(records["arm"][counted], minlength=len(self.pulls))
@@ -176,6 +198,73 @@ class State:
         elif outcome == REFUSED:
             self.refused.append((agent, standing.offer))
         return outcome, standing.offer
+
+    def _accepted(self, event: Event, fresh: bool) -> None:
+        self.offers.accept(event.agent, self._lasts_until(event.at), self.rows)
+
+    def _declined(self, event: Event, fresh: bool) -> None:
+        if self.trial.decline(event.agent) != "refused":
+            raise self._differs(f"agent {event.agent} has no offer to decline")
+        self._end_offer(event.agent, REFUSED, event.at)
+        self.people.declined[event.agent] = event.offer
+        self.trial.resting.add(event.agent)
+
+    def _lapsed(self, event: Event, fresh: bool) -> None:
+        self.trial.lapse(event.agent)
+        self.offers.end(event.agent, "lapsed", event.at, self.rows)
+
+    def _acted(self, event: Event, fresh: bool) -> Event | None:
+        """A pull is made: it counts, and ends an open offer, before its outcome is known."""
+        agent, arm, counts, act = event.agent, event.arm, event.agent < self.panel, self.events
+        outcome = offer = 0
+        if counts:
+            now = self.settings.pay_on == "act"
+            end = self.trial.act(agent, arm, act, pay=now)
+            if agent in self.offers.open and end == "paid" and not now:
+                self.people.silent.pop(agent, None)
+                outcome, offer = NOTHING, self.offers.wait(agent, act).offer
+            elif agent in self.offers.open:
+                outcome, offer = self._end_offer(agent, OUTCOMES.get(end or "", DROPPED), event.at)
+            self.acted[agent] = True
+            self.pulls[arm] += 1
+        self.in_step += counts
+        self.observations += counts
+        self.observed += not counts
+        done = event._replace(flags=event.flags | outcome, offer=offer) if fresh else event
+        if not fresh and (event.flags & OUTCOME, event.offer) != (outcome, offer):
+            raise self._differs("its pull did something else to an open offer")
+        for woken in self.people.back(np.array([agent])):
+            self._wake(woken)
+        if event.flags & NUMBERED:
+            self.people.number(np.array([done.record()], RECORD), act)
+        self.acts[act] = Awaited(agent, arm, event.at + self.settings.awaits)
+        return done
+
+    def _came(self, event: Event, fresh: bool) -> Event | None:
+        paid = self._outcome(event, event.value / UNITS, "paid")
+        self.came += 1
+        self.clipped += bool(event.flags & CLIPPED)
+        if not fresh and bool(event.flags & OUTCOME) != paid:
+            raise self._differs("its outcome did something else to an offer")
+        return event._replace(flags=event.flags | PAID) if paid else None
+
+    def _never_came(self, event: Event, fresh: bool) -> None:
+        self._outcome(event, self.settings.without_outcome, "cancelled")
+        self.never_came += 1
+
+    def _outcome(self, event: Event, reward: float | None, ending: str) -> bool:
+        """Let the outcome of an act count, and end the offer that waited for it; say whether that was paid."""
+        act = self.acts.pop(event.offer, None)
+        if act is None or act[:2] != (event.agent, event.arm):
+            raise self._differs(f"event {event.offer} is no act whose outcome is to come")
+        if act.agent < self.panel:
+            gone = self.settings.leavers != "wait" and act.agent in self.people.left
+            self.trial.outcome(event.offer, reward, paid=ending == "paid", counts=not gone)
+        if event.offer not in self.offers.due:
+            return False
+        standing = self.offers.end_due(event.offer, ending, event.at, self.rows)
+        self.paid[standing.arm] += ending == "paid"
+        return ending == "paid"
 
     def _enrolled(self, event: Event, fresh: bool) -> None:
         self.people.enrolled += event.value
@@ -210,7 +299,9 @@ class State:
         offer = self.trial.answer(event.agent)
         if offer is None or offer.arm != event.arm:
             raise self._differs(f"agent {event.agent} is not wanted for arm {event.arm}")
-        deadline = event.at + self.settings.offer_lasts if self.round_closes is None else self.round_closes
+        deadline = self._lasts_until(event.at)
+        if self.settings.accept_within is not None:
+            deadline = min(deadline, event.at + self.settings.accept_within)
         standing = Standing(event.offer, event.agent, event.arm, self.trial.steps + 1, event.at, deadline)
         if self.settings.priced:
             standing.amount = self.trial.offers.asked(event.agent)
@@ -218,6 +309,10 @@ class State:
                 raise self._differs(f"offer {event.offer} pays {standing.amount} minor units and not {event.value}")
         self.offers.issue(standing, self.rows)
         return event._replace(value=standing.amount or 0) if fresh else None
+
+    def _lasts_until(self, at: int) -> int:
+        """Until when an offer stands that is made or accepted now."""
+        return at + self.settings.offer_lasts if self.round_closes is None else self.round_closes
 
     def _expired(self, event: Event, fresh: bool) -> None:
         self.trial.cancel(event.agent)
@@ -337,6 +432,15 @@ class State:
             self.rehearsals += 1
             self._doubt(REHEARSAL)
 
+    def _settled(self, event: Event, fresh: bool) -> None:
+        more, entry = event.more or {}, event.offer
+        payer, note = str(more.get("payer", "")), str(more.get("note", ""))
+        if not 1 <= entry <= self.offers.endings["paid"]:
+            raise self._differs(f"the ledger has no entry {entry} to be settled")
+        if not fresh and self.settlements.fits(entry, event.value, payer) is False:
+            raise self._differs(f"entry {entry} of the ledger cannot get into that state")
+        self.settlements.move(entry, event.value, event.at, payer, note, self.rows)
+
     def _nothing(self, event: Event, fresh: bool) -> None:
         return
 
@@ -372,4 +476,11 @@ _APPLY: dict[Kind, Callable[[State, Event, bool], Event | None]] = {
     Kind.STOPPED: State._stopped,
     Kind.NOTED: State._noted,
     Kind.JOINED: State._joined,
+    Kind.SETTLED: State._settled,
+    Kind.ACCEPTED: State._accepted,
+    Kind.DECLINED: State._declined,
+    Kind.LAPSED: State._lapsed,
+    Kind.ACTED: State._acted,
+    Kind.CAME: State._came,
+    Kind.NEVER_CAME: State._never_came,
 }

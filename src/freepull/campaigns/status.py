@@ -11,15 +11,17 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from freepull import registry
+from freepull import registry, validation
 from freepull.campaigns.directory import Register
 from freepull.campaigns.journal.events import Row
+from freepull.campaigns.people import payment_key
 from freepull.campaigns.settings import shown
 from freepull.campaigns.state import State
 from freepull.campaigns.stores import Store
 from freepull.campaigns.trials import grounds_of
 from freepull.errors import Corrupt
 from freepull.messages import (
+    SETTLEMENTS,
     Arm,
     AuditEntry,
     BanRow,
@@ -29,13 +31,16 @@ from freepull.messages import (
     Grounds,
     LedgerEntry,
     OfferRow,
+    OverviewRow,
     Status,
+    Stuck,
 )
 from freepull.money import Money
 from freepull.principal import Trial
 from freepull.principal.protocols import FOREVER
 from freepull.principal.record import finish
 from freepull.principal.verdict import tipping_point
+from freepull.scales import Scale
 
 NAMED = 10
 """This many agents are named."""
@@ -50,7 +55,7 @@ def status_of(state: State, register: Register) -> Status:
     endings, currency = offers.endings, offers.price.currency
     missing = awaited(state)
     leader = None if trial is None else trial.rule.leader() if decision else _leader(trial)[0]
-    return Status(
+    found = Status(
         name=settings.name,
         status=state.status,
         why=state.stopped_why,
@@ -94,10 +99,65 @@ def status_of(state: State, register: Register) -> Status:
         epsilon=getattr(settings.principal.rule, "epsilon", None) or None,
         within=None if trial is None else trial.rule.nearly_best(),
         comparisons=None if trial is None else trial.rule.opened,
+        settled=state.settlements.settled,
+        lapsed=endings["lapsed"],
+        open_acts=len(state.acts),
+        never_came=state.never_came,
+        held=held(state) or "",
+        clipped=state.clipped,
     )
+    return found if settings.on is None else _on_scale(found, settings.on)
+
+
+def _on_scale(status: Status, scale: Scale) -> Status:
+    """Return a status whose means and differences are on the scale of the rewards that are told."""
+
+    def mean(x: float | None) -> float | None:
+        return None if x is None else scale.mean(x)
+
+    def effect(x: float | None) -> float | None:
+        return None if x is None else scale.effect(x)
+
+    widths = status.threshold is None  # then bounds are of means, and no evidence
+    arms = [
+        replace(it, mean=mean(it.mean), compared=mean(it.compared), bound=effect(it.bound) if widths else it.bound)
+        for it in status.arms
+    ]
+    known, survives = [_difference(it, scale) for it in status.differences], effect(status.survives)
+    shown = replace(status, arms=arms, differences=known, scale=scale.text)
+    return replace(shown, epsilon=effect(status.epsilon), survives=survives)
+
+
+def _difference(it: Difference, scale: Scale) -> Difference:
+    seen = None if it.seen is None else scale.effect(it.seen)
+    return replace(it, low=scale.effect(it.low), high=scale.effect(it.high), seen=seen, unit=scale.unit)
 
 
 def verdict_of(state: State, register: Register) -> CampaignVerdict:
+    """Return the verdict, on the scale of the rewards that are told."""
+    found, scale = _verdict_of(state, register), state.settings.on
+    if scale is None:
+        return found
+    why, rests_on = scale.words(found.why), found.rests_on
+    if state.clipped:
+        ends = f"{state.clipped:,} of the rewards told lay outside {scale.text}, and count as its ends"
+        why = f"{why}; {ends}"
+    words = tuple(map(scale.words, rests_on.assumptions))
+    rests_on = replace(
+        rests_on, rule=scale.words(rests_on.rule), target=scale.words(rests_on.target), assumptions=words
+    )
+    return replace(
+        found,
+        why=why,
+        rests_on=rests_on,
+        survives=None if found.survives is None else scale.effect(found.survives),
+        differences=[_difference(it, scale) for it in found.differences],
+        scale=scale.text,
+        clipped=state.clipped,
+    )
+
+
+def _verdict_of(state: State, register: Register) -> CampaignVerdict:
     """Return the verdict: as it was logged once it is decided, as it stands until then; an alarm ends a certificate."""
     spent = Money(state.offers.spent, state.offers.price.currency)
     decision = state.decision
@@ -122,7 +182,7 @@ def verdict_of(state: State, register: Register) -> CampaignVerdict:
     if missing:
         why += f"; awaited: {', '.join(register.shown(agent) for agent in missing)}"
     grounds = _with_names(grounds_of(trial, state.settings, state.panels), register)
-    why = "; ".join([why, *([trial.doubt] if trial.doubt else []), *state.doubts])
+    why = "; ".join([why, *(it for it in (held(state), trial.doubt) if it), *state.doubts])
     arm, known = None if leader is None else register.arms[leader], differences(state, register)
     return CampaignVerdict(arm, False, False, why, None, spent, grounds, None, known, checks(state))
 
@@ -136,6 +196,11 @@ def _with_names(grounds: Grounds, register: Register) -> Grounds:
 def checks(state: State) -> list[Check]:
     """Return how the checks of assumptions stand; none before the start, and where none run."""
     return [] if state.started is None else list(state.started.checks())
+
+
+def held(state: State) -> str | None:
+    """Say why nothing is offered for now although the campaign goes on; None if offers are made, or it has ended."""
+    return None if state.started is None or state.status == "stopped" else state.started.held
 
 
 def alarm(state: State) -> str | None:
@@ -230,10 +295,31 @@ def _rows(store: Store, campaign: str, table: str, after: int, numbered: bool = 
     raise Corrupt(f"row {next_one} or a later one of {table} of campaign {campaign!r} is missing; restore a backup.")
 
 
-def ledger(store: Store, register: Register, after: int = 0) -> Iterator[LedgerEntry]:
-    """Return what was paid, after a given entry."""
+def ledger(store: Store, register: Register, after: int = 0, settlement: str = "") -> Iterator[LedgerEntry]:
+    """Return what was paid, after a given entry; only what is in a state of settlement, if one is given."""
+    validation.one_of("settlement", settlement, ("", "unsettled", *SETTLEMENTS))
+    wanted = [it for it in SETTLEMENTS if settlement in ("", it) or (settlement == "unsettled" and it != "settled")]
+    moved = store.read(register.campaign, "settlements", (after,))
+    last = next(moved, None)
     for entry, offer, agent, arm, amount, currency, at in _rows(store, register.campaign, "ledger", after):
-        yield LedgerEntry(entry, offer, register.shown(agent), register.arms[arm], Money(amount, currency), shown(at))
+        while last is not None and last[0] < entry:
+            last = next(moved, None)
+        row = last if last is not None and last[0] == entry else (entry, "open", None, "", "", 1)
+        _, state, when, payer, note, tries = row
+        if state in wanted:
+            yield LedgerEntry(
+                entry=entry,
+                offer=offer,
+                agent=register.shown(agent),
+                arm=register.arms[arm],
+                amount=Money(amount, currency),
+                at=shown(at),
+                settlement=state,
+                key=payment_key(register.id, entry, tries),
+                payer=payer,
+                note=note,
+                moved=None if when is None else shown(when),
+            )
 
 
 def offers(store: Store, register: Register, after: int = 0) -> Iterator[OfferRow]:
@@ -277,7 +363,7 @@ def _named(register: Register, detail: dict[str, Any]) -> dict[str, Any]:
     arms = register.arms
     read: dict[str, Callable[[Any], Any]] = {
         "agent": register.shown,
-        "passed_over": register.shown,
+        **dict.fromkeys(("passed_over", "accepted", "declined"), register.shown),
         "arm": lambda arm: arms[arm],
         "eliminated": lambda out: [arms[arm] for arm in out],
         "returned": lambda back: [arms[arm] for arm in back],
@@ -296,3 +382,84 @@ def _named(register: Register, detail: dict[str, Any]) -> dict[str, Any]:
 def _until(step: int) -> int | None:
     """Return the step that a ban ends with, None if it is for ever."""
     return None if step >= FOREVER else step
+
+
+QUIET = 86_400 * 10**6
+"""Microseconds without any event after which nobody seems to be there; longer, where offers stand for longer."""
+WAITS = {
+    "banned": ("is banned", "are banned", "must pull unpaid, or be unbanned", "unban"),
+    "absent": ("does not act", "do not act", "must pull again; remind them", ""),
+}
+
+
+def stuck(state: State, register: Register, now: int) -> list[Stuck]:
+    """Say why a campaign does not go on, the most pressing reason first; nothing if it does, or need not."""
+    trial, offers, settings = state.started, state.offers, state.settings
+    if trial is None or state.decision is not None or state.status == "stopped":
+        return []
+    if trial.phase == "over":
+        return [Stuck("over", "The horizon is reached, and nothing is decided: stop it, and plan another.", [], "stop")]
+    found = list[Stuck]()
+    if state.status == "paused":
+        found.append(Stuck("paused", "It is paused: nobody is offered anything until it is resumed.", [], "resume"))
+    least = 1 if settings.priced else offers.price.minor
+    if offers.budget is not None and offers.budget - offers.spent - offers.reserved < least:
+        words = f"The budget of {Money(offers.budget, offers.price.currency)} is used up: raise it, or nobody is paid."
+        found.append(Stuck("budget", words, [], "budget"))
+    missing = awaited(state)
+    banned = [m for m in missing if m in state.people.banned and trial.bans.until[m] > trial.steps]
+    for why, who in (("banned", banned), ("absent", [m for m in missing if m not in banned])):
+        if who:
+            one, many, must, helps = WAITS[why]
+            names = [register.shown(m) for m in who]
+            words = f"{', '.join(names)} {one if len(who) == 1 else many}, and {must}."
+            found.append(Stuck(why, words, names, helps))
+    if not found and now - state.at > max(QUIET, settings.offer_lasts):
+        found.append(Stuck("quiet", f"Nobody has done anything since {shown(state.at):%Y-%m-%d %H:%M} UTC.", [], ""))
+    return found
+
+
+def risk(state: State) -> tuple[float | None, float | None]:
+    """Return the risk of error at which it would be decided now, and the one that was agreed; None where unknown."""
+    trial = state.started
+    if trial is None:
+        return None, None
+    agreed, edge = grounds_of(trial, state.settings, state.panels).delta, trial.rule.goes_at
+    if agreed is None or edge is None or state.decision is not None:
+        return None, agreed
+    leader, _ = _leader(trial)
+    bounds = trial.rule.bounds()
+    others = [float(bounds[k]) for k, alive in enumerate(trial.rule.active) if alive and k != leader]
+    evidence = max(min(others, default=0.0), trial.rule.nearly_best() or 0.0)
+    return (1.0 if leader is None or evidence <= 0.0 else min(1.0, agreed * edge / evidence)), agreed
+
+
+def overview(state: State, register: Register, now: int) -> OverviewRow:
+    """Return a campaign in short."""
+    status = status_of(state, register)
+    at_risk, agreed = risk(state)
+    active = {arm.name for arm in status.arms if arm.active}
+    rivals = [it for it in status.differences if it.arm == status.leader and (status.decided or it.than in active)]
+    return OverviewRow(
+        name=status.name,
+        owner="",
+        here=True,
+        status=status.status,
+        phase=status.phase,
+        leader=status.leader,
+        decided=status.decided,
+        certified=status.certified,
+        rehearsal=status.rehearsal,
+        risk=at_risk,
+        agreed=agreed,
+        ahead=min(rivals, key=lambda it: it.low, default=None),
+        step=status.step,
+        horizon=status.horizon,
+        agents=status.agents,
+        spent=status.spent,
+        budget=status.budget,
+        unsettled=status.paid - status.settled,
+        stuck=stuck(state, register, now),
+        alarms=[it.name for it in status.checks if it.alarmed],
+        at=status.at,
+    )

@@ -11,9 +11,30 @@ from collections.abc import Sequence
 import numpy as np
 
 from freepull.campaigns.commands import GOING, Decider
-from freepull.campaigns.directory import Batch
-from freepull.campaigns.journal.events import ENDINGS, NUMBERED, OBSERVED, OUTCOME, PAID, Kind, Rows, pulls, put
-from freepull.errors import AgentHasLeft, Corrupt, EventConflict, EventGap, FreepullError, OutOfTurn, WrongMoment
+from freepull.campaigns.directory import Batch, Pull
+from freepull.campaigns.journal.events import (
+    CLIPPED,
+    ENDINGS,
+    NUMBERED,
+    OBSERVED,
+    OUTCOME,
+    PAID,
+    Kind,
+    Rows,
+    pulls,
+    put,
+)
+from freepull.campaigns.settings import long
+from freepull.errors import (
+    AgentHasLeft,
+    Corrupt,
+    EventConflict,
+    EventGap,
+    FreepullError,
+    OutOfTurn,
+    UnknownAct,
+    WrongMoment,
+)
 from freepull.messages import Told
 
 RECORD = struct.Struct("<BBHIIIq")
@@ -33,6 +54,73 @@ def tell(decider: Decider, batch: Batch, at: int, known: Known, strict: bool) ->
     for i in range(len(batch)):
         replies.append(looked.errors.get(i) or looked.repeated.get(i) or told[looked.same.get(i, i)])
     return replies
+
+
+def act(decider: Decider, batch: Batch, at: int, known: Known) -> Told:
+    """Note one pull whose outcome is to come, unless it was noted before."""
+    looked, state = _Look(decider, batch, known), decider.state
+    if looked.errors:
+        raise first_of(looked.errors)
+    if not len(looked.fresh):
+        return looked.repeated[0]
+    agent = int(batch.agents[0])
+    flags = OBSERVED * (agent >= state.panel) | NUMBERED * bool(batch.numbers)
+    written = RECORD.pack(*decider.act(agent, int(batch.arms[0]), flags, at).record())
+    event = state.events - 1
+    _remember(state.rows, batch.ids, event, written, at, known)
+    told = reply(decider, event, written)
+    decider.end_step_if_due(at)
+    return told
+
+
+def settle(decider: Decider, pull: Pull, keys: tuple[bytes, bytes], at: int, known: Known) -> Told:
+    """Note what came of an act, unless it was noted before; ``keys`` are those of the act and of its outcome."""
+    agent, value = pull.agent, pull.value
+    (act, own), state, who = keys, decider.state, decider.shown(agent)
+    event, record = known.get(act, (0, b""))
+    if act in known:
+        check_record(decider, agent, event, record, (Kind.TOLD, Kind.PASSED, Kind.ACTED))
+    offer = RECORD.unpack(record)[5] if act in known else 0
+    if own in known:
+        check_record(decider, agent, *known[own], (Kind.CAME,))
+        if RECORD.unpack(known[own][1])[4] != value:
+            raise EventConflict(
+                f"agent {who} has told another outcome by this event; repeat it as it was, for what was told stands."
+            )
+        return _settled(decider, known[own], offer)
+    if act not in known:
+        raise UnknownAct(f"agent {who} has told no act by this event; tell the act first, or check its event.")
+    if record[0] != Kind.ACTED:
+        raise EventConflict(
+            f"agent {who} has told by this event a pull with its reward, or that there was none, so no outcome is "
+            "awaited; tell an act first."
+        )
+    decider.check_real()
+    if event not in state.acts:
+        reward = state.settings.without_outcome
+        counted = "is missing for good" if reward is None else f"counts as {state.settings.shown_reward(reward)}"
+        raise WrongMoment(
+            f"the outcome of this act of agent {who} came too late: it was awaited for {long(state.settings.awaits)}, "
+            f"and {counted}."
+        )
+    written = RECORD.pack(*decider.outcome(event, value, CLIPPED * pull.clipped, at).record())
+    _remember(state.rows, [own], state.events - 1, written, at, known)
+    return _settled(decider, known[own], offer)
+
+
+def _settled(decider: Decider, found: tuple[int, bytes], offer: int) -> Told:
+    """Return the reply to an outcome; an offer that it has paid is known to the act."""
+    event, record = found
+    if record[1] & OUTCOME != PAID:
+        return Told(event)
+    return Told(event, ENDINGS[PAID], offer or None, decider.state.offers.money(offer) if offer else None)
+
+
+def check_record(decider: Decider, agent: int, event: int, record: bytes, kinds: tuple[Kind, ...]) -> None:
+    """Refuse what is no event of these kinds by this agent, whose id it has."""
+    right = isinstance(record, bytes) and len(record) == RECORD.size and 0 <= event < decider.state.events
+    if not right or record[0] not in kinds or RECORD.unpack(record)[3] != agent:
+        raise Corrupt(f"the event id of event {event} of campaign {decider.name} is damaged; restore a backup.")
 
 
 def first_of(errors: dict[int, FreepullError]) -> FreepullError:
@@ -74,7 +162,7 @@ class _Look:
             agent, arm = int(self.batch.agents[i]), int(self.batch.arms[i])
             if not self.batch.simulated:
                 self.decider.check_real()
-            self.moment.check(agent, arm if self.batch.kind == Kind.TOLD else None)
+            self.moment.check(agent, None if self.batch.kind == Kind.PASSED else arm)
         except FreepullError as error:
             self.errors[i] = error
             return False
@@ -98,12 +186,7 @@ class _Look:
 
     def _check_record(self, i: int, event: int, record: bytes) -> None:
         """Refuse what is no pull of this agent, whose id it has."""
-        right = isinstance(record, bytes) and len(record) == RECORD.size and 0 <= event < self.decider.state.events
-        right = right and record[0] in (Kind.TOLD, Kind.PASSED)
-        if not right or RECORD.unpack(record)[3] != int(self.batch.agents[i]):
-            raise Corrupt(
-                f"the event id of event {event} of campaign {self.decider.name} is damaged; restore a backup."
-            )
+        check_record(self.decider, int(self.batch.agents[i]), event, record, (Kind.TOLD, Kind.PASSED, Kind.ACTED))
 
     def _seen_number(self, i: int, number: int) -> bool:
         agent, people = int(self.batch.agents[i]), self.decider.state.people
@@ -198,6 +281,8 @@ def _write(decider: Decider, batch: Batch, fresh: Sequence[int], at: int, known:
     records["flags"][batch.agents[places] >= state.panel] |= OBSERVED
     if batch.numbers:
         records["flags"][[batch.numbers[i] is not None for i in fresh]] |= NUMBERED
+    if batch.clipped is not None:
+        records["flags"][batch.clipped[places]] |= CLIPPED
     begin = 0
     while begin < len(fresh):
         end = min(len(fresh), begin + max(1, decider.room()) if state.status in GOING else len(fresh))

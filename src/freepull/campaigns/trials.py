@@ -12,7 +12,17 @@ from numpy.typing import NDArray
 
 from freepull import registry, validation
 from freepull.campaigns.journal.events import PAID, REFUSED, Kind, Records
-from freepull.campaigns.settings import LATE_JOINERS, MODES, Settings, arm_names, lasting, moment
+from freepull.campaigns.settings import (
+    LATE_JOINERS,
+    MODES,
+    PAY_ON,
+    Settings,
+    arm_names,
+    lasting,
+    long,
+    moment,
+    no_outcome,
+)
 from freepull.commands import LONGEST_NAME
 from freepull.errors import InvalidInput
 from freepull.game import normalised
@@ -22,6 +32,7 @@ from freepull.principal.principal import MOST_ARMS
 from freepull.principal.protocols import NeverBan
 from freepull.principal.record import UNITS
 from freepull.principal.verdict import tipping_point
+from freepull.scales import Scale
 
 Facts = dict[str, Any]
 OUTCOMES = {"paid": PAID, "refused": REFUSED}
@@ -55,7 +66,7 @@ def start(settings: Settings, agents: int, weights: list[float] | None, panels: 
         withdrawal=settings.withdrawal,
         rules=settings.rules,
         checks=settings.checks,
-        unit=settings.price.minor if settings.priced else UNITS,
+        unit=settings.price.minor if settings.priced else None,
     )
     if settings.mode == "free":
         trial.regular = False  # the paper's clock does not exist here, nor what is proven with it
@@ -77,12 +88,32 @@ def widened(
 
     Under a rule that grows, all of it stays, and nothing is told again.
     """
-    new = start(settings, agents, weights, panels)
+    new, first = start(settings, agents, weights, panels), 0
     for records in () if settings.principal.rule.grows else history:
-        told = records[(records["kind"] == Kind.TOLD) & (records["agent"] < old.setting.agents)]
-        new.tell_many(told["agent"], told["arm"], told["value"] / UNITS)
+        own = np.flatnonzero(np.isin(records["kind"], RETOLD) & (records["agent"] < old.setting.agents))
+        told = records[own]
+        if (told["kind"] == Kind.TOLD).all():
+            new.tell_many(told["agent"], told["arm"], told["value"] / UNITS)
+        else:
+            for place, record in zip((first + own).tolist(), told, strict=True):
+                _retell(new, settings, place, record)
+        first += len(records)
     new.take_over(old)
     return new
+
+
+RETOLD = (Kind.TOLD, Kind.ACTED, Kind.CAME, Kind.NEVER_CAME)
+
+
+def _retell(trial: Trial, settings: Settings, place: int, record: Any) -> None:
+    """Tell one event of the log again: a pull, an act or its outcome."""
+    kind, _, arm, agent, value, act, _ = record.item()
+    if kind == Kind.TOLD:
+        trial.tell(agent, arm, value / UNITS)
+    elif kind == Kind.ACTED:
+        trial.act(agent, arm, place)
+    else:
+        trial.outcome(act, value / UNITS if kind == Kind.CAME else settings.without_outcome)
 
 
 def first_events(history: Iterable[Records], count: int) -> Iterator[Records]:
@@ -97,6 +128,11 @@ def first_events(history: Iterable[Records], count: int) -> Iterator[Records]:
 def grounds_of(trial: Trial, settings: Settings, panels: int) -> Grounds:
     """Say what a verdict rests on, with the share of δ that late joiners leave."""
     grounds = trial.grounds("agent #{}".format, settings.arms.__getitem__)
+    if trial.acts.made:
+        instead = settings.without_outcome
+        worst = "its worst" if instead is None else settings.shown_reward(instead)
+        counts = f"an outcome that does not come within {long(settings.awaits)} counts as {worst}"
+        grounds = replace(grounds, assumptions=(*grounds.assumptions, counts))
     if settings.late_joiners == "observe":
         return grounds
     if settings.principal.rule.grows:
@@ -188,6 +224,12 @@ def agree(
     round_lasts: Any,
     remembers: Any,
     checks: Any = None,
+    accept_within: Any = None,
+    pay_on: Any = "act",
+    outcome_within: Any = None,
+    if_no_outcome: Any = None,
+    scale: Any = None,
+    budget: Any = None,
 ) -> Settings:
     """Check the settings of a campaign and return them, or raise a sentence that names the wrong one."""
     if not isinstance(name, str) or not name.strip() or len(name) > LONGEST_NAME or not name.isprintable():
@@ -198,6 +240,8 @@ def agree(
     principal = for_people(settled) if principal is None else principal
     validation.instance("principal", principal, Principal, "a freepull.Principal(...)")
     registry.encode(principal, own=False)
+    named = [it.name for it in registry.parts("rule")]
+    registry.still("rule", type(principal.rule).__name__, "principal.rule", named)
     cost = Money.price(price)
     most = getattr(principal.pricing, "most", 0.0)
     if most * cost.minor > MOST_PRICE:
@@ -207,6 +251,7 @@ def agree(
         )
     validation.one_of("mode", mode, MODES)
     validation.one_of("late_joiners", late_joiners, LATE_JOINERS)
+    measure = None if scale is None else Scale.parse("scale", scale)
     if round_lasts is not None and mode != "rounds":
         raise InvalidInput("round_lasts must be left out in free mode, which has no rounds.")
     settings = Settings(
@@ -225,7 +270,16 @@ def agree(
         cool_down=lasting("cool_down", cool_down),
         round_lasts=None if round_lasts is None else lasting("round_lasts", round_lasts),
         remembers=lasting("remembers", remembers),
+        accept_within=None if accept_within is None else lasting("accept_within", accept_within),
+        pay_on=validation.one_of("pay_on", pay_on, PAY_ON),
+        outcome_within=None if outcome_within is None else lasting("outcome_within", outcome_within),
+        if_no_outcome=no_outcome(if_no_outcome, principal, measure),
+        scale=None if measure is None else measure.text,
     )
+    if settings.awaits > settings.remembers:
+        raise InvalidInput("outcome_within must be at most as long as remembers: outcomes are told by event ids.")
+    if settings.accept_within is not None and settings.accept_within > settings.offer_lasts:
+        raise InvalidInput("accept_within must be at most as long as offer_lasts, which an accepted offer lasts.")
     rule = registry.declared(type(principal.rule))
     assert rule is not None
     if late_joiners == "count" and (leavers != "wait" or not rule.late_joiners):
@@ -237,7 +291,7 @@ def agree(
             f"arms must be at most {most:,} with rules.{rule.name}, which compares every two of them, "
             f"got {len(settings.arms):,}; leave some out."
         )
-    settings = replace(settings, budget=settings.first_budget())
+    settings = replace(settings, budget=settings.first_budget() if budget is None else money_of(budget, settings))
     settings = replace(settings, checks=checks_of(checks, settings))
     rehearse(settings, 1, None)
     if mode == "free" and principal.offers == "one":
@@ -253,6 +307,18 @@ def agree(
             stacklevel=4,
         )
     return settings
+
+
+def money_of(budget: Any, settings: Settings) -> int:
+    """Check a budget in money; return its minor units."""
+    if settings.principal.budget is not None:
+        raise InvalidInput(
+            "budget must be given once: as money with the campaign, or in units of reward with its principal."
+        )
+    amount, currency = Money.parse("budget", budget), settings.price.currency
+    if amount.currency != currency:
+        raise InvalidInput(f"budget must be in {currency}, as the price is, got {amount}.")
+    return amount.minor
 
 
 def checks_of(given: Any, settings: Settings) -> Checks | None:

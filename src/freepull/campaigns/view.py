@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import islice
 from typing import Any, Protocol, TypeVar
 
@@ -17,13 +18,24 @@ from freepull.campaigns.core import Core
 from freepull.campaigns.directory import Register
 from freepull.campaigns.journal.recovery import segments, settings_of
 from freepull.campaigns.journal.writer import awaited
+from freepull.campaigns.settings import system_clock
 from freepull.campaigns.state import State
 from freepull.campaigns.status import status_of, verdict_of
 from freepull.campaigns.stores import Store
 from freepull.commands import ReadStatus, ReadVerdict
 from freepull.errors import FreepullError, StoreError
-from freepull.messages import AgentRow, AuditEntry, BanRow, CampaignVerdict, LedgerEntry, Me, OfferRow, Status
-from freepull.principal.rules.pairwise.state import PairwiseState
+from freepull.messages import (
+    AgentRow,
+    AuditEntry,
+    BanRow,
+    CampaignVerdict,
+    LedgerEntry,
+    Me,
+    OfferRow,
+    OverviewRow,
+    Status,
+    Stuck,
+)
 
 Row = TypeVar("Row", covariant=True)
 Found = TypeVar("Found")
@@ -54,15 +66,6 @@ class Pulls(msgspec.Struct):
     """Some agents: all of them up to 500."""
     pulls: list[list[int]]
     """For each of the agents named, its pulls by arm."""
-
-
-class Margins(msgspec.Struct):
-    """By how much the leader is better than each arm, at least."""
-
-    leader: str | None
-    """The arm that is ahead; null before the start."""
-    lower: list[float] | None
-    """Lower confidence bounds, by arm; an arm goes above 0. Null where the rule has no such bounds."""
 
 
 class Point(msgspec.Struct):
@@ -97,8 +100,6 @@ class Screen(msgspec.Struct):
     """What the verdict rests on; null before the start."""
     awaited: list[AgentRow]
     """Whom it waits for, as they stand; at most ten."""
-    margins: Margins
-    """By how much the leader is better."""
     history: list[Point]
     """How it came about; the last point is this moment."""
     pulls: Pulls
@@ -111,6 +112,8 @@ class Screen(msgspec.Struct):
     """Who was banned, the last 200."""
     audit: list[AuditEntry]
     """What was done, the last 200."""
+    overview: OverviewRow
+    """The same in short: how sure, and whether it is stuck."""
 
 
 class Reader(Protocol[Row]):
@@ -166,6 +169,16 @@ class CampaignView:
 
         return await self._look(look)
 
+    async def overview(self) -> OverviewRow:
+        """Say in short which arm, how sure, what was spent, and whether it is stuck."""
+        return await self._look(lambda decider: tables.overview(decider.state, self._register, system_clock()))
+
+    async def stuck(self) -> tuple[int, list[Stuck]]:
+        """Say after how many events it was looked at, and why it does not go on."""
+        return await self._look(
+            lambda decider: (decider.state.events, tables.stuck(decider.state, self._register, system_clock()))
+        )
+
     async def verdict(self) -> CampaignVerdict:
         """Say which arm, and what that rests on."""
         return await awaited(self._core.handle(ReadVerdict()))
@@ -192,9 +205,11 @@ class CampaignView:
         """Return offers in their order."""
         return await self._table(tables.offers, "offers", after, limit)
 
-    async def ledger(self, after: int = 0, limit: int | None = None, last: int | None = None) -> list[LedgerEntry]:
-        """Return what was paid, or the last of it."""
-        return await self._table(tables.ledger, "ledger", after, limit, last)
+    async def ledger(
+        self, after: int = 0, limit: int | None = None, last: int | None = None, settlement: str = ""
+    ) -> list[LedgerEntry]:
+        """Return what was paid, or the last of it; or only what is in a state of settlement."""
+        return await self._table(partial(tables.ledger, settlement=settlement), "ledger", after, limit, last)
 
     async def bans(self, after: int = 0, limit: int | None = None, last: int | None = None) -> list[BanRow]:
         """Return bans, or the last ones."""
@@ -208,22 +223,19 @@ class CampaignView:
         """Return who pulls what."""
         return await asyncio.to_thread(self._pulls, await self._look(_sample))
 
-    async def margins(self) -> Margins:
-        """Return by how much the leader is better, where the rule compares pairs."""
-        return await self._look(self._margins)
-
     async def screen(self) -> Screen:
         """Return all that a screen shows, as of one moment."""
 
         def look(
             decider: Decider,
-        ) -> tuple[Status, CampaignVerdict | None, list[AgentRow], Margins, list[OfferRow], Sample]:
+        ) -> tuple[Status, CampaignVerdict | None, list[AgentRow], list[OfferRow], Sample, OverviewRow]:
+            short = tables.overview(decider.state, self._register, system_clock())
             status = status_of(decider.state, self._register)
             verdict = None if decider.state.started is None else verdict_of(decider.state, self._register)
             waiting = [self._row(decider, self._register.agent(name)) for name in status.awaited]
-            return status, verdict, waiting, self._margins(decider), self._open(decider, 0, ROWS), _sample(decider)
+            return status, verdict, waiting, self._open(decider, 0, ROWS), _sample(decider), short
 
-        status, verdict, waiting, margins, offers, sample = await self._look(look)
+        status, verdict, waiting, offers, sample, short = await self._look(look)
         self.history.add(status)
         before = [it for it in await self.history.points() if it.observations < status.observations]
         ledger, bans, audit = await asyncio.gather(self.ledger(last=ROWS), self.bans(last=ROWS), self.audit(last=ROWS))
@@ -231,13 +243,13 @@ class CampaignView:
             status=status,
             verdict=verdict,
             awaited=waiting,
-            margins=margins,
             history=[*before, point(status)],
             pulls=await asyncio.to_thread(self._pulls, sample),
             offers=offers,
             ledger=[it for it in ledger if it.entry <= status.paid],  # the tables have gone on since
             bans=[it for it in bans if it.at <= status.at],
             audit=[it for it in audit if it.event < status.events],
+            overview=short,
         )
 
     async def _look(self, look: Callable[[Decider], Found]) -> Found:
@@ -280,14 +292,6 @@ class CampaignView:
     def _open(self, decider: Decider, after: int, limit: int) -> list[OfferRow]:
         behind = (it for it in decider.state.offers.open.values() if it.offer > after)
         return [tables.offer_row(self._register, it.row()) for it in islice(behind, limit)]
-
-    def _margins(self, decider: Decider) -> Margins:
-        rule = None if decider.state.started is None else decider.state.started.rule
-        if rule is None:
-            return Margins(None, None)
-        leader, arms = rule.leader(), self._register.arms
-        lower = [rule.lower(leader, k) for k in range(len(arms))] if isinstance(rule, PairwiseState) else None
-        return Margins(arms[leader], lower)
 
     def _pulls(self, sample: Sample) -> Pulls:
         panel, chosen, table = sample

@@ -44,17 +44,29 @@ def new(
     mode: Annotated[str, of_campaign("free, or rounds: everybody acts once a round, as in the paper.")] = "free",
     horizon: Annotated[int | None, of_campaign("T, in steps; some rules and schedules need it.")] = None,
     ends: Annotated[str | None, of_campaign("When it stops, such as 2030-01-31T12:00+00:00.")] = None,
-    leavers: Annotated[str, of_campaign("What becomes of agents who leave: wait, independent or worst_case.")] = "wait",
+    leavers: Annotated[str, of_campaign("What becomes of agents who leave: wait or independent.")] = "wait",
     offer_lasts: Annotated[str, of_campaign("How long an offer stands before it expires.")] = "1 day",
     cool_down: Annotated[str, of_campaign("For how long after an expired offer its agent gets no other.")] = "1 hour",
     round_lasts: Annotated[str | None, of_campaign("rounds: the longest that a round stays open.")] = None,
     late_joiners: Annotated[
         str, of_campaign("Agents who join after the start: observe them, or count them in a wider panel.")
     ] = "observe",
-    withdrawal: Annotated[bool, of_campaign("comparisons, pairwise: arms may be withdrawn.")] = False,
+    withdrawal: Annotated[bool, of_campaign("comparisons: arms may be withdrawn.")] = False,
     remembers: Annotated[str, of_campaign("How long event ids are remembered.")] = "30 days",
     checks: Annotated[bool, of_campaign("comparisons: check assumptions beside the trial.")] = True,
+    accept_within: Annotated[
+        str | None, of_campaign("How long an offer holds its bonus unless it is accepted, such as 15 minutes.")
+    ] = None,
+    reward_scale: Annotated[
+        str | None, of_campaign("From what to what rewards run: 1..5, 0..50 EUR (clipped) or yes/no [0..1].")
+    ] = None,
+    pay_on: Annotated[str, of_campaign("Whether the act is paid, or its outcome.")] = "act",
+    outcome_within: Annotated[str | None, of_campaign("How long the outcome of an act is waited for.")] = None,
+    if_no_outcome: Annotated[
+        str | None, of_campaign("What counts if it never comes: a reward, or missing (comparisons), at its worst.")
+    ] = None,
     principal: Principal,
+    money: str | None = None,
     by: By = "",
     as_json: AsJson = False,
 ) -> None:
@@ -77,12 +89,26 @@ def new(
         round_lasts=round_lasts,
         cool_down=cool_down,
         remembers=remembers,
+        accept_within=accept_within,
+        pay_on=pay_on,
+        outcome_within=outcome_within,
+        if_no_outcome=number_or_word(if_no_outcome),
+        scale=reward_scale,
+        budget=money,
         by=by,
     ) as campaign:
         status = campaign.status()
         limit = "no budget is set" if status.budget is None else f"it may spend {status.budget}"
         made = f"{name} is made, with {status.agents:,} agents; {limit}; {_watching(principal.observe, horizon, mode)}"
         answer(status, as_json, f"{made}; start it when they have enrolled")
+
+
+def number_or_word(given: str | None) -> float | str | None:
+    """Return a number if that is what was given."""
+    try:
+        return None if given is None else float(given)
+    except ValueError:
+        return given
 
 
 def _watching(observe: Schedule, horizon: int | None, mode: str) -> str:
@@ -131,6 +157,7 @@ def erase(
     name: Name,
     agents: Annotated[list[str] | None, typer.Argument(help="The agents; all of them with --all.")] = None,
     everybody: Annotated[bool, typer.Option("--all", help="Erase all names.")] = False,
+    anyway: Annotated[bool, typer.Option("--anyway", help="Also of those who are still owed something.")] = False,
     by: By = "",
     as_json: AsJson = False,
 ) -> None:
@@ -138,7 +165,7 @@ def erase(
     if bool(agents) == everybody:
         raise InvalidInput("agents must be named, or all of them meant by --all, but not both.")
     with opened(url, name) as campaign:
-        campaign.erase_names(None if everybody else agents, by)
+        campaign.erase_names(None if everybody else agents, by, anyway)
         answer({"erased": agents}, as_json, "the names are erased; the log knows agents by number")
 
 
@@ -171,7 +198,8 @@ def _field(field: msgspec.structs.FieldInfo) -> Parameter:
     kind, meta = get_args(field.type)
     made = (typer.Argument if field.required else typer.Option)(help=meta.description)
     default = Parameter.empty if field.required else field.default
-    return _parameter(field.name, Annotated[int if kind is int else str, made], default)
+    whole = int in (kind, *get_args(kind)) and str not in get_args(kind)
+    return _parameter(field.name, Annotated[int if whole else str, made], default)
 
 
 def _parameter(name: str, kind: Any, default: Any = Parameter.empty) -> Parameter:

@@ -8,7 +8,7 @@ from typing import Annotated, TypeVar
 
 import typer
 
-from freepull.cli.campaign import Agent
+from freepull.cli.campaign import Agent, number_or_word
 from freepull.cli.campaign import app as app
 from freepull.cli.options import GAMES, build, build_game
 from freepull.cli.screen import (
@@ -22,6 +22,7 @@ from freepull.cli.screen import (
     console,
     not_served,
     opened,
+    secret,
     sentence_errors,
     served,
     show_status,
@@ -30,7 +31,7 @@ from freepull.cli.screen import (
     waits,
 )
 from freepull.errors import InvalidInput
-from freepull.messages import Status
+from freepull.messages import Status, Told
 from freepull.registry import choices
 from freepull.simulation.facade import progress_bar
 
@@ -76,7 +77,7 @@ def tell(
     name: Name,
     agent: Agent,
     arm: Annotated[str, typer.Argument(help="The arm that was pulled.")],
-    reward: Annotated[float, typer.Argument(help="The reward, in [0, 1].")],
+    reward: Annotated[str, typer.Argument(help="The reward, in [0, 1] or on the campaign's scale.")],
     event: Annotated[str | None, typer.Option(help="An id that makes it safe to repeat.")] = None,
     number: Annotated[int | None, typer.Option(help="Or the agent's own number of the event: 1, 2, 3 …")] = None,
     as_json: AsJson = False,
@@ -85,10 +86,82 @@ def tell(
     if event is not None and number is not None:
         raise InvalidInput("--event and --number must not both be given; one of them makes a pull safe to repeat.")
     with opened(url, name) as campaign:
-        told = campaign.tell(agent, arm, reward, event if event is not None else number)
+        told = campaign.tell(agent, arm, _reward(reward), event if event is not None else number)
+    answer(told, as_json, _noted(told))
+
+
+@app.command(
+    help="Say that an agent will act on its open offer, which stands longer then."
+    "\n\nExample: freepull campaign accept sqlite:///trial.db onboarding user-17"
+)
+@sentence_errors
+def accept(
+    url: Url,
+    name: Name,
+    agent: Agent,
+    offer: Annotated[int | None, typer.Option(help="The number of the offer that is meant.")] = None,
+    by: By = "",
+    as_json: AsJson = False,
+) -> None:
+    """See the help."""
+    with opened(url, name) as campaign:
+        found = campaign.accept(agent, by, offer)
+    answer(found, as_json, f"{found.bonus} for {found.arm} stands until {found.expires:%Y-%m-%d %H:%M} UTC")
+
+
+Event = Annotated[str, typer.Argument(help="The event id of the act.")]
+
+
+@app.command(
+    help="Say that a pull is made; its outcome is told later, by the same event."
+    "\n\nExample: freepull campaign act sqlite:///trial.db onboarding user-17 B visit-1"
+)
+@sentence_errors
+def act(
+    url: Url,
+    name: Name,
+    agent: Agent,
+    arm: Annotated[str, typer.Argument(help="The arm that was pulled.")],
+    event: Event,
+    as_json: AsJson = False,
+) -> None:
+    """See the help."""
+    with opened(url, name) as campaign:
+        told = campaign.act(agent, arm, event)
+    answer(told, as_json, _noted(told))
+
+
+@app.command(
+    help="Tell the outcome of an act.\n\nExample: freepull campaign outcome sqlite:///trial.db onboarding user-17 "
+    "visit-1 0.8"
+)
+@sentence_errors
+def outcome(
+    url: Url,
+    name: Name,
+    agent: Agent,
+    event: Event,
+    reward: Annotated[str, typer.Argument(help="The reward, in [0, 1] or on the campaign's scale.")],
+    as_json: AsJson = False,
+) -> None:
+    """See the help."""
+    with opened(url, name) as campaign:
+        told = campaign.outcome(agent, event, _reward(reward))
+    answer(told, as_json, _noted(told))
+
+
+def _reward(given: str) -> float | str:
+    """Return a reward as a number, or as the word that it is."""
+    found = number_or_word(given)
+    return given if found is None else found
+
+
+def _noted(told: Told) -> str:
+    """Say what became of a pull, an act or an outcome."""
     paid = f"; {told.paid} is paid" if told.paid else ""
     noted = "noted" if told.event is not None else "nothing noted, because this number was used before"
-    answer(told, as_json, f"{noted}{paid}{'; the offer was refused' if told.outcome == 'refused' else ''}")
+    waits = "; the bonus is paid with the outcome" if told.offer and told.outcome is None else ""
+    return f"{noted}{paid}{waits}{'; the offer was refused' if told.outcome == 'refused' else ''}"
 
 
 @app.command(help="Show how the campaign stands.\n\nExample: freepull campaign status sqlite:///trial.db onboarding")
@@ -135,6 +208,87 @@ def export(
     with opened(url, name) as campaign:
         rows = campaign.export(path, what)
     answer({"rows": rows, "path": str(path)}, as_json, f"{rows:,} rows are in {path}")
+
+
+@app.command(
+    help="Hand what is owed to a payer, and note what became of it; for every night, and safe to repeat at any time."
+    "\n\nExample: freepull campaign payout sqlite:///trial.db onboarding --folder payouts"
+)
+@sentence_errors
+def payout(
+    url: Url,
+    name: Name,
+    folder: Annotated[Path | None, typer.Option(help="Write CSV files into this folder, for accounting.")] = None,
+    to: Annotated[str | None, typer.Option(help="Or send every payment to this address, https://…")] = None,
+    token_file: Annotated[Path | None, typer.Option(help="A file with the token that this address wants.")] = None,
+    failed: Annotated[bool, typer.Option("--failed", help="Try again what has failed before, under new keys.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """See the help."""
+    from freepull.payouts import FilePayer, HttpPayer, Payer
+    from freepull.payouts import payout as pay
+
+    if (folder is None) == (to is None):
+        raise InvalidInput("a payout must have one payer; give --folder or --to, not both.")
+    payer: Payer
+    if folder is not None:
+        payer = FilePayer(folder)
+    else:
+        payer = HttpPayer(to or "", "" if token_file is None else secret("--token-file", token_file))
+    with opened(url, name) as campaign:
+        found = pay(campaign, payer, failed=failed)
+    told = {"paid": dict(found.paid), "left": dict(found.left), "complete": found.complete}
+    answer(told, as_json, str(found))
+    if not found.complete:
+        raise typer.Exit(1)
+
+
+@app.command(
+    help="Say what became of payments: settled, failed, sent or open."
+    "\n\nExample: freepull campaign settle sqlite:///trial.db onboarding settled --file payout-20270101T020000-001.csv"
+)
+@sentence_errors
+def settle(
+    url: Url,
+    name: Name,
+    state: Annotated[str, typer.Argument(help="settled, failed, sent, or open: nobody has it.")],
+    entries: Annotated[str, typer.Option(help="Entries of the ledger, such as 1-20,25.")] = "",
+    file: Annotated[Path | None, typer.Option(help="Or all that are in this file of a payout.")] = None,
+    note: Annotated[str, typer.Option(help="What the payer calls it, or why it failed; no names.")] = "",
+    by: By = "",
+    as_json: AsJson = False,
+) -> None:
+    """See the help."""
+    from freepull.messages import Move
+    from freepull.payouts import read_payments
+
+    if bool(entries) == (file is not None):
+        raise InvalidInput("payments must be named by --entries, or be in a --file, but not both.")
+    with opened(url, name) as campaign:
+        if file is None:
+            numbers = _numbers(entries)
+        else:
+            keys = {row["key"]: int(row["entry"]) for row in read_payments(file)}
+            known = {it.key for it in campaign.ledger()}
+            strange = next((key for key in keys if key not in known), None)
+            if strange is not None:
+                raise InvalidInput(f"--file must be of {name}, which has no payment {strange}; choose another file.")
+            numbers = sorted(keys.values())
+        moved = campaign.settle([Move(entry, state, note) for entry in numbers], by=by)
+    answer({"moved": moved}, as_json, f"{moved:,} payments are {state} now; {len(numbers) - moved:,} were before")
+
+
+def _numbers(text: str) -> list[int]:
+    """Read numbers such as 1-20,25."""
+    found = list[int]()
+    for part in text.split(","):
+        first, _, last = part.strip().partition("-")
+        if not (first.isascii() and first.isdigit() and (not last or (last.isascii() and last.isdigit()))):
+            raise InvalidInput(f"--entries must be numbers such as 1-20,25, got {text!r}.")
+        if int(last or first) - int(first) >= 10_000:
+            raise InvalidInput(f"--entries must be at most 10,000 at a time, got {part.strip()}; take fewer.")
+        found += range(int(first), int(last or first) + 1)
+    return found
 
 
 @app.command(

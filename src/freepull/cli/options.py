@@ -39,14 +39,12 @@ of_principal, of_runs, of_output = panel("The principal"), panel("The runs"), pa
 RULES = ", ".join(rule.written for rule in registry.parts("rule"))
 RuleName = Annotated[str, of_principal(f"{RULES}; 'certified' is proven at any time.")]
 Delta = Annotated[float, of_principal("The most that the probability of a wrong certified verdict may be.")]
-Gap = Annotated[float | None, of_principal("certified, pairwise: the gap to plan for.")]
+Gap = Annotated[float | None, of_principal("certified: the gap to plan for.")]
 Robust = Annotated[
     float | None,
     of_principal("certified: verdicts must stand even if payment, drift and the like move every mean by this much."),
 ]
-Epsilon = Annotated[
-    float | None, of_principal("certified, comparisons, pairwise: stop once an arm is within ε of the best.")
-]
+Epsilon = Annotated[float | None, of_principal("certified, comparisons: stop once an arm is within ε of the best.")]
 Cap = Annotated[int | None, of_principal("comparisons: the most comparisons that one agent may have.")]
 Late = Annotated[
     bool | None,
@@ -65,6 +63,9 @@ Protocol = Annotated[str, of_principal(f"{choices('protocol')}.")]
 Offers = Annotated[str, of_principal("one offer a step, or each: up to one per agent.")]
 Bonus = Annotated[float, of_principal("What an accepted offer pays, in units of reward.")]
 Pricing = Annotated[str | None, of_principal(f"In place of --bonus: {choices('pricing')}.")]
+Futility = Annotated[
+    float, of_principal("certified: no offers while a verdict in time and budget is less likely than this; 0: never.")
+]
 Budget = Annotated[
     float | None,
     of_principal("The most that may be spent, in units of reward, as --bonus is: with a bonus of 1, how many bonuses."),
@@ -147,6 +148,7 @@ def build_principal(
     bonus: float,
     budget: float | None,
     pricing: str | None = None,
+    futility: float = 0.0,
     **own: float | str | None,
 ) -> Principal:
     """Make the principal that the options describe; ``own`` are the options that belong to certain rules."""
@@ -159,20 +161,21 @@ def build_principal(
         bonus=bonus,
         budget=budget,
         pricing=None if pricing is None else build("pricing", pricing),
+        futility=futility,
     )
 
 
-def units_of(budget: str | None, price: str, bonus: float | None) -> float | None:
-    """Return a budget that is given as money, or as a number, in units of reward."""
+def budget_of(budget: str | None, price: str) -> tuple[float | None, str | None]:
+    """Return a budget that is given as a number, in units of reward, and one that is given as money."""
     if budget is None:
-        return None
+        return None, None
     try:
-        return float(budget)
+        return float(budget), None
     except ValueError:
         money, cost = Money.parse("--budget", budget), Money.price(price)
     if money.currency != cost.currency:
         raise InvalidInput(f"--budget must be in {cost.currency}, as the price is, got {money}.")
-    return money.minor // cost.minor * (1.0 if bonus is None else bonus)
+    return None, budget
 
 
 def build_for_people(told: dict[str, Any], horizon: int | None) -> Principal:
@@ -206,6 +209,7 @@ PRINCIPALS = {
     "bonus": (Bonus, 1.0),
     "budget": (Budget, None),
     "pricing": (Pricing, None),
+    "futility": (Futility, 0.0),
 }
 """The options of a principal, and their defaults."""
 
@@ -217,7 +221,8 @@ LEFT_OUT = ("rule", "delta", "observe", "protocol", "offers")
 def describe_principal(people: bool = False, **defaults: Any) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Give a command all options of a principal; it gets what they describe as its parameter ``principal``.
 
-    Where it is for ``people`` and no other rule is named, what is left out is as in `for_people`; budgets are money.
+    Where it is for ``people`` and no other rule is named, what is left out is as in `for_people`; a budget that is
+    money is then its parameter ``money``.
     """
     options = [
         Parameter(
@@ -233,12 +238,13 @@ def describe_principal(people: bool = False, **defaults: Any) -> Callable[[Calla
         def run(**given: Any) -> None:
             told = {name: given.pop(name) for name in PRINCIPALS}
             if people:
-                told["budget"] = units_of(told["budget"], given["price"], told["bonus"])
+                told["budget"], given["money"] = budget_of(told["budget"], given["price"])
             made = build_for_people(told, given["horizon"]) if people else build_principal(**told)
             command(principal=made, **given)
 
         types = get_type_hints(command, include_extras=True)
-        own = [it.replace(annotation=types[it.name]) for it in signature(command).parameters.values()]
+        shown = (it for it in signature(command).parameters.values() if it.name != "money")
+        own = [it.replace(annotation=types[it.name]) for it in shown]
         place = [it.name for it in own].index("principal")
         parameters = [*own[:place], *options, *own[place + 1 :]]
         made: Any = run

@@ -11,7 +11,7 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
-from freepull import validation
+from freepull import registry, validation
 from freepull.cli import options
 from freepull.cli.options import build, of_output, of_principal, of_runs
 from freepull.cli.screen import check_target, console, sentence_errors
@@ -85,7 +85,7 @@ Example: freepull plan --arms 4 --agents 500 --horizon 60 --gap 0.05 --delta 0.0
 Give guesses (--gap or --means), a log of past observations (--log) or a panel (--panel street). The first answer comes
 from formulas, where these know such people, the second from simulation; every figure says which."""
 of_game, of_people = options.panel("What is known of the game"), options.panel("The people")
-RULES = ("certified", "pairwise", "comparisons")
+RULES = ("certified", "comparisons")
 
 
 def _people(kind: str, usual: str) -> typer.models.OptionInfo:
@@ -113,12 +113,18 @@ def command(
         Path | None,
         of_game("Past observations, CSV or Parquet: agent, arm, reward; perhaps step or at, and outcome."),
     ] = None,
+    scale: Annotated[
+        str | None, of_game("On which scale the log's rewards are, such as 1..5, 0..50 EUR or yes/no [0..1].")
+    ] = None,
+    columns: Annotated[
+        str | None, of_game("What the log calls its columns, such as agent=user_id,arm=slot,reward=stars.")
+    ] = None,
     day: Annotated[int, of_game("How many steps a day has, where the log has dates.")] = DAY,
     panel: Annotated[str | None, of_game(f"Instead of all that: {options.GAMES}.")] = None,
     delta: options.Delta = 0.05,
     rule: Annotated[
         str | None,
-        of_principal("certified, pairwise or comparisons [certified; comparisons if people may be absent or refuse]."),
+        of_principal("certified or comparisons [certified; comparisons if people may be absent or refuse]."),
     ] = None,
     epsilon: Annotated[
         float | None,
@@ -137,6 +143,7 @@ def command(
     budget: Annotated[
         float | None, of_principal("The most bonuses that may be paid; with --pricing, in bonuses of 1.")
     ] = None,
+    futility: options.Futility = 0.0,
     price: Annotated[
         str | None, of_principal('What a bonus costs, as in "0.50 EUR"; with --pricing, one of 1.')
     ] = None,
@@ -154,6 +161,7 @@ def command(
 ) -> None:
     """See HELP, which is shown as the command's help."""
     if rule is not None:
+        registry.still("rule", rule, "--rule", RULES)
         validation.one_of("--rule", rule, RULES)
 
     def principal(ideal: bool) -> Principal:
@@ -169,6 +177,7 @@ def command(
             offers=offers,
             pricing=None if pricing is None else build("pricing", pricing),
             budget=budget,
+            futility=futility,
         )
 
     if html is not None:
@@ -185,6 +194,8 @@ def command(
         error=error,
         rewards=None if rewards is None else build("rewards", rewards),
         log=log,
+        scale=scale,
+        columns=columns,
         day=day,
         principal=principal,
         strategy=[build("agents", text, "strategy") for text in strategy] if strategy else None,

@@ -272,9 +272,16 @@ def show_status(status: Status) -> None:
     console.print(f"spent {status.spent}{budget}, reserved {status.reserved}")
     console.print(
         f"offers: {status.offered:,} made, {status.open_offers:,} open, {status.paid:,} paid, "
-        f"{status.refused:,} refused, {status.expired:,} expired, {status.cancelled:,} cancelled; "
+        f"{status.refused:,} refused, {status.expired:,} expired, {status.cancelled:,} cancelled"
+        f"{f', {status.lapsed:,} lapsed' if status.lapsed else ''}; "
         f"{status.banned:,} agents banned, {status.absent:,} absent"
     )
+    if status.clipped:
+        console.print(f"{status.clipped:,} rewards lay outside {status.scale}, and count as its ends")
+    if status.open_acts or status.never_came:
+        console.print(f"outcomes: {status.open_acts:,} to come, {status.never_came:,} that did not come in time")
+    if status.held:
+        console.print(status.held)
     for check in status.checks:
         if check.alarmed:
             console.print(f"[bold]alarm[/bold]: {escape(str(check))}")
@@ -303,7 +310,8 @@ def _arms(status: Status) -> Table:
     """Return every arm as it stands; means are of agents' own means, and in comparisons where there are any."""
     compares = status.comparisons is not None
     bound = "bound" if status.threshold is None else "evidence"
-    table = Table("arm", "in", "mean per agent", *(["in comparisons"] if compares else []), bound, "pulls", "paid")
+    mean = f"mean per agent, {status.scale}" if status.scale else "mean per agent"
+    table = Table("arm", "in", mean, *(["in comparisons"] if compares else []), bound, "pulls", "paid")
     for arm in status.arms:
         numbers = (arm.mean, *([arm.compared] if compares else []), arm.bound)
         known = (float("nan") if it is None else it for it in numbers)

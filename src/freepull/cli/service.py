@@ -41,7 +41,10 @@ Store = Annotated[str | None, typer.Option(help="sqlite:///file.db or postgresql
 Where = Annotated[
     str | None, typer.Option(help="Or a running service, http://…; an admin's token in FREEPULL_TOKEN is sent.")
 ]
-SCOPE = "admin; operator (starts, pauses, resumes, sees to people); read (looks only); or gateway (tells for agents)."
+SCOPE = (
+    "admin; operator (starts, pauses, resumes, sees to people); read (looks only); gateway (a backend that asks and "
+    "tells for its users); or payer (reads the ledger, and says what was paid out)."
+)
 NEW = """Make a token. It is shown once.
 
 Example: freepull token new --store sqlite:///trial.db --scope admin --label "ann's laptop"
@@ -142,7 +145,7 @@ def _agent_token(store: str | None, server: str | None, campaign: str, agent: st
 
     with _tokens(store) as tokens, closing(connect(store)) as campaigns:
         settings = settings_of(campaigns, campaign)
-        register = Register(campaign, settings.arms, settings.price)
+        register = Register(campaign, settings.arms, settings.price, settings.on)
         register.enrolled = 1 << 32
         for number, name in campaigns.read(campaign, "names"):
             register.add(number, name)
@@ -193,6 +196,7 @@ KINDS: dict[str, tuple[tuple[type, ...], str]] = {
     "port": WHOLE,
     "waiting": WHOLE,
     "agent_rate": NUMBER,
+    "gateway_rate": NUMBER,
     "first_token": FLAG,
 }
 """What a file must have for an option; for any other, a text."""
@@ -272,12 +276,18 @@ def command(
     agent_rate: Annotated[
         float, setting("Requests a second of one agent; more get 429.", "agent_rate", min=0.01)
     ] = 20.0,
+    gateway_rate: Annotated[
+        float, setting("Requests a second with one gateway's token; more get 429.", "gateway_rate", min=0.01)
+    ] = 5000.0,
     certificate: Annotated[str | None, setting("TLS: a PEM file; with --key.", "certificate")] = None,
     key: Annotated[str | None, setting("TLS: the certificate's private key.", "key")] = None,
     first_token: Annotated[
         bool,
         setting("If the store has no token, make an admin's, and print it once.", "first_token", "--first-token"),
     ] = False,
+    webhooks: Annotated[
+        Path | None, setting("A TOML file of addresses that are told what happens.", "webhooks")
+    ] = None,
     traces: Annotated[
         str | None, setting("Send traces through this exporter of OpenTelemetry, such as otlp.", "traces")
     ] = None,
@@ -304,6 +314,7 @@ def command(
     """See HELP."""
     from freepull.server.auth import Limits
     from freepull.server.server import run
+    from freepull.server.webhooks import read_targets
 
     where = one_store(context, store, store_file)
     if password_file is not None:
@@ -313,14 +324,15 @@ def command(
             raise InvalidInput(f"{name} must be a PEM file that exists, and --certificate and --key go together.")
     if certificate is not None and key is not None:
         _check_tls(certificate, key)
-    limits = Limits(waiting=waiting, agent_rate=agent_rate)
+    limits = Limits(waiting=waiting, agent_rate=agent_rate, gateway_rate=gateway_rate)
     tls = {"ssl_certfile": certificate, "ssl_keyfile": key}
     scopes = {"admin": oidc_admin, "operator": oidc_operator, "read": oidc_read}
     if oidc_issuer is None and any((oidc_client, oidc_secret_file, *scopes.values())):
         raise InvalidInput("--oidc-issuer must be given with the other options of --oidc; name the provider.")
     asked = (oidc_client, oidc_secret_file, oidc_asks, oidc_claim, scopes, oidc_lasts)
     provider = None if oidc_issuer is None else _provider(oidc_issuer, *asked)
-    raise typer.Exit(run(where, host, port, address, limits, first_token, provider, traces, **tls))
+    told = [] if webhooks is None else read_targets(webhooks)
+    raise typer.Exit(run(where, host, port, address, limits, first_token, provider, traces, told, **tls))
 
 
 def _provider(

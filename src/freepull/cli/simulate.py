@@ -156,7 +156,7 @@ def _warm_rules() -> list[Rule]:
     """Return every rule that is compiled, in each of its forms."""
     return [
         rules.Paper(0.1, "finite_time"), rules.Paper(0.1, "simplified", pay="uniform"), rules.Certified(0.1),
-        rules.Pairwise(0.1), rules.Population(0.1), rules.Population(0.1, pulls=3), rules.Comparisons(0.1),
+        rules.Population(0.1), rules.Population(0.1, pulls=3), rules.Comparisons(0.1),
         rules.Passive(),
     ]  # fmt: skip
 

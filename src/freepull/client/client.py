@@ -45,6 +45,11 @@ class _Campaign:
     name: str
 
     @Talking
+    def agent(self, agent: str | int) -> Talk[Me]:
+        """Return what an agent may know: status, arms, its own pulls, its open offer."""
+        return talks.one_agent(self.name, agent)
+
+    @Talking
     def agents(self, after: int = -1) -> Talk[list[AgentRow]]:
         """Return agents as they stand, after a given number."""
         return talks.agents(self.name, after)
@@ -258,6 +263,26 @@ class _Agent:
     def tell(self, arm: str, reward: float, event: str | int | None = None) -> Talk[Told]:
         """Tell a pull; without an event it gets an id of its own."""
         return talks.my_pull(self.campaign, arm, reward, event)
+
+    @Talking
+    def accept(self, offer: int | None = None) -> Talk[CampaignOffer]:
+        """Say that the agent will act on its offer, the given one or whichever is open; it stands longer then."""
+        return talks.my_answer(self.campaign, offer)
+
+    @Talking
+    def decline(self, offer: int | None = None) -> Talk[None]:
+        """Say that the agent does not want its offer."""
+        return talks.my_refusal(self.campaign, offer)
+
+    @Talking
+    def acted(self, arm: str, event: str | int) -> Talk[Told]:
+        """Say that the agent has made a pull, whose outcome is told later by the same event."""
+        return talks.my_act(self.campaign, arm, event)
+
+    @Talking
+    def outcome(self, event: str | int, reward: float) -> Talk[Told]:
+        """Tell what came of an act, by its event."""
+        return talks.my_outcome(self.campaign, event, reward)
 
     @Talking
     def pass_over(self, event: str | int | None = None) -> Talk[None]:

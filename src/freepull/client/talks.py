@@ -18,12 +18,14 @@ from freepull.client.transport import Call, Talk, place, send
 from freepull.commands import Command
 from freepull.errors import FreepullError, InvalidInput, UnknownAgent, UnknownArm
 from freepull.messages import (
+    Accepted,
     AgentRow,
     AgentTokens,
     Arm,
     CampaignOffer,
     Imported,
     Me,
+    Noted,
     Observation,
     Status,
     TokenEntry,
@@ -106,16 +108,46 @@ def agent_tokens(campaign: str, agents: Iterable[Any], lasts: str) -> Talk[dict[
     return found
 
 
-def my_offer(campaign: str, token: str = "") -> Talk[CampaignOffer | None]:
+def my_offer(campaign: str) -> Talk[CampaignOffer | None]:
     """Return the offer for the agent whose token is sent."""
-    found = yield from send(Call[_Offered]("POST", within(campaign, "me", "offer"), _Offered, token=token))
+    found = yield from send(Call[_Offered]("POST", within(campaign, "me", "offer"), _Offered))
     return found.offer
 
 
 def my_pull(campaign: str, arm: str, reward: float, event: str | int | None) -> Talk[Told]:
     """Tell a pull of the agent whose token is sent."""
-    body = {"arm": arm, "reward": validation.reward(reward), "event": event_id(event)}
+    body = {"arm": arm, "reward": validation.told(reward), "event": event_id(event)}
     return (yield from send(Call[_Told]("POST", within(campaign, "me", "observations"), _Told, body))).told()
+
+
+def my_answer(campaign: str, offer: int | None) -> Talk[CampaignOffer]:
+    """Accept the offer of the agent whose token is sent."""
+    found = yield from send(Call[Accepted]("POST", within(campaign, "me", "accept"), Accepted, {"offer": offer}))
+    return found.offer
+
+
+def my_refusal(campaign: str, offer: int | None) -> Talk[None]:
+    """Decline the offer of the agent whose token is sent."""
+    yield from send(Call[Me]("POST", within(campaign, "me", "decline"), Me, {"offer": offer}))
+
+
+def my_act(campaign: str, arm: str, event: str | int) -> Talk[Told]:
+    """Say that the agent whose token is sent has made a pull."""
+    return _noted(campaign, "acts", {"arm": arm, "event": event})
+
+
+def my_outcome(campaign: str, event: str | int, reward: float) -> Talk[Told]:
+    """Tell what came of an act of the agent whose token is sent."""
+    return _noted(campaign, "outcomes", {"event": event, "reward": validation.told(reward)})
+
+
+def _noted(campaign: str, what: str, body: dict[str, Any]) -> Talk[Told]:
+    return told_of((yield from send(Call[Noted]("POST", within(campaign, "me", what), Noted, body))))
+
+
+def told_of(found: Noted) -> Told:
+    """Return the reply to an act or an outcome as a campaign does."""
+    return Told(*msgspec.structs.astuple(found))
 
 
 def no_pull(campaign: str, event: str | int | None) -> Talk[None]:
@@ -123,11 +155,11 @@ def no_pull(campaign: str, event: str | int | None) -> Talk[None]:
     yield from send(Call[Me]("POST", within(campaign, "me", "pass-over"), Me, {"event": event_id(event)}))
 
 
-def pages(path: str, kind: Any, after: int, key: str) -> Talk[list[Any]]:
-    """Return all rows of a table, after a given one."""
+def pages(path: str, kind: Any, after: int, key: str, *only: tuple[str, Any]) -> Talk[list[Any]]:
+    """Return all rows of a table, after a given one; or only some of them."""
     rows: list[Any] = []
     last = after
-    while found := (yield from send(Call[list[Any]]("GET", path, kind, query=(("after", last),)))):
+    while found := (yield from send(Call[list[Any]]("GET", path, kind, query=(("after", last), *only)))):
         rows += found
         before, last = last, getattr(found[-1], key) if key else after + len(rows)
         if last <= before:
@@ -162,43 +194,55 @@ def _as_declared(campaign: str, it: Command[Any]) -> Talk[Any]:
         names["arm"] = (yield from _arms(campaign))(getattr(it, "arm"))  # noqa: B009 - not every command has one
     path = within(campaign, *(part.format(**names) for part in route.path.split("/") if part))
     if hasattr(it, "after"):
-        return (yield from pages(path, route.reply, it.after, route.key))
+        only = [(name, told) for name in it.__struct_fields__ if name != "after" and (told := getattr(it, name))]
+        return (yield from pages(path, route.reply, it.after, route.key, *only))
     values = {field.name: _plain(getattr(it, field.name)) for field in it.body()}
     keyed, long = route.method == "POST", route.path in LONG
     call = Call[Any](route.method, path, route.reply, values or None, keyed=keyed, long=long)
     found = yield from send(call)
+    if route.field == "*":
+        return told_of(found)
     return getattr(found, route.field) if route.field else found if route.method == "GET" else None
 
 
 def _plain(value: Any) -> Any:
-    return value if value is None or isinstance(value, (str, int)) else list(value)
+    return value if value is None or isinstance(value, (str, int, float)) else list(value)
 
 
 def _arms(campaign: str) -> Talk[Callable[[Any], str]]:
     """Return what names an arm that is known by number."""
-    found = yield from send(Call[list[Arm]]("GET", within(campaign, "arms"), list[Arm]))
+    found = [it.name for it in (yield from send(Call[list[Arm]]("GET", within(campaign, "arms"), list[Arm])))]
+    return lambda arm: arm if isinstance(arm, str) else _nth(found, arm)
 
-    def name(arm: Any) -> str:
-        if isinstance(arm, str):
-            return arm
-        if validation.is_index(arm, len(found)):
-            return found[operator.index(arm)].name
-        return validation.one_of("arm", arm, [it.name for it in found[:20]], UnknownArm)
 
-    return name
+def _nth(arms: list[str], arm: Any) -> str:
+    if validation.is_index(arm, len(arms)):
+        return arms[operator.index(arm)]
+    return validation.one_of("arm", arm, arms[:20], UnknownArm)
+
+
+def for_agent(campaign: str, agent: Any, verb: str, kind: Any, body: Any = None) -> Talk[Any]:
+    """Say something for an agent, with a token that may."""
+    return send(Call[Any]("POST", within(campaign, "agents", named(agent), verb), kind, body))
+
+
+def one_agent(campaign: str, agent: Any) -> Talk[Me]:
+    """Return what an agent may know."""
+    return send(Call("GET", within(campaign, "agents", named(agent)), Me))
 
 
 def _ask(campaign: str, it: commands.Ask) -> Talk[CampaignOffer | None]:
-    """Ask with a token of the agent's that is good for a minute."""
-    (token,) = (yield from agent_tokens(campaign, [it.agent], "1 minute")).values()
-    return (yield from my_offer(campaign, token))
+    found: _Offered = yield from for_agent(campaign, it.agent, "offer", _Offered)
+    return found.offer
 
 
 def _tell(campaign: str, it: commands.Tell) -> Talk[Told]:
-    (told,) = yield from _tell_some(campaign, iter([(it.agent, it.arm, it.reward, it.event)]))
-    if isinstance(told, FreepullError):
-        raise told
-    return told
+    arm = it.arm
+    if not isinstance(arm, str):
+        arm = _nth((yield from one_agent(campaign, it.agent)).arms, arm)
+    body = {"arm": arm, "reward": validation.reward(it.reward), "event": event_id(it.event)}
+    found: _Told = yield from for_agent(campaign, it.agent, "observations", _Told, body)
+    return found.told()
 
 
 def _tell_each(campaign: str, it: commands.TellEach) -> Talk[list[Told | FreepullError]]:
@@ -218,7 +262,7 @@ def _tell_some(campaign: str, observations: Iterator[Any]) -> Talk[list[Told | F
             if not isinstance(arm, str):
                 name = name or (yield from _arms(campaign))
                 arm = name(arm)
-            pull = {"agent": named(agent), "arm": arm, "reward": validation.reward(reward), "event": event_id(event)}
+            pull = {"agent": named(agent), "arm": arm, "reward": validation.told(reward), "event": event_id(event)}
         except FreepullError as error:
             wrong[i] = error
         else:
@@ -237,14 +281,27 @@ def _tell_some(campaign: str, observations: Iterator[Any]) -> Talk[list[Told | F
 
 def _pass_over(campaign: str, it: commands.PassOver) -> Talk[None]:
     """Give it an id, because sending it again must not count twice."""
-    return _as_declared(campaign, msgspec.structs.replace(it, event=event_id(it.event)))
+    yield from for_agent(campaign, it.agent, "pass-over", Me, {"event": event_id(it.event)})
+
+
+def _outcome(campaign: str, it: commands.TellOutcome) -> Talk[Told]:
+    """Check the reward before it is sent, because JSON cannot say all that may be wrong with it."""
+    return _as_declared(campaign, msgspec.structs.replace(it, reward=validation.told(it.reward)))
+
+
+def _act(campaign: str, it: commands.Act) -> Talk[Told]:
+    """Name the arm, which may be known by its number."""
+    arm = it.arm if isinstance(it.arm, str) else (yield from _arms(campaign))(it.arm)
+    told: Told = yield from _as_declared(campaign, msgspec.structs.replace(it, arm=arm))
+    return told
 
 
 def _erase(campaign: str, it: commands.EraseNames) -> Talk[None]:
     """Erase names one by one; a service has no request for many."""
     rows = (yield from agents(campaign, -1)) if it.agents is None else []
     for agent in [row.number for row in rows] if it.agents is None else it.agents:
-        yield from send(Call[None]("DELETE", within(campaign, "agents", named(agent), "name"), None))
+        query = (("anyway", "true"),) if it.anyway else ()
+        yield from send(Call[None]("DELETE", within(campaign, "agents", named(agent), "name"), None, query=query))
 
 
 def _export(campaign: str, it: commands.Export) -> Talk[int]:
@@ -270,6 +327,8 @@ OWN: dict[type[Command[Any]], Callable[[str, Any], Talk[Any]]] = {
     commands.Tell: _tell,
     commands.TellEach: _tell_each,
     commands.PassOver: _pass_over,
+    commands.Act: _act,
+    commands.TellOutcome: _outcome,
     commands.EraseNames: _erase,
     commands.Export: _export,
     commands.Import: _import,

@@ -74,8 +74,6 @@ class Call(Generic[Reply]):
     query: tuple[tuple[str, Any], ...] = ()
     keyed: bool = False
     """Whether it takes an Idempotency-Key, which makes it safe to repeat."""
-    token: str = ""
-    """Sent instead of the client's own."""
     long: bool = False
     """Whether it takes long by its nature."""
 
@@ -122,7 +120,7 @@ class Attempt:
         self.call, self._addresses, self._left, self._tries = call, addresses, retries, 0
         self._campaign, self._until = "/".join(call.path.split("/")[:4]), 0.0
         self.url = addresses.of(self._campaign)
-        headers = {"authorization": f"Bearer {call.token or token}", "accept-encoding": "identity"}
+        headers = {"authorization": f"Bearer {token}", "accept-encoding": "identity"}
         if call.keyed:
             headers["idempotency-key"] = uuid.uuid4().hex
         content = None
@@ -232,7 +230,6 @@ class _Sender:
         raise NotImplementedError
 
     async def _send(self, call: Call[Reply]) -> Reply:
-        checked(call.token or self.token)
         attempt = Attempt(call, self.addresses, self.token, self._retries)
         seconds, most = self.seconds * call.patience, MOST_FILE if call.reply is bytes else MOST_REPLY
         library = httpx()

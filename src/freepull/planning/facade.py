@@ -16,6 +16,7 @@ from freepull.agents import Agent
 from freepull.agents.activity import Activity
 from freepull.agents.answers import Answer
 from freepull.agents.leaving import Leaving
+from freepull.data import read
 from freepull.errors import InvalidInput
 from freepull.fitting import DAY, Habits
 from freepull.game import Game
@@ -146,6 +147,8 @@ class Plan:
             rows.append(Row(f"free by step {at.kappa:,}, by arm", words.pulls(at.natural), HEURISTIC))
         if not math.isnan(at.lower_bound):
             rows.append(Row("lower bound, if certified", self.money(at.lower_bound), FORMULA))
+        if not math.isnan(at.lower_money):
+            rows.append(Row("lower bound, if compensated", self.money(at.lower_money), FORMULA))
         if not math.isnan(at.fixed_test):
             rows.append(Row(f"fixed A/B test, power {100 * POWER:g} %", self.money(at.fixed_test), FORMULA))
         return rows
@@ -253,6 +256,8 @@ def plan(
     error: float | None = None,
     rewards: Law | None = None,
     log: Any = None,
+    scale: str | None = None,
+    columns: Any = None,
     day: int = DAY,
     delta: float | None = None,
     epsilon: float | None = None,
@@ -293,6 +298,9 @@ def plan(
     log
         Past observations, as for `Game.from_log`. If it says when they were made, activity, leaving, answers and
         strategy are fitted to it, unless you give them.
+    scale, columns
+        On which scale the log's rewards are, if not in [0, 1], such as "1..5" or "0..50 EUR"; and what it calls its
+        columns, such as "agent=user_id,arm=slot,reward=stars".
     day
         How many steps a day has, where a log has dates.
     game
@@ -324,7 +332,10 @@ def plan(
     began = time.perf_counter()
     panel = game if isinstance(game, Panel) else None
     guesses = {"gap": gap, "means": means, "level": level, "spread": spread, "error": error, "rewards": rewards}
-    beliefs, size, count = beliefs_from(game if panel is None else panel.game, log, arms, agents, guesses)
+    if log is None and (scale is not None or columns is not None):
+        raise InvalidInput(f"{'columns' if scale is None else 'scale'} must be left out without a log.")
+    past = None if log is None else read(log, scale, columns)
+    beliefs, size, count = beliefs_from(game if panel is None else panel.game, past, arms, agents, guesses)
     if panel is not None and horizon is None:
         horizon = panel.horizon
     if horizon is None:

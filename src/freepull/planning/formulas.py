@@ -19,10 +19,10 @@ from freepull.game import Game
 from freepull.planning.question import Case
 from freepull.principal import Principal
 from freepull.principal.offers import affordable
-from freepull.principal.rules import Certified, Comparisons, Pairwise, Rule
+from freepull.principal.rules import Certified, Comparisons, Rule
 from freepull.principal.rules.base import Setting
 from freepull.principal.rules.rounds import fill_needed
-from freepull.theory import lower_bound
+from freepull.theory import cost_of, lower_bound
 
 Array = NDArray[np.float64]
 ENOUGH = 0.01
@@ -89,7 +89,7 @@ def sketch(game: Game, principal: Principal, horizon: int, alpha: float = 2.0) -
     kappa = observed(game, principal, horizon)
     needed, active = np.zeros(game.arms), np.ones(game.arms, np.int64)
     spreads = (game.weights[:, None] ** 2 * game.variances).sum(axis=0)
-    beta = evidence(principal.rule, game.arms)
+    beta = evidence(principal.rule)
     plain: Any = getattr(fill_needed, "py_func", fill_needed)  # loading machine code takes longer than this
     means = game.global_means + tolerance(principal.rule) * (np.arange(game.arms) == game.best)
     margin = 2 * principal.rule.robust if isinstance(principal.rule, Certified) else 0.0
@@ -105,26 +105,24 @@ def observed(game: Game, principal: Principal, horizon: int) -> int:
     return replace(setting, kappa=principal.observe.kappa(setting, principal.rule)).expected_kappa or 0
 
 
-def evidence(rule: Rule, arms: int) -> float:
+def evidence(rule: Rule) -> float:
     """β, the evidence that a rule has to gather (docs/planning.md, formulas)."""
-    if isinstance(rule, Certified):
-        return math.log(1 / rule.delta) + 1
-    assert isinstance(rule, Pairwise)
-    return math.log((arms - 1) / rule.delta) + 2
+    assert isinstance(rule, Certified)
+    return math.log(1 / rule.delta) + 1
 
 
 def check_rule(rule: Rule) -> None:
     """Refuse rules that no plan is made for."""
-    if not isinstance(rule, Certified | Pairwise | Comparisons):
+    if not isinstance(rule, Certified | Comparisons):
         raise InvalidInput(
-            "rule must be rules.Certified, rules.Pairwise or rules.Comparisons, which plans are made for, "
+            "rule must be rules.Certified or rules.Comparisons, which plans are made for, "
             f"got {type(rule).__name__}; simulate others with freepull.simulate."
         )
 
 
 def tolerance(rule: Rule) -> float:
     """ε: how much worse than the best the named arm may be."""
-    return rule.epsilon if isinstance(rule, Certified | Pairwise | Comparisons) else 0.0
+    return rule.epsilon if isinstance(rule, Certified | Comparisons) else 0.0
 
 
 def agents_for_free(of: Sketch) -> float:
@@ -183,9 +181,7 @@ DRAWS, ROWS, PANEL = 64, 20_000, 5_000
 POWER = 0.95
 HEURISTIC = "formula, heuristic"
 FREE, OUT_OF_REACH = "most of it is free", "time or money do not suffice"
-UNKNOWN = (
-    "simulation only: formulas know the rules Certified and Pairwise, people who always act, and one bonus for all"
-)
+UNKNOWN = "simulation only: formulas know the rule Certified, people who always act, and one bonus for all"
 """Why a spend is not shown."""
 
 
@@ -211,6 +207,8 @@ class First:
     """Medians over what is believed; the second only says where a search by simulation begins."""
     lower_bound: float
     """NaN where there is none: for δ ≥ ½, for ε > 0, and where formulas know nothing."""
+    lower_money: float
+    """The same in units of reward, if everybody is paid what a pull makes it give up."""
     fixed_test: float
     """NaN where not everybody is there in every step, so that nobody can be given every arm equally often."""
     as_assumed: bool
@@ -246,6 +244,7 @@ def first(case: Case) -> First:
     low, middle, high = np.quantile(spends, [0.05, 0.5, 0.95])
     order = np.argsort(-centre.global_means, kind="stable")
     delta, epsilon = float(case.principal.rule.delta or 0.0), tolerance(case.principal.rule)
+    bound, in_money = _bounds(case, alpha)
     return First(
         spend=None if doubt else float(middle),
         doubt=doubt,
@@ -256,7 +255,8 @@ def first(case: Case) -> First:
         kappa=at.kappa,
         agents_needed=float(np.median([agents_for_certainty(one) for one in drawn])),
         agents_free=float(np.median([agents_for_free(one) for one in drawn])),
-        lower_bound=_bound(case, alpha, delta) if 0.0 < delta < 0.5 and epsilon == 0.0 else math.nan,
+        lower_bound=bound,
+        lower_money=in_money,
         fixed_test=fixed_test(centre, delta, POWER, epsilon),
         as_assumed=len(learners) == len(case.people.strategies)
         and all(type(it) is Always for it in case.people.answers),
@@ -267,14 +267,23 @@ def _unknown(case: Case) -> First:
     """What is known where formulas are not: κ, and the fixed test if everybody is there to take it."""
     centre, rule, nan = case.beliefs.centre(), case.principal.rule, math.nan
     test = fixed_test(centre, float(rule.delta or 0.0), POWER, tolerance(rule)) if case.people.always_there else nan
+    unbounded = not case.people.always_there or isinstance(rule, Comparisons)
     return First(
         spend=None, doubt=UNKNOWN, range=None, possible=nan, needed=(), natural=(),
         kappa=observed(centre, case.principal, case.horizon), agents_needed=nan, agents_free=nan, lower_bound=nan,
-        fixed_test=test, as_assumed=True, source="formula",
+        lower_money=nan if unbounded else _bounds(case, 2.0)[1], fixed_test=test, as_assumed=True, source="formula",
     )  # fmt: skip
 
 
-def _bound(case: Case, alpha: float, delta: float) -> float:
-    """The lower bound at the guesses, with the free pulls of a whole horizon: later ones help a principal as well."""
+def _bounds(case: Case, alpha: float) -> tuple[float, float]:
+    """The lower bound at the guesses, in bonuses, and in units of reward at true gaps.
+
+    With the free pulls of a whole horizon: later ones help a principal as well.
+    """
+    delta = float(case.principal.rule.delta or 0.0)
+    if not 0.0 < delta < 0.5 or tolerance(case.principal.rule) > 0.0:
+        return math.nan, math.nan
     game = case.beliefs.centre()
-    return float(lower_bound(game, natural_pulls(game.means, case.horizon, alpha), delta).sum())
+    free = natural_pulls(game.means, case.horizon, alpha)
+    cheapest = lower_bound(game, free, delta, game.losses)
+    return float(lower_bound(game, free, delta).sum()), cost_of(cheapest, game.losses)

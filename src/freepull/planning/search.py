@@ -12,7 +12,7 @@ from itertools import pairwise
 from freepull.planning.forecast import Forecast
 from freepull.planning.formulas import First
 from freepull.planning.question import Case
-from freepull.principal.rules import Certified, Comparisons, Pairwise
+from freepull.principal.rules import Certified, Comparisons
 from freepull.principal.schedules import Share
 
 FIRST, MOST = 40, 4096
@@ -188,9 +188,9 @@ def caps(case: Case) -> Iterator[Variant]:
         yield cap, replace(case, principal=replace(case.principal, rule=rule))
 
 
-def _rule(case: Case) -> Certified | Pairwise | Comparisons:
+def _rule(case: Case) -> Certified | Comparisons:
     rule = case.principal.rule
-    assert isinstance(rule, Certified | Pairwise | Comparisons)
+    assert isinstance(rule, Certified | Comparisons)
     return rule
 
 

@@ -90,7 +90,7 @@ BANNED = (
     "protocol, such as never-ban, does better."
 )
 SIMULATED = (
-    "Simulation only: the formulas know the rules Certified and Pairwise, people who act in every step to the end, and "
+    "Simulation only: the formulas know the rule Certified, people who act in every step to the end, and "
     "one bonus for all."
 )
 NO_TIMES = (

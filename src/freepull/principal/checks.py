@@ -117,6 +117,10 @@ class Checking:
         """See reports and asks in their order; a stream is agent·K + arm, and the reward of an ask is above 2³⁰."""
         pairing.tell_many(self.books, streams, rewards, step)
 
+    def unheard(self, reports: int) -> None:
+        """Note reports that are not looked at, because an outcome of their agent was to come when they were made."""
+        self.books.counts[pairing.REPORTS] += reports
+
     def repeated(self) -> None:
         """Note a report that was told again and is not counted again."""
         self.books.counts[pairing.REPEATED] += 1

@@ -71,7 +71,7 @@ class Closing:
         if trial.principal.futility > 0.0 and kappa is not None and t >= kappa and not trial.rule.decided:
             T = trial.setting.horizon_for("futility")
             if looks_at(t, T, trial.setting.arms):
-                futile = (yield from trial.rule.chance(T - t)) < trial.principal.futility
+                futile = (yield from trial.rule.chance(T - t, trial.offers.pays_for)) < trial.principal.futility
         decided = trial.rule.decided
         wanted = None if decided or waits or futile else (yield from wanting(trial, who, room, kappa))
         while self._later[0]:
@@ -82,6 +82,7 @@ class Closing:
                 yield
         trial.kappa, trial.decided_at = kappa, t if decided else None
         trial.waits, trial.futile = waits, futile
+        trial.offers.begin(t + 1, trial.setting.horizon)
         trial.offers.replace(wanted, trial.panel.absent)
 
     def _view(self) -> View:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from array import array
 from dataclasses import dataclass
 from decimal import Decimal
@@ -131,8 +132,10 @@ def offer_of(agent: int, arm: int, bonus: float) -> Offer:
 class Offers:
     """The offers of one trial. Some agents are wanted, each for an arm; an offer that is asked for is open."""
 
-    def __init__(self, record: Record, pricing: Pricing, budget: float | None, one: bool, unit: int = UNITS) -> None:
-        self.unit = unit
+    def __init__(
+        self, record: Record, pricing: Pricing, budget: float | None, one: bool, unit: int | None = None
+    ) -> None:
+        self.unit = UNITS if unit is None else unit
         """How many of the smallest amounts a bonus of 1 has."""
         agents, arms = record.agents, record.arms
         self.agents, self.arms, self.one, self._record = agents, arms, one, record
@@ -141,6 +144,8 @@ class Offers:
         """The arm of every agent's open offer."""
         self.opened = self.offered = self.refused = 0
         """How many are open now, and how many were ever made and refused."""
+        self.due: dict[int, tuple[int, int, int]] = {}
+        """What is paid when the outcome of an act comes, by the act's number: agent, arm and price."""
         self.released: set[int] = set()
         """Agents whose open offer was recalled: still paid if taken, no refusal if not, and not shown again."""
         self._paid = array("I")
@@ -153,9 +158,9 @@ class Offers:
         """What each of the bonuses was that were paid, where they differ, in the smallest amounts."""
         self._asked: NDArray[np.int64] = np.zeros(0 if self.prices is None else agents, np.int64)
         """The price of every open offer."""
-        self._most = None if budget is None else units_of(budget, unit)
-        self._units = self._reserved = 0
-        """What was paid, and what the open offers may still cost, in the same units."""
+        self._most = None if budget is None else units_of(budget, self.unit)
+        self._units = self._reserved = self._due = 0
+        """What was paid, what the open offers may still cost, and what waits for outcomes, in the same units."""
 
     @property
     def spent(self) -> float:
@@ -169,11 +174,16 @@ class Offers:
 
     def _fits(self, price: int) -> bool:
         """Say whether the budget allows one more offer of this price."""
-        return self._most is None or self._units + self._reserved + price <= self._most
+        return self._most is None or self._units + self._reserved + self._due + price <= self._most
 
     def _offer(self, agent: int, arm: int) -> Offer:
         """Return an open offer."""
         return offer_of(agent, arm, int(self._asked[agent]) / self.unit if self.bonus is None else self.bonus)
+
+    def begin(self, step: int, horizon: int | None) -> None:
+        """Begin a step: prices may depend on how many there are."""
+        if self.prices is not None:
+            self.prices.clock = (0, 1) if horizon is None else (step, horizon)
 
     def asked(self, agent: int) -> int:
         """Return what an agent's open offer pays, in the smallest amounts; 0 where all bonuses are the same."""
@@ -201,7 +211,22 @@ class Offers:
         """How many more offers the budget allows, at most one per agent."""
         if self.affordable is None:
             return self.agents
-        return min(self.agents, self.affordable - self.paid_total - self.opened)
+        return min(self.agents, self.affordable - self.paid_total - self.opened - len(self.due))
+
+    @property
+    def pays_for(self) -> float:
+        """How many more bonuses the budget pays for, open offers included; ∞ without a limit.
+
+        Where prices differ, at the mean price up to now; ∞ while nothing was paid.
+        """
+        if self.limit is None:
+            return math.inf
+        if self.prices is None:
+            return float(self.limit - self.paid_total - len(self.due))
+        if self._units + self._due >= self.limit:
+            return 0.0
+        left = float(self.limit - self._units - self._due)
+        return left * float(self.paid_total) / float(self._units) if self._units > 0 else math.inf
 
     @property
     def taken_up(self) -> bool:
@@ -275,8 +300,11 @@ class Offers:
         """Want nothing more of an agent in this step."""
         self.arms_wanted[agent] = NOBODY
 
-    def settle(self, agent: int, arm: int) -> int:
-        """End the agent's open offer by its pull of an arm; return what became of it."""
+    def settle(self, agent: int, arm: int, act: int | None = None) -> int:
+        """End the agent's open offer by its pull of an arm, or of none; return what became of it.
+
+        With an ``act`` the bonus is due, and paid only when the outcome of that act comes (`finish`).
+        """
         offered = self.open[agent]
         if offered < 0:
             return 0
@@ -285,12 +313,24 @@ class Offers:
         if self.prices is not None and (offered == arm or not released):
             self.prices.answered(agent, int(offered), taken=bool(offered == arm))
         if offered == arm:
-            self._pay(agent, arm, price)
+            if act is None:
+                self._pay(agent, arm, price)
+            else:
+                self.due[act] = agent, arm, price
+                self._due += price
             return PAID
         if released:
             return 0
         self.refused += 1
         return REFUSED
+
+    def finish(self, act: int, paid: bool) -> None:
+        """Pay what was due when the outcome of an act came, if anything was; or pay it never."""
+        due = self.due.pop(act, None)
+        if due is not None:
+            self._due -= due[2]
+            if paid:
+                self._pay(*due)
 
     def replace(self, wanted: Wanted | None, left: NDArray[np.bool_]) -> None:
         """Begin a step with whom the rule wants now, without agents who left or have an open offer meanwhile."""
@@ -317,7 +357,7 @@ class Offers:
         self.opened, self.offered, self.refused, self.released = old.opened, old.offered, old.refused, old.released
         self._paid, self._amounts = old._paid, old._amounts
         self._asked[: len(old._asked)] = old._asked
-        self._units, self._reserved = old._units, old._reserved
+        self._units, self._reserved, self._due, self.due = old._units, old._reserved, old._due, old.due
         if self.prices is not None and old.prices is not None:
             self.prices.restore(old.prices.parts())
 
@@ -325,6 +365,8 @@ class Offers:
         """Return all that changes."""
         kept: dict[str, Any] = {"plan": self.arms_wanted, "open": self.open, "paid": np.array(self._paid, np.uint32)}
         kept |= {"offered": self.offered, "refused": self.refused, "released": sorted(self.released)}
+        if self.due:
+            kept["due"] = [[act, *due] for act, due in self.due.items()]
         if self.prices is not None:
             kept |= {"amounts": np.array(self._amounts, np.int64), "asked": self._asked, **self.prices.parts()}
         return kept | {"affordable": self.limit}
@@ -336,6 +378,8 @@ class Offers:
         self._paid = array("I", parts["paid"].tobytes())
         self.opened = int(np.count_nonzero(self.open >= 0))
         self.offered, self.refused, self.released = parts["offered"], parts["refused"], set(parts["released"])
+        self.due = {act: (agent, arm, price) for act, agent, arm, price in parts.get("due", ())}
+        self._due = sum(price for _, _, price in self.due.values())
         self.afford(parts.get("affordable", self.limit))
         if self.prices is not None:
             np.copyto(self._asked, parts["asked"])

@@ -112,10 +112,12 @@ class Posted:
     most: float = 1.0
     gain: float = 0.5
     """How far the first answers move a price, as a share of it; the n-th moves it by gain/√n."""
+    rush: float = 0.5
+    """From this share of the horizon on prices rise, by the same factor in every step, up to ``most``; 1: never."""
 
     def __post_init__(self) -> None:
         validation.keep_real(self, "accept", 0.0, 1.0, open_low=True)
-        validation.keep_real(self, "gain", 0.0, 1.0)
+        validation.keep_real(self, "gain rush", 0.0, 1.0)
         validation.keep_real(self, "least", 0.0, open_low=True)
         _keep_most(self, self.least)
         validation.keep_real(self, "start", self.least, self.most)
@@ -146,6 +148,15 @@ def moved(price: float, taken: bool, answers: int, accept: float, gain: float, l
 
 
 @jit
+def risen(price: float, most: float, t: int, horizon: int, rush: float) -> Any:
+    """A posted price in step t of a trial that ends with step ``horizon``."""
+    late = float(t) - rush * float(horizon)
+    if late <= 0.0 or rush >= 1.0:
+        return price
+    return min(price * (most / price) ** min(late / ((1.0 - rush) * float(horizon)), 1.0), most)
+
+
+@jit
 def in_units(price: float) -> Any:
     """A price as a whole number of units of 2⁻³⁰, rounded up."""
     return np.int64(math.ceil(price * UNITS))
@@ -154,18 +165,22 @@ def in_units(price: float) -> Any:
 class Prices:
     """The prices of one trial."""
 
-    def __init__(self, pricing: Pricing, arms: int, unit: int) -> None:
+    def __init__(self, pricing: Pricing, arms: int, unit: int | None) -> None:
         self.pricing, self.unit = pricing, unit
+        """Of what an amount is a whole number: a bonus of 1 has so many minor units; None: units of 2⁻³⁰."""
         self.posted = pricing if isinstance(pricing, Posted) else None
         size = GROUPS if self.posted else 0
         self.levels = np.full((size, arms), self.posted.start if self.posted else 0.0)
         """What the answers of a group say of each arm."""
         self.answers = np.zeros((size, arms), np.int64)
+        self.clock = 0, 1
+        """The step that is under way, and the last one."""
 
     def amount(self, agent: int, arm: int, pulls: Any, sums: Any) -> int:
         """Return the price of an agent's pull in the smallest amounts, given its own pulls and sums of rewards."""
         if self.posted is not None:
-            return self._whole(float(self.levels[1 - agent % GROUPS, arm]))
+            level = float(self.levels[1 - agent % GROUPS, arm])
+            return self._whole(float(risen(level, self.posted.most, *self.clock, self.posted.rush)))
         quote = Quote(agent, arm, tuple(pulls.tolist()), tuple((sums / UNITS).tolist()))
         price = validation.real(f"{type(self.pricing).__name__}.price", self.pricing.price(quote), 0.0, 1e6)
         return self._whole(float(price))
@@ -176,7 +191,7 @@ class Prices:
         >>> Prices(Compensate(), 2, 50)._whole(0.1 + 0.2)
         15
         """
-        return int(in_units(price)) if self.unit == UNITS else max(math.ceil(price * self.unit - 1e-6), 1)
+        return int(in_units(price)) if self.unit is None else max(math.ceil(price * self.unit - 1e-6), 1)
 
     def answered(self, agent: int, arm: int, taken: bool) -> None:
         """Note that an offer was taken or refused."""

@@ -17,7 +17,6 @@ from freepull.principal import saving
 from freepull.principal.checks import Checks
 from freepull.principal.pricing import Fixed, Pricing
 from freepull.principal.protocols import BanProtocol, NeverBan, TakeOrBan
-from freepull.principal.record import UNITS
 from freepull.principal.rules import Certified, Comparisons, Rule
 from freepull.principal.rules.base import RULES, Setting
 from freepull.principal.schedules import Adaptive, Schedule, Share, Steps
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
 
 
 OFFERS = ("one", "each")
-LEAVERS = ("wait", "independent", "worst_case")
+LEAVERS = ("wait", "independent")
 MOST_ARMS = 1 << 16
 """Rules compare every arm with every other."""
 MOST_STREAMS = 1 << 32
@@ -46,7 +45,7 @@ class Principal:
     ----------
     rule
         Who is still in, and which pull is missing: `rules.Certified` at δ = 0.05 by default, `Comparisons` for people
-        who come and go, `Pairwise`, `Population`, `Paper`, `Passive`.
+        who come and go, `Population`, `Paper`, `Passive`.
     observe
         When to stop observing: `observe.Share`, `Root`, `Steps`, `KnownGap`, or `Adaptive`, which pays late, and under
         rules other than `Certified` too early.
@@ -61,8 +60,8 @@ class Principal:
     pricing
         What an offer pays: `pricing.Fixed`, `Compensate`, `Posted`; None stands for ``Fixed(bonus)``.
     futility
-        Make no offers while a verdict within the horizon is forecast to be less likely than this (`Certified` only); 0:
-        never stop.
+        Make no offers while a verdict within the horizon and the budget is forecast to be less likely than this
+        (`Certified` only); 0: never stop.
     """
 
     rule: Rule = field(default_factory=Certified)
@@ -134,7 +133,7 @@ class Principal:
         withdrawal: bool = False,
         rules: int = RULES,
         checks: Checks | None = None,
-        unit: int = UNITS,
+        unit: int | None = None,
     ) -> Trial:
         """Begin a trial on a panel of agents, driven by ask, tell and end_step.
 
@@ -146,17 +145,18 @@ class Principal:
             p_m, if the average over agents is not a plain one; they are divided by their sum. An agent of weight 0 is
             not part of the panel.
         leavers
-            What becomes of agents who leave: "wait" for them, "independent" (speak of those who stayed; right if
-            leaving has nothing to do with rewards), or "worst_case" (right for any leaving, `rules.Pairwise` only).
+            What becomes of agents who leave: "wait" for them, or "independent" (speak of those who stayed; right if
+            leaving has nothing to do with rewards). `rules.Comparisons` waits for nobody, and is right for any leaving.
         withdrawal
-            Whether arms may be withdrawn later (`rules.Comparisons`, and `Pairwise`, where it costs a little).
+            Whether arms may be withdrawn later (`rules.Comparisons`).
         rules
             The version of what decides; an older one (1) is for trials that began under it and are told again.
         checks
             The checks of assumptions that run beside it; None: none.
         unit
-            Where a ``pricing`` makes bonuses differ: of how many equal parts a bonus of 1 consists, and every bonus of
-            a whole number. 100 for a bonus of 1 that stands for 1.00 EUR.
+            Where a ``pricing`` makes bonuses differ and they are money: how many minor units a bonus of 1 has; every
+            bonus is a whole number of them, one at least. 100 for a bonus of 1 that stands for 1.00 EUR. None: they are
+            no money, and whole numbers of 2⁻³⁰.
         """
         from freepull.principal.trial import Trial
 
@@ -172,19 +172,22 @@ class Principal:
                 raise InvalidInput(f"horizon must be at least {arms}, the number of arms, got {horizon}.")
         p = normalised(weights, agents)
         weighted = weights is not None and bool(p.max() - p.min() > TIE)
-        validation.one_of("leavers", leavers, LEAVERS)
         name = type(self.rule).__name__
         if leavers not in self.rule.policies:
+            if leavers == "worst_case":
+                raise InvalidInput(
+                    "leavers must be one of wait, independent, got 'worst_case', which there is no longer; take "
+                    "rules.Comparisons, which is right whatever makes people leave."
+                )
+            validation.one_of("leavers", leavers, LEAVERS)
             allowed = " or ".join(repr(policy) for policy in self.rule.policies)
             raise InvalidInput(f"leavers must be {allowed} with rules.{name}, got {leavers!r}.")
         if withdrawal and not self.rule.withdrawals:
-            raise InvalidInput(
-                f"withdrawal must be False with rules.{name}; only rules.Comparisons and Pairwise provide for it."
-            )
+            raise InvalidInput(f"withdrawal must be False with rules.{name}; only rules.Comparisons provides for it.")
         if self.futility > 0.0 and horizon is None:
             raise InvalidInput("horizon must be a number of steps where there is a futility, got None; give one.")
         version = validation.whole("rules", rules, 1, RULES)
-        unit = validation.whole("unit", unit, 1, MOST_UNITS)
+        unit = None if unit is None else validation.whole("unit", unit, 1, MOST_UNITS)
         frame = Setting(arms, agents, horizon, p, weighted, self.offers, None, leavers, bool(withdrawal), version, unit)
         if checks is not None:
             validation.instance("checks", checks, Checks, "settings such as freepull.Checks(), or None")

@@ -11,7 +11,6 @@ import numpy as np
 
 from freepull import registry, validation
 from freepull.errors import InvalidInput
-from freepull.principal.record import UNITS
 
 if TYPE_CHECKING:
     from freepull.principal.principal import Principal
@@ -27,7 +26,7 @@ MAGIC = b"freepull trial 1\n"
 def parts_of(trial: Trial) -> dict[str, Any]:
     """Return all that a trial is, by name."""
     setting, frame = trial.setting, ("arms", "agents", "horizon", "offers", "leavers", "withdrawal", "rules")
-    unit = {} if setting.unit == UNITS else {"unit": setting.unit}
+    unit = {} if setting.unit is None else {"unit": setting.unit}
     own: dict[str, Any] = {name: getattr(trial, name) for name in ("steps", "kappa", "decided_at", "regular")}
     own |= {"told": trial.told, "resting": sorted(trial.resting)}
     if trial.rule.hears_asks:
@@ -40,6 +39,7 @@ def parts_of(trial: Trial) -> dict[str, Any]:
     }
     if trial.checking is not None:
         things["checks"] = trial.checking.parts()
+    things["acts"] = trial.acts.parts()
     return {"principal": registry.encode(trial.principal)} | named(things)
 
 
@@ -53,8 +53,10 @@ def put_back(trial: Trial, parts: dict[str, Any]) -> None:
         setattr(trial, name, value)
     for name in THINGS:
         getattr(trial, name).restore(part_of(parts, name))
+    trial.offers.begin(trial.steps + 1, trial.setting.horizon)
     if trial.checking is not None:
         trial.checking.restore(part_of(parts, "checks"))
+    trial.acts.restore(part_of(parts, "acts"))
 
 
 def named(parts: dict[str, dict[str, Any]]) -> dict[str, Any]:

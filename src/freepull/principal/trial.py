@@ -14,11 +14,12 @@ from freepull import validation
 from freepull.errors import InvalidInput
 from freepull.messages import Check
 from freepull.principal import saving
+from freepull.principal.acts import Act, Acts
 from freepull.principal.checks import Checking, Checks
 from freepull.principal.closing import Closing, payable, wanting
 from freepull.principal.offers import NOBODY, PAID, REFUSED, Bans, Offer, Offers
 from freepull.principal.panel import Panel
-from freepull.principal.record import Record, finish, mark, packed, units
+from freepull.principal.record import Record, Words, finish, mark, packed, units
 from freepull.principal.rules.base import ASKED, PASSED, RuleState, Setting
 from freepull.principal.schedules import within
 from freepull.principal.verdict import SHOWN, Grounds, Verdict, listed, tipping_point
@@ -28,6 +29,9 @@ if TYPE_CHECKING:
 
 ENDS = {PAID: "paid", REFUSED: "refused"}
 IRREGULAR = "not certified, because agents did not act once in each step, as its proof demands"
+UNKNOWING = "whoever said that a pull was made did not know its outcome yet"
+OR_ACT = ", or said that it was made"
+"""What is assumed besides, where outcomes come after the pulls that are made."""
 LOOKED_AT = 1000
 """This many silent agents are looked at to find who is awaited."""
 GROUPED = "not certified, because agents who left within one step were counted as one, which may depend on rewards"
@@ -76,7 +80,10 @@ class Trial:
         """The checks of assumptions at work, if there are any."""
         self.asking: NDArray[np.bool_] = np.zeros(setting.agents if self.rule.hears_asks else 0, bool)
         """Who has asked and was not told of since, where the rule hears asks: a pull of theirs may be under way."""
+        self.acts = Acts(setting.agents, not principal.rule.designates)
+        """Pulls whose outcomes are to come."""
         self._closing: Closing | None = None
+        self.offers.begin(1, setting.horizon)
         self._plan()
 
     @property
@@ -222,7 +229,9 @@ class Trial:
     def hears(self, agent: int) -> bool:
         """Say whether it would change anything if this agent asked now, an offer aside; changes nothing."""
         self._check_agent(agent)
-        return self._rule_hears(agent) or (self.checking is not None and self.checking.hears(int(agent)))
+        if self._rule_hears(agent):
+            return True
+        return self.checking is not None and self.checking.hears(int(agent)) and not self.acts.quiet(int(agent))
 
     @property
     def listening(self) -> bool:
@@ -235,7 +244,7 @@ class Trial:
     def hear(self, agent: int) -> None:
         """Let the rule and the checks know that an agent asks, in order with what is told; `ask` does it too."""
         self._check_agent(agent)
-        if self.checking is not None:
+        if self.checking is not None and not self.acts.quiet(int(agent)):
             self.checking.asked(int(agent), self.steps)
         if not self._rule_hears(agent):
             return
@@ -269,16 +278,91 @@ class Trial:
         self.panel.welcome(agent)
         self.regular = self.regular and bool(self.told[agent] <= self.steps)
         self.told[agent] = self.steps + 1
-        if self.checking is not None:
-            self.checking.told(agent, arm, x, self.steps)
+        self._check_report(agent, arm, x, heard=not self.acts.quiet(agent))
         if self.rule.hears_asks:
             self.asking[agent] = False
+        if self.acts.ordered and self.acts.awaits(agent):
+            self.acts.keep(agent, arm, x)
+        else:
+            self._enter(agent, arm, x)
+        return self._settle(agent, arm)
+
+    def _check_report(self, agent: int, arm: int, reward: int, heard: bool) -> None:
+        if self.checking is not None:
+            if heard:
+                self.checking.told(agent, arm, reward, self.steps)
+            else:
+                self.checking.unheard(1)
+
+    def _enter(self, agent: int, arm: int, reward: int) -> None:
+        """Pass a pull on to the rule, at once or when the step that is being closed is."""
         if self._closing is None:
-            self.panel.observe(agent, arm, x)
+            self.panel.observe(agent, arm, reward)
         else:
             stream = agent * self.setting.arms + arm
-            self._closing.tell_later(array("I", [stream]).tobytes(), array("I", [x]).tobytes())
-        return self._settle(agent, arm)
+            self._closing.tell_later(array("I", [stream]).tobytes(), array("I", [reward]).tobytes())
+
+    def act(self, agent: int, arm: int, number: int, *, pay: bool = True) -> str | None:
+        """Note that a pull is made, whose outcome comes later (`outcome`); return what `tell` returns.
+
+        The offer is settled now: taking it pays its bonus or, without ``pay``, reserves it until the outcome has come.
+        ``number`` is what the act is known by, a new one. Where the rule designates, nobody may know the outcome yet.
+        """
+        self._check_agent(agent)
+        self._check_arm(arm)
+        agent, arm = int(agent), int(arm)
+        self.panel.welcome(agent)
+        self.regular = self.regular and bool(self.told[agent] <= self.steps)
+        self.told[agent] = self.steps + 1
+        act = Act(agent, arm, self.steps)
+        if not self.acts.ordered:
+            self.work()
+            act.checked = not self.acts.quiet(agent)
+            self.asking[agent] = False
+            act.sample = self.rule.acted(agent, arm)
+        self.acts.add(number, act)
+        return self._settle(agent, arm, None if pay else number)
+
+    def outcome(self, number: int, reward: float | None, *, paid: bool = True, counts: bool = True) -> None:
+        """Record what came of an act; None: its outcome is missing for good, which only rules that designate can bear.
+
+        ``paid`` is for a bonus that waited for it, and without ``counts`` the rule is told nothing: its agent has left.
+        """
+        x = None if reward is None else units(validation.real("reward", reward, 0.0, 1.0))
+        if x is None and counts and self.acts.ordered:
+            raise InvalidInput(
+                f"reward must be a number in [0, 1] with rules.{type(self.principal.rule).__name__}, which needs every "
+                "outcome; rules.Comparisons can do without."
+            )
+        act = self.acts.take(number)
+        self.offers.finish(number, paid)
+        if not counts:
+            self.acts.drop(act)
+        elif self.acts.ordered:
+            assert x is not None
+            act.reward = x
+            self.regular = self.regular and act.step == self.steps
+            for it in self.acts.released(act.agent):
+                self._enter(it.agent, it.arm, it.reward)
+        else:
+            self.work()
+            if x is None:
+                self.acts.missing += 1
+                self.acts.muted.add(act.agent)
+            else:
+                self._check_report(act.agent, act.arm, x, act.checked)
+            self.rule.came(act.agent, act.arm, act.sample, x)
+
+    def decline(self, agent: int) -> str | None:
+        """End an agent's open offer without a pull; return "refused", or None if there was none, or it was recalled."""
+        self._check_agent(agent)
+        return self._settle(int(agent), NOBODY)
+
+    def lapse(self, agent: int) -> None:
+        """End an open offer that was not accepted in time: no refusal, and asking again brings the same one."""
+        offer = self.cancel(agent)
+        if offer is not None and self.decided_at is None and not self.waits and not self.futile and self.may_pay(agent):
+            self.offers.arms_wanted[agent] = offer.arm
 
     def tell_many(
         self,
@@ -318,8 +402,13 @@ class Trial:
         if passes is not None:
             units_[passes] = PASSED
         if self.checking is not None:
-            self.checking.told_many(streams, units_, self.steps)
+            self._check_reports(pullers, streams, units_, others)
         own = slice(None) if others is None or self.listening else ~others
+        held = self.acts.awaiting(pullers) if self.acts.ordered else None
+        if held is not None and held.any():
+            own = ~held
+            for at in np.flatnonzero(held).tolist():
+                self.acts.keep(int(pullers[at]), int(streams[at]) % self.setting.arms, int(units_[at]))
         if self._closing is None:
             self.panel.take(streams[own], units_[own])
         else:
@@ -330,9 +419,19 @@ class Trial:
                 settled[at] = self._settle(*divmod(int(streams[at]), self.setting.arms))
         return settled
 
-    def _settle(self, agent: int, arm: int) -> str | None:
+    def _check_reports(self, pullers: Words, streams: Words, rewards: Words, others: NDArray[np.bool_] | None) -> None:
+        """Let the checks see pulls and asks of all to whom they listen."""
+        assert self.checking is not None
+        quiet = self.acts.silent(pullers)
+        if quiet is None:
+            self.checking.told_many(streams, rewards, self.steps)
+            return
+        self.checking.told_many(streams[~quiet], rewards[~quiet], self.steps)
+        self.checking.unheard(int((quiet if others is None else quiet & ~others).sum()))
+
+    def _settle(self, agent: int, arm: int, act: int | None = None) -> str | None:
         """End the agent's open offer, if there is one."""
-        end = self.offers.settle(agent, arm)
+        end = self.offers.settle(agent, arm, act)
         if end == REFUSED:
             self.bans.refusing.append(agent)
         return ENDS.get(end)
@@ -347,7 +446,7 @@ class Trial:
         self._check_agent(agent)
         self.work()
         self.rule.passed_over(int(agent))
-        if self.checking is not None:
+        if self.checking is not None and not self.acts.quiet(int(agent)):
             self.checking.passed_over(int(agent))
         if self.rule.hears_asks:
             self.asking[agent] = False
@@ -372,6 +471,9 @@ class Trial:
         count = None if bonuses is None else validation.whole("bonuses", bonuses, 0)
         self.work()
         self.offers.afford(count)
+        if self.futile and self.decided_at is None and not self.over:
+            left = self.setting.horizon_for("futility") - self.steps
+            self.futile = finish(self.rule.chance(left, self.offers.pays_for)) < self.principal.futility
         self._plan()
 
     def _plan(self) -> None:
@@ -395,6 +497,7 @@ class Trial:
             self.record.take_over(old.record)
             self.panel.withdrawn = old.panel.withdrawn
             self.asking[: len(old.asking)] = old.asking
+            self.acts.take_over(old.acts)
         else:
             for arm in old.panel.withdrawn:
                 self.withdraw(arm)
@@ -404,6 +507,7 @@ class Trial:
         self.panel.absent[: len(old.told)] = old.panel.absent
         self.bans.take_over(old.bans)
         self.offers.take_over(old.offers)
+        self.offers.begin(self.steps + 1, self.setting.horizon)
         if self.checking is not None and old.checking is not None:
             self.checking.take_over(old.checking)
         self.afford(old.offers.limit)
@@ -413,8 +517,7 @@ class Trial:
 
         "wait": nothing is claimed that needs it, until it is told of again. "independent": it is dropped at the end of
         the step, and the statistics start again from the first pulls of those who stayed; after i − 1 were dropped
-        they are tested at δ/(i(i+1)), because every panel is a chance to err. "worst_case": what it has not given
-        counts against every claim.
+        they are tested at δ/(i(i+1)), because every panel is a chance to err.
         """
         self._check_agent(agent)
         if self.setting.leavers != "wait":
@@ -424,13 +527,13 @@ class Trial:
         self.offers.forget(int(agent))
 
     def withdraw(self, arm: int) -> None:
-        """Take an arm out of the trial, if that was provided for; what fell only to this arm returns.
+        """Take an arm out of the trial, if that was provided for.
 
         An open offer for it is still paid if the agent takes it, and is no refusal if not.
         """
         if not self.setting.withdrawal:
             raise InvalidInput(
-                "withdrawing an arm must be provided for: start with rules.Comparisons or Pairwise and withdrawal=True."
+                "withdrawing an arm must be provided for: start with rules.Comparisons and withdrawal=True."
             )
         self._check_arm(arm)
         self.work()
@@ -502,6 +605,9 @@ class Trial:
     ) -> Grounds:
         """Say what a verdict rests on; ``agent`` and ``arm`` name one."""
         found = self.panel.grounds(agent, arm)
+        if self.acts.made and not self.acts.ordered:
+            told, *others = reversed(found.assumptions)
+            found = replace(found, assumptions=(*reversed(others), UNKNOWING, told + OR_ACT))
         unasked = 0 if self.checking is None or self.rule.counts_asks else self.checking.unasked
         if not unasked or not self.rule.hears_asks:
             return found
@@ -514,7 +620,8 @@ class Trial:
         """Why nothing is offered for now although the trial goes on, in words; None if offers are made."""
         if not self.futile or self.decided_at is not None or self.over:
             return None
-        return f"no offers for now, because a verdict in time is less likely than {100 * self.principal.futility:g} %"
+        where = "in time" if self.offers.limit is None else "in time and within the budget"
+        return f"no offers for now, because a verdict {where} is less likely than {100 * self.principal.futility:g} %"
 
     def checks(self) -> tuple[Check, ...]:
         """Say how the checks of assumptions stand; nothing where none run beside the trial."""

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from freepull import validation
 from freepull.errors import InvalidInput
+from freepull.files import UNFINISHED, finish
 from freepull.pages import inline
 from freepull.reproduction import figures as costs
 from freepull.reproduction import figures as toy
@@ -20,7 +21,7 @@ from freepull.reproduction.reference import THRESHOLD, Check
 from freepull.reproduction.section import SETTINGS, STUDIES, Finding, Request, Section, gather, together
 from freepull.version import __version__
 
-PICTURES, REPORT, UNFINISHED = "figures", "report.html", "report.unfinished"
+PICTURES, REPORT = "figures", "report.html"
 """What is written beside the studies."""
 STYLE = """
 :root { color-scheme: light dark; --line: #8884; --soft: #8882; --good: #009e73; --bad: #d55e00; }
@@ -49,9 +50,9 @@ def write(folder: Path, sections: Sequence[Section], checks: Sequence[Check], re
             section.figure.savefig(figures / f"{section.name}.{ending}", metadata={"Creator": f"freepull {__version__}"}
                                    if ending != "png" else {"Software": f"freepull {__version__}"})  # fmt: skip
         section.rows.write_parquet(figures / f"{section.name}.parquet")
-    unfinished = folder / UNFINISHED
+    unfinished = folder / ("report" + UNFINISHED)
     unfinished.write_text(_page(sections, checks, request, seconds), encoding="utf-8")
-    return unfinished.replace(folder / REPORT)
+    return finish(unfinished, folder / REPORT)
 
 
 def _page(sections: Sequence[Section], checks: Sequence[Check], request: Request, seconds: float) -> str:
@@ -136,7 +137,7 @@ FIGURES: dict[str, Callable[[Request], Section]] = {
 """The parts of the report, by the names that `--figure` takes."""
 COMPARED = {"2a": "paper-2ab", "2b": "paper-2ab", "2c": "paper-2c", "2d": "paper-2d", "3": "paper-3"}
 """The figures that have a reference, and their studies."""
-OWN = (STUDIES, PICTURES, REPORT, UNFINISHED)
+OWN = (STUDIES, PICTURES, REPORT, "report" + UNFINISHED)
 """What the folder of a reproduction holds; the last only if it was stopped at the wrong moment."""
 
 

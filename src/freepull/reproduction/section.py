@@ -116,7 +116,12 @@ def percent(pair: tuple[int, int]) -> str:
 def outcome(result: Result) -> str:
     """Tell how a principal fared: right, decided, paid."""
     right, decided = percent(share(result, "correct")), percent(share(result, "decided"))
-    return f"right in {right} of the runs, decided in {decided}, C(T) = {told(mean(result, 'spent'))}"
+    return f"right in {right} of the runs, decided in {decided}, C(T) = {told(mean(result, 'paid'))}"
+
+
+def compensated(result: Result) -> str:
+    """Tell what the same bonuses cost in a study that compensates; nothing where none was paid."""
+    return f", {told(mean(result, 'spent'))} if compensated" if float(result.frame["paid"].sum()) > 0 else ""
 
 
 def row(result: Result) -> dict[str, float | int]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from freepull.fluid import natural_pulls
 from freepull.game import Game
 from freepull.instances import toy
 from freepull.principal import Principal, protocols, schedules
+from freepull.principal.pricing import Compensate
 from freepull.principal.rules import Certified, Paper, Passive, Rule
 from freepull.reproduction.section import Finding, Request, Section, figure, mean, spread, together, told
 from freepull.simulation import Result, simulate
@@ -25,10 +27,13 @@ LEMMA_1_HORIZON = 10_000
 MEANS = [[0.8, 0.55, 0.1], [0.1, 0.55, 0.8]]
 """A gap of .1: natural pulls are a good part of what the principal needs."""
 RULES = {"paper": Paper(0.01), "authors": Paper(0.01, "simplified", 0.1), "certified": Certified(0.01)}
-PROTOCOLS: dict[str, protocols.BanProtocol] = {
-    "Take-or-Ban": protocols.TakeOrBan(), "ban for 1,000 steps": protocols.BanFor(1000),
-    "ban after 3 refusals": protocols.BanAfter(3), "never ban": protocols.NeverBan(),
+COMPENSATED = "Take-or-Ban, compensated"
+TERMS: dict[str, dict[str, Any]] = {
+    "Take-or-Ban": {"protocol": protocols.TakeOrBan()}, "ban for 1,000 steps": {"protocol": protocols.BanFor(1000)},
+    "ban after 3 refusals": {"protocol": protocols.BanAfter(3)}, "never ban": {"protocol": protocols.NeverBan()},
+    COMPENSATED: {"protocol": protocols.TakeOrBan(), "pricing": Compensate()},
 }  # fmt: skip
+"""Protocols with bonuses of 1, and one that pays what an agent gives up by its own record."""
 LEARNS, WITHHOLDS = AlphaUCB(2.0), AlphaUCB(0.2)
 WITHHOLD = "withhold natural pulls"
 CONDUCT: dict[str, tuple[Any, Any]] = {
@@ -40,11 +45,36 @@ CONDUCT: dict[str, tuple[Any, Any]] = {
 def lemma_1(request: Request) -> Section:
     """Agent 1 follows or deviates; agent 2 follows."""
     rules = {name: rule for name, rule in RULES.items() if name in request.settings}
-    unpaid = {conduct: _own(_play(request, Passive(), protocols.TakeOrBan(), conduct)) for conduct in CONDUCT}
+    frame = deviations(rules, TERMS, request.runs, request.seed)
+    return Section(
+        "lemma1", "Lemma 1 as an experiment",
+        f"Two agents with means {MEANS[0]} and {MEANS[1]}, T = 10⁴. Agent 2 follows; agent 1 follows, refuses, refuses "
+        "one offer in five, holds out for 1,000 offers, or withholds: it explores for itself a tenth of what it would "
+        "(α = .2 instead of 2) and takes every offer. What counts is reward plus bonus, against following on the same "
+        "luck. The control is the same deviation where nobody is ever paid: what it earns there is no gain from "
+        "incentives. Lemma 1 says that under Take-or-Ban following is best among taking and refusing. It says nothing "
+        "of withholding, and no protocol of the paper prevents that. Its extended form (docs/mechanics.md) is about "
+        "offers that pay what an agent gives up, here by its own record and .01 more: whoever takes all of them loses "
+        "no more than what their prices fall short of true gaps.",
+        tuple(_finding(frame, protocol) for protocol in TERMS), _drawn(frame),
+        "Bars: agent 1's gain over following, by conduct and protocol, with 95 % intervals. Dashed: what withholding "
+        "gains where nobody is ever paid.",
+        frame,
+    )  # fmt: skip
+
+
+def deviations(rules: Mapping[str, Rule], terms: Mapping[str, dict[str, Any]], runs: int, seed: int) -> pl.DataFrame:
+    """What agent 1 earns by each conduct, and what it gains over following, run by run on the same luck.
+
+    One row per rule, terms of payment and conduct; ``alone`` is what a conduct earns where nobody is ever paid.
+    """
+    free = Principal(Passive())
+    unpaid = {conduct: _own(_play(free, conduct, runs, seed)) for conduct in CONDUCT}
     rows = []
     for setting, rule in rules.items():
-        for protocol, banning in PROTOCOLS.items():
-            played = {conduct: _play(request, rule, banning, conduct) for conduct in CONDUCT}
+        for protocol, agreed in terms.items():
+            paying = Principal(rule, **agreed)
+            played = {conduct: _play(paying, conduct, runs, seed) for conduct in CONDUCT}
             own = {conduct: _own(result) for conduct, result in played.items()}
             for conduct, result in played.items():
                 reward, bonus = (own[conduct][what] - own["follow"][what] for what in ("reward", "bonus"))
@@ -59,21 +89,8 @@ def lemma_1(request: Request) -> Section:
                     row[part], row[f"{part}_error"] = spread(values.to_list())
                 half = 1.96 * row["gain_error"]
                 row |= {"gain_low": row["gain"] - half, "gain_high": row["gain"] + half}
-                rows.append(row | {"paid": mean(result, "paid")[0]})
-    frame = pl.DataFrame(rows, schema_overrides={"gain": pl.Float64})
-    return Section(
-        "lemma1", "Lemma 1 as an experiment",
-        f"Two agents with means {MEANS[0]} and {MEANS[1]}, T = 10⁴. Agent 2 follows; agent 1 follows, refuses, refuses "
-        "one offer in five, holds out for 1,000 offers, or withholds: it explores for itself a tenth of what it would "
-        "(α = .2 instead of 2) and takes every offer. What counts is reward plus bonus, against following on the same "
-        "luck. The control is the same deviation where nobody is ever paid: what it earns there is no gain from "
-        "incentives. Lemma 1 says that under Take-or-Ban following is best among taking and refusing. It says nothing "
-        "of withholding, and no protocol of the paper prevents that.",
-        tuple(_finding(frame, protocol) for protocol in PROTOCOLS), _drawn(frame),
-        "Bars: agent 1's gain over following, by conduct and protocol, with 95 % intervals. Dashed: what withholding "
-        "gains where nobody is ever paid.",
-        frame,
-    )  # fmt: skip
+                rows.append(row | {"spent": mean(result, "spent")[0]})
+    return pl.DataFrame(rows, schema_overrides={"gain": pl.Float64})
 
 
 def _drawn(frame: pl.DataFrame) -> Figure:
@@ -92,12 +109,11 @@ def _drawn(frame: pl.DataFrame) -> Figure:
     return drawn
 
 
-def _play(request: Request, rule: Rule, protocol: protocols.BanProtocol, conduct: str) -> Result:
+def _play(principal: Principal, conduct: str, runs: int, seed: int) -> Result:
     agent, answer = CONDUCT[conduct]
     return simulate(
-        Game(MEANS), principal=Principal(rule, protocol=protocol), agents=[agent, LEARNS],
-        answers=[answer, Always()], horizon=LEMMA_1_HORIZON, runs=request.runs, seed=request.seed, keep="agents",
-        progress=False,
+        Game(MEANS), principal=principal, agents=[agent, LEARNS], answers=[answer, Always()],
+        horizon=LEMMA_1_HORIZON, runs=runs, seed=seed, keep="agents", progress=False,
     )  # fmt: skip
 
 
@@ -152,14 +168,14 @@ def _bonuses(own: pl.DataFrame) -> str:
     """Tell whether the gain comes out of the principal's purse."""
     told_of = []
     for setting in own["setting"].unique(maintain_order=True):
-        bonus, paid = (
+        bonus, spent = (
             {row["conduct"]: row[what] for row in own.filter(setting=setting).iter_rows(named=True)}
-            for what in ("bonus", "paid")
+            for what in ("bonus", "spent")
         )
         told_of.append(
             f"{setting}: agent 1's bonuses go from {bonus['follow']:,.0f} to "
-            f"{bonus[WITHHOLD]:,.0f}, the principal's bill from {paid['follow']:,.0f} to "
-            f"{paid[WITHHOLD]:,.0f}"
+            f"{bonus[WITHHOLD]:,.0f}, the principal's bill from {spent['follow']:,.0f} to "
+            f"{spent[WITHHOLD]:,.0f}"
         )
     return "; ".join(told_of) + "."
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -40,6 +40,7 @@ from freepull.server.readings import Readings, Traces, with_traces
 from freepull.server.routes import agents, campaigns, files, reading
 from freepull.server.routes.agents import HotRoutes
 from freepull.server.routes.common import READER
+from freepull.server.webhooks import Target
 from freepull.version import __version__
 
 if TYPE_CHECKING:
@@ -68,11 +69,12 @@ class Application:
         log: Log = lambda *_, **__: None,
         provider: Provider | None = None,
         tracer: Tracer | None = None,
+        targets: Iterable[Target] = (),
     ) -> None:
         limits, metrics = limits or Limits(), Metrics()
-        rate_limit = RateLimit(limits.agent_rate)
+        rate_limit = RateLimit(limits.agent_rate, limits.gateway_rate)
         where = where if tracer is None else with_traces(where, tracer)
-        self.hosting = Hosting(where, log)
+        self.hosting = Hosting(where, log, targets)
         credentials, pages = sent_token, dashboard.pages(login=provider is not None)
         if provider is not None:
             from freepull.server.oidc import Login

@@ -70,28 +70,32 @@ class Limits:
     """Requests at a time; more are refused at once."""
     agent_rate: float = 20.0
     """Requests a second of one agent, on average."""
+    gateway_rate: float = 5000.0
+    """Requests a second with one gateway's token, on average."""
 
 
 class RateLimit:
-    """How often one agent may ask: a bucket for each, which fills at a rate, and holds two seconds of it."""
+    """How often one agent or gateway may ask: a bucket for each, which fills at a rate, and holds two seconds of it."""
 
-    def __init__(self, rate: float) -> None:
-        self.rate = rate
+    def __init__(self, rate: float, gateway: float = float("inf")) -> None:
+        self.rates = {"agent": rate, "gateway": gateway}
         self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()
 
-    def take(self, who: str) -> None:
+    def take(self, who: str, scope: str = "agent") -> None:
         """Take one from a bucket, or refuse."""
-        now = time.monotonic()
-        full = max(1.0, self.rate * SECONDS)
+        rate, now = self.rates[scope], time.monotonic()
+        if rate == float("inf"):
+            return
+        full = max(1.0, rate * SECONDS)
         left, at = self._buckets.pop(who, (full, now))
-        left = min(full, left + (now - at) * self.rate)
+        left = min(full, left + (now - at) * rate)
         self._buckets[who] = (max(0.0, left - 1.0), now)
         if len(self._buckets) > MOST:
             self._buckets.popitem(last=False)
         if left < 1.0:
             raise Refused(
                 429,
-                f"an agent may ask {self.rate:g} times a second on average.",
+                f"{'an agent' if scope == 'agent' else 'a gateway'} may ask {rate:g} times a second on average.",
                 "Try again after the time in Retry-After, with the same event id.",
             )
 
@@ -306,6 +310,8 @@ def check(visitor: Visitor, campaign: str, scopes: tuple[str, ...], lists: bool,
         rate_limit.take(visitor.id)
     elif visitor.campaign and visitor.campaign != campaign and not lists:
         raise Refused(403, "the token is for one campaign only.", "Use one that is for this, or for all.")
+    elif visitor.scope == "gateway":
+        rate_limit.take(visitor.id, "gateway")
 
 
 def check_new(scope: str, label: str, lasts: str | None) -> int | None:

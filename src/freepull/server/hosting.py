@@ -3,23 +3,31 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import Any
 
 from freepull.campaigns import AsyncCampaign
 from freepull.campaigns.journal.recovery import check_free
+from freepull.campaigns.journal.writer import awaited
 from freepull.campaigns.rehearsal import warm_up
 from freepull.campaigns.stores import Where
 from freepull.errors import CampaignBusy, CampaignExists, Corrupt, Fenced, FreepullError, NewerVersion, StoreError
-from freepull.principal.rules import Certified, Comparisons, Pairwise, Paper, Passive, Population
+from freepull.messages import OverviewRow
+from freepull.principal.rules import Certified, Comparisons, Paper, Passive, Population
 from freepull.server.auth import Tokens
 from freepull.server.problems import Refused
 from freepull.server.streams import Streams
+from freepull.server.webhooks import Target, Webhooks
 
-RULES: tuple[type[Any], ...] = (Comparisons, Certified, Pairwise, Population, Paper, Passive)
+RULES: tuple[type[Any], ...] = (Comparisons, Certified, Population, Paper, Passive)
 _WARM: set[type[Any]] = set()
 """Rules whose functions this process has loaded."""
+NOTED = 3600.0
+"""Seconds for which it is noted once that a token acts for agents."""
+SHARED = 2.0
+"""Seconds for which everybody who looks at all campaigns sees the same of one."""
 LOOKING = 1.0
 """Seconds between two looks for campaigns without an owner, and for tokens that were revoked elsewhere."""
 
@@ -30,13 +38,32 @@ class Open:
     def __init__(self, campaign: AsyncCampaign) -> None:
         self.campaign, self.view = campaign, campaign.view
         self.streams = Streams(self.view)
+        self._noted: dict[str, float] = {}
+        self._short: tuple[float, OverviewRow] | None = None
+
+    async def overview(self) -> OverviewRow:
+        """Say in short how it stands; however many look, once in two seconds."""
+        if self._short is None or time.monotonic() - self._short[0] > SHARED:
+            self._short = time.monotonic(), await self.view.overview()
+        return self._short[1]
+
+    async def note_acting(self, by: str) -> None:
+        """Note in the audit who acts for agents, once an hour: pulls and offers themselves are in the log."""
+        now = time.monotonic()
+        if now - self._noted.get(by, -NOTED) >= NOTED:
+            self._noted[by] = now
+            core = self.campaign.blocking.core
+            await awaited(core.do(lambda decider, at: decider.note(at, by, {"acts_for": "agents"})))
 
 
 class Hosting:
     """All campaigns of a store, as far as this process owns them."""
 
-    def __init__(self, where: Where, log: Callable[..., None] = lambda *_, **__: None) -> None:
+    def __init__(
+        self, where: Where, log: Callable[..., None] = lambda *_, **__: None, targets: Iterable[Target] = ()
+    ) -> None:
         self.where, self.log = where, log
+        self.webhooks = Webhooks(targets, log)
         self.tokens = Tokens(where)
         self.closing = asyncio.Event()
         self.failed = asyncio.Event()
@@ -61,6 +88,7 @@ class Hosting:
             task.cancel()
             with suppress(asyncio.CancelledError):
                 await task
+        await self.webhooks.close()
         for name in list(self._open):
             with suppress(FreepullError):
                 await self._open.pop(name).campaign.close()
@@ -132,6 +160,7 @@ class Hosting:
 
     def _keep(self, campaign: AsyncCampaign) -> Open:
         self._open[campaign.name] = Open(campaign)
+        self.webhooks.follow(self._open[campaign.name])
         return self._open[campaign.name]
 
     def _give_up(self, name: str, error: StoreError) -> None:

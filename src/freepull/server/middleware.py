@@ -300,7 +300,7 @@ class Bodies(Middleware):
         if visitor.scope in CHANGING and scope["path"].endswith(LARGE):
             most = limits.upload
         senders = (f"token {visitor.id}", f"address {(scope['client'] or ('',))[0]}", "service")
-        coming = self._begin(senders)
+        coming = self._begin(senders, visitor.scope == "gateway")
         try:
             body = state["body"] = await self._read(state["headers"], receive, most)
         finally:
@@ -311,10 +311,10 @@ class Bodies(Middleware):
         state["clock"].reschedule(asyncio.get_running_loop().time() + limits.answer)
         await self.next(scope, again(body, receive), send)
 
-    def _begin(self, senders: tuple[str, str, str]) -> dict[str, int]:
-        """Count a body that begins, or refuse it."""
-        coming = self._coming
-        for sender, most in zip(senders, self._most, strict=True):
+    def _begin(self, senders: tuple[str, str, str], gateway: bool) -> dict[str, int]:
+        """Count a body that begins, or refuse it; a gateway's token may have as many as an address."""
+        coming, (one, *others) = self._coming, self._most
+        for sender, most in zip(senders, (others[0] if gateway else one, *others), strict=True):
             if coming.get(sender, 0) >= most:
                 words = f"one {sender.partition(' ')[0]} may have {most} bodies under way at a time."
                 status = 503 if sender == "service" else 429
@@ -464,8 +464,8 @@ class Idempotency(Middleware):
     """Runs a request once for its Idempotency-Key: an admin's POST that was answered is answered the same for a day.
 
     The answer is kept in the store, so that a restart does not forget it. Names of agents can be erased, so they are
-    not stored here: whom a campaign waits for is left out of an answer's copy. Tokens are secrets, so a request that
-    makes some is not kept at all.
+    not stored here: whom a campaign waits for, or an answer is about, is left out of its copy. Tokens are secrets, so a
+    request that makes some is not kept at all.
     """
 
     def __init__(self, store: Callable[[], ReplyStore]) -> None:
@@ -527,5 +527,15 @@ class Idempotency(Middleware):
 
 def _nameless(body: bytes) -> bytes:
     told = msgspec.json.decode(body or b"null")
-    named = isinstance(told, dict) and told.get("awaited")
-    return msgspec.json.encode(told | {"awaited": []}) if named else body
+    return msgspec.json.encode(_without_names(told)) if isinstance(told, dict) else body
+
+
+def _without_names(told: dict[str, Any]) -> dict[str, Any]:
+    """Leave out whom a campaign waits for, and whom an answer is about, also where an offer says it."""
+    if told.get("awaited"):
+        told["awaited"] = []
+    if "agent" in told:
+        told["agent"] = ""
+    if isinstance(told.get("offer"), dict):
+        told["offer"] = _without_names(told["offer"])
+    return told

@@ -36,6 +36,7 @@ IN_PATHS: dict[str, dict[str, Any]] = {
     "agent": {"description": "The agent's name, or # (written %23) and its number."},
     "arm": {"description": "The arm's name."},
     "id": {"description": "The token's id."},
+    "target": {"description": "The name of a webhook."},
     "file": {"description": "Which file."},
     "kind": {"description": "The end of a problem's type."},
 }

@@ -65,6 +65,7 @@ _KINDS: tuple[tuple[type[FreepullError], int, str], ...] = (
     (errors.UnknownCampaign, 404, "Look at GET /v1/campaigns for the names."),
     (errors.UnknownAgent, 422, "Look at GET /v1/campaigns/{campaign}/agents for the agents."),
     (errors.UnknownArm, 422, "Look at GET /v1/campaigns/{campaign}/arms for the arms."),
+    (errors.UnknownAct, 404, "Tell the act first, by the same event."),
     (errors.CampaignExists, 409, "Choose another name."),
     (errors.EventConflict, 422, "Take a new event id for a new event."),
     (errors.EventGap, 409, "Send the expected number first."),
@@ -76,7 +77,7 @@ _KINDS: tuple[tuple[type[FreepullError], int, str], ...] = (
     (errors.Corrupt, 500, "Restore the campaign from a backup."),
     (errors.MissingExtra, 500, "Install freepull[live] on the server."),
     (errors.StoreError, 503, "Try again after the time in Retry-After, with the same event id."),
-    (errors.InvalidReward, 422, "Send a reward from 0 to 1."),
+    (errors.InvalidReward, 422, "Send a reward from 0 to 1, or on the campaign's scale."),
     (FreepullError, 422, ""),
 )
 _OUTSIDE: tuple[tuple[type[FreepullError], str], ...] = (

@@ -37,7 +37,7 @@ PATIENCE = 2.0
 """Seconds to wait for new readings; then the last ones are shown."""
 STATUSES = ("enrolling", "running", "paused", "stopped")
 ABSENT = ("left", "parked", "banned", "silent")
-ENDINGS = ("paid", "refused", "expired", "cancelled")
+ENDINGS = ("paid", "refused", "expired", "lapsed", "cancelled")
 Series = Iterator[tuple[dict[str, str], float | str]]
 
 

@@ -15,11 +15,11 @@ from litestar.typing import FieldDefinition
 from msgspec import Meta
 
 from freepull import commands, registry
-from freepull.campaigns.settings import LATE_JOINERS
-from freepull.commands import AMOUNT, LONGEST_NAME, MOST_AGENTS, PRINTABLE, Command
+from freepull.campaigns.settings import LATE_JOINERS, LONGEST, PAY_ON, UNITS
+from freepull.commands import AGENT_NAME, AMOUNT, ARM_NAME, LONGEST_NAME, MOST_AGENTS, PRINTABLE, Command
 from freepull.errors import FreepullError
 from freepull.messages import CampaignOffer, Mode, Outcome, Scope, Told, one_of
-from freepull.money import Money
+from freepull.money import MOST_PRICE, Money, below, pattern
 from freepull.principal import Principal, for_people
 from freepull.principal.principal import LEAVERS
 from freepull.server.problems import Problem, Refused, problem
@@ -142,22 +142,61 @@ def read_principal(plain: dict[str, Any] | None, horizon: int | None = None) -> 
 
 
 MOST_OBSERVATIONS = 1000
-DURATION = r"^(?=.*[1-9])[0-9]{1,9}(\.[0-9]{1,6})? *(second|minute|hour|day|week)s?$"
-PRICE = "^(?=.*[1-9])" + AMOUNT.removeprefix("^")
+
+
+def _durations() -> str:
+    """Return a pattern of all durations up to the longest."""
+    ways = []
+    for unit, seconds in UNITS.items():
+        most = LONGEST // 10**6 // seconds
+        whole = "[0-9]{1,9}" if most >= 10**9 else below(most)
+        ways.append(rf"0*{whole}(\.[0-9]{{1,6}})? *{unit}s?")
+    return f"^(?=[0-9]{{1,9}}[^0-9])(?=.*[1-9])({'|'.join(ways)})$"
+
+
+def _described(about: registry.Part) -> dict[str, Any]:
+    """Describe the parameters of a part; what values they may have, the part itself says."""
+    fields = {}
+    for name, it in about.parameters.items():
+        ways = [PLAIN[word] for word in PLAIN if word in it.types] + [{"type": "array"}] * it.several
+        if name in about.nested:
+            ways += [_named(part) for part in registry.parts(name)]
+        fields[name] = {"anyOf": ways} if ways else {}
+    return {"type": "object", "properties": fields, "additionalProperties": False}
+
+
+def _named(about: registry.Part) -> dict[str, Any]:
+    """Describe a part that says its name."""
+    found = _described(about)
+    found["properties"] = {"part": {"const": about.name}} | found["properties"]
+    return found | {"required": ["part", *(name for name, it in about.parameters.items() if it.required)]}
+
+
+PLAIN: dict[str, dict[str, Any]] = {
+    "bool": {"type": "boolean"},
+    "int": {"type": "integer"},
+    "float": {"type": "number"},
+    "str": {"type": "string"},
+    "None": {"type": "null"},
+}
+DURATION, PRICE = _durations(), "^(?=.*[1-9])" + pattern(MOST_PRICE).removeprefix("^")
+PRINCIPAL = _described(registry.parts("principal")[0])
 Name = Annotated[str, Meta(min_length=1, max_length=LONGEST_NAME, extra_json_schema={"pattern": PRINTABLE})]
-Reward = Annotated[float, Meta(extra_json_schema={"minimum": 0, "maximum": 1})]
+Reward = Annotated[float | bool | str, Meta(description="A number from 0 to 1, or as the campaign's scale has it.")]
 Id = Annotated[str, Meta(extra_json_schema={"minLength": 1, "maxLength": 200})]
 Number = Annotated[int, Meta(extra_json_schema={"minimum": 1, "exclusiveMaximum": 1 << 62})]
 """These limits are the campaign's, which says in its own words what is wrong; here they are described only."""
 Count = Annotated[int, Meta(ge=1, le=MOST_AGENTS)]
 Lasting = Annotated[str, Meta(examples=["30 days", "90 seconds"], extra_json_schema={"pattern": DURATION})]
-ArmName = Annotated[str, Meta(extra_json_schema={"minLength": 1, "maxLength": LONGEST_NAME, "pattern": PRINTABLE})]
+ArmName = Annotated[str, Meta(extra_json_schema={"minLength": 1, "maxLength": LONGEST_NAME, "pattern": ARM_NAME})]
 Weights = Annotated[
     list[Annotated[float, Meta(extra_json_schema={"minimum": 0})]], Meta(extra_json_schema={"minItems": 1})
 ]
 AgentNumber = Annotated[int, Meta(extra_json_schema={"minimum": 0, "exclusiveMaximum": 1 << 32})]
-ArmNames = Annotated[list[Name], Meta(extra_json_schema={"minItems": 2, "maxItems": 1 << 16, "uniqueItems": True})]
-AgentNames = Annotated[list[Name], Meta(extra_json_schema={"uniqueItems": True})]
+NewArm = Annotated[str, Meta(min_length=1, max_length=LONGEST_NAME, extra_json_schema={"pattern": ARM_NAME})]
+NewAgent = Annotated[str, Meta(min_length=1, max_length=LONGEST_NAME, extra_json_schema={"pattern": AGENT_NAME})]
+ArmNames = Annotated[list[NewArm], Meta(extra_json_schema={"minItems": 2, "maxItems": 1 << 16, "uniqueItems": True})]
+AgentNames = Annotated[list[NewAgent], Meta(extra_json_schema={"uniqueItems": True})]
 
 
 class Body(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
@@ -173,14 +212,16 @@ class NewCampaign(Body, kw_only=True):
     """What can be pulled: names, or how many."""
     price: Annotated[str, Meta(examples=["0.50 EUR"], extra_json_schema={"pattern": PRICE})]
     """What one bonus costs."""
+    budget: Annotated[str, Meta(examples=["30 EUR"], extra_json_schema={"pattern": AMOUNT})] | None = None
+    """The most that may be spent; null: as the principal's, or no limit."""
     agents: AgentNames | Count = []
     """Who takes part: names, or how many; more can be enrolled until the start."""
-    principal: Annotated[dict[str, Any], Meta(examples=[EXAMPLE])] | None = None
+    principal: Annotated[dict[str, Any], Meta(examples=[EXAMPLE], extra_json_schema=PRINCIPAL)] | None = None
     """By which rule, after how much observing, and whom to pay: parts with their parameters, see docs/service.md.
 
     What is left out is as by default: as of `Principal` where a rule is named, else as is best for people. bonus and
-    budget are in units of reward here: a budget of 30 with a bonus of 1 pays for 30 bonuses, whatever the price; as
-    money, it can be changed later.
+    budget are in units of reward here: a budget of 30 with a bonus of 1 pays for 30 bonuses, whatever the price. The
+    campaign's own budget is money.
     """
     horizon: Annotated[int, Meta(ge=1, lt=1 << 53)] | None = None
     """The last step; a step is a pull of everybody on average. Some parts can do without it."""
@@ -193,7 +234,7 @@ class NewCampaign(Body, kw_only=True):
     weights: Weights | None = None
     """How much each agent counts; null: all the same."""
     leavers: Annotated[str, one_of(*LEAVERS)] = "wait"
-    """What becomes of agents who leave; worst_case with the rule Pairwise only."""
+    """What becomes of agents who leave."""
     offer_lasts: Lasting = "1 day"
     """How long an offer stands."""
     cool_down: Lasting = "1 hour"
@@ -203,9 +244,19 @@ class NewCampaign(Body, kw_only=True):
     late_joiners: Annotated[str, one_of(*LATE_JOINERS)] = "observe"
     """Whether those who join after the start count, or are only observed."""
     withdrawal: bool = False
-    """Whether arms may be withdrawn later; with the rules Comparisons and Pairwise only."""
+    """Whether arms may be withdrawn later; with the rule Comparisons only."""
     remembers: Lasting = "30 days"
     """How long the ids of events are remembered."""
+    accept_within: Lasting | None = None
+    """How long an offer reserves its bonus unless it is accepted; null: as long as an accepted one."""
+    pay_on: Annotated[str, one_of(*PAY_ON)] = "act"
+    """Whether a bonus is paid when the pull is made, or when its outcome is told."""
+    outcome_within: Lasting | None = None
+    """How long the outcome of an act is waited for; null: as long as ids are remembered."""
+    if_no_outcome: float | bool | str | None = None
+    """What counts if it has not come by then: a reward, or missing: at its worst, with the rule Comparisons only."""
+    scale: Annotated[str, Meta(examples=["1..5", "0..50 EUR", "yes/no"])] | None = None
+    """From what to what rewards run as they are told, and in which unit; null: from 0 to 1."""
     checks: bool | None = None
     """Whether checks of assumptions run beside it, with the rule Comparisons only; null: where they can."""
 
@@ -223,7 +274,8 @@ class NewToken(Body, kw_only=True):
     """A token to be made."""
 
     scope: Scope
-    """admin: everything; operator: all but money and tokens; read: looks only; gateway: tells pulls for agents."""
+    """admin: everything; operator: all but money and tokens; read: looks only; gateway: asks and tells for agents;
+    payer: reads the ledger, and says what was paid out."""
     campaign: Annotated[str, Meta(extra_json_schema={"maxLength": LONGEST_NAME, "pattern": PRINTABLE})] = ""
     """The only campaign it is for; empty: all."""
     label: Annotated[str, Meta(max_length=200, extra_json_schema={"pattern": PRINTABLE})] = ""
@@ -232,13 +284,20 @@ class NewToken(Body, kw_only=True):
     """For how long; null: until it is revoked."""
 
 
+class Replay(Body, kw_only=True):
+    """From where a webhook begins anew."""
+
+    after: Annotated[int, Meta(ge=-1, lt=1 << 62)]
+    """The last event of the log that it need not be told again; -1: it is told everything."""
+
+
 class Pull(Body, kw_only=True):
     """One pull by the agent who sends it."""
 
     arm: ArmName
     """What was pulled."""
     reward: Reward
-    """What came of it, from 0 to 1."""
+    """What came of it."""
     event: Id | Number | None = None
     """An id, or the agent's own number of the event: telling again with it is safe."""
 
@@ -250,6 +309,31 @@ class NoPull(Body, kw_only=True):
     """An id, or the agent's own number of the event: sending it again is safe."""
 
 
+class Answer(Body, kw_only=True):
+    """What an agent says to its offer."""
+
+    offer: Annotated[int, Meta(ge=1)] | None = None
+    """The number of the offer that is meant; null: whichever is open."""
+
+
+class Deed(Body, kw_only=True):
+    """One pull that was made, its outcome to come."""
+
+    arm: ArmName
+    """What was pulled."""
+    event: Id | Number
+    """An id, or the agent's own number of the event, by which its outcome is told; sending it again is safe."""
+
+
+class Result(Body, kw_only=True):
+    """What came of an act."""
+
+    event: Id | Number
+    """The event by which the act was told; sending its outcome again is safe."""
+    reward: Reward
+    """What came of it."""
+
+
 class AgentPull(Pull, kw_only=True):
     """One pull, sent by a gateway for an agent; what is wrong with its values is in its own result."""
 
@@ -257,8 +341,8 @@ class AgentPull(Pull, kw_only=True):
     """Who pulled."""
     arm: str
     """What was pulled."""
-    reward: float
-    """What came of it, from 0 to 1."""
+    reward: float | bool | str
+    """What came of it, from 0 to 1 or on the campaign's scale."""
     event: str | int | None = None
     """An id of 1 to 200 characters, or the agent's own number of the event: telling again with it is safe."""
 
@@ -281,17 +365,18 @@ def _body(name: str, command: type[Command[Any]]) -> type[msgspec.Struct]:
     )
 
 
-MADE = Stop, Budget, NewAgents = (
+MADE = Stop, Budget, NewAgents, Settle = (
     _body("Stop", commands.Stop),
     _body("Budget", commands.SetBudget),
     _body("NewAgents", commands.AddAgents),
+    _body("Settle", commands.Settle),
 )
 """Bodies that have no source of their own."""
 BODIES = {
     commands.Stop: Stop,
     commands.SetBudget: Budget,
     commands.AddAgents: NewAgents,
-    commands.PassOver: NoPull,
+    commands.Settle: Settle,
 }
 """The bodies of commands that have one."""
 
@@ -336,6 +421,6 @@ class Mine(msgspec.Struct):
     id: str
     """By which it is listed and revoked."""
     scope: Scope
-    """admin, read or gateway."""
+    """admin, operator, read, gateway or payer."""
     campaign: str
     """The only campaign it is for; empty: all."""

@@ -9,7 +9,7 @@ import signal
 import socket
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -30,6 +30,7 @@ try:
     from freepull.server.auth import Tokens
     from freepull.server.connections import IDLE_SECONDS, Acceptor, Connection, Gate, raise_limit
     from freepull.server.readings import traced_by
+    from freepull.server.webhooks import Target
 except ImportError as error:  # pragma: no cover - a test runs this in a process of its own
     if isinstance(error, MissingExtra):
         raise
@@ -58,11 +59,12 @@ class Server(uvicorn.Server):
         log: Callable[..., None] | None = None,
         provider: Provider | None = None,
         tracer: Tracer | None = None,
+        targets: Iterable[Target] = (),
         **more: Any,
     ) -> None:
         self.log = log or write_log
         self.gate = Gate(self.log)
-        self.application = Application(where, limits, self.log, provider, tracer)
+        self.application = Application(where, limits, self.log, provider, tracer, targets)
         config = uvicorn.Config(
             self.application,
             host=host,
@@ -216,12 +218,13 @@ def run(
     first_token: bool = False,
     provider: Callable[[str], Provider] | None = None,
     traces: str | None = None,
+    targets: Iterable[Target] = (),
     **more: Any,
 ) -> int:
     """Serve the campaigns of a store, its URL or what opens it, until a signal comes; return the exit code.
 
     ``provider`` returns with whom people log in, given how this process is reached; ``traces`` is the
-    name of an exporter of OpenTelemetry.
+    name of an exporter of OpenTelemetry, and ``targets`` are told what happens.
     """
     if address is not None:
         check_address(address)
@@ -233,7 +236,7 @@ def run(
     asked = None if provider is None else provider(known_as)
     spans = None if traces is None else traced_by(traces)
     tracer = None if spans is None else spans.get_tracer("freepull")
-    server = Server(where, host, port, limits, provider=asked, tracer=tracer, **more)
+    server = Server(where, host, port, limits, provider=asked, tracer=tracer, targets=targets, **more)
     log_everything()
     sys.setswitchinterval(SWITCH)
     raise_limit()

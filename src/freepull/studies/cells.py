@@ -40,12 +40,17 @@ def tabled(file: Table) -> Table:
     if "rewards" in game:
         game["rewards"] = _table("rewards", game["rewards"], ("game", "rewards"))
     principals = {
-        name: {**own, **{kind: _table(kind, own[kind], ("principals", name, kind)) for kind in PRINCIPAL_PARTS}}
+        name: {**own, **{kind: _table(kind, own[kind], ("principals", name, kind)) for kind in _given(own)}}
         for name, own in file["principals"].items()
     }
     people = {**_people(game), **{name: it for name, it in file.items() if it is not None}}
     each = {kind: _each(kind, people[kind], _table) for kind in AGENT_PARTS}
     return {**file, **each, "horizon": people.get("horizon"), "game": game, "principals": principals}
+
+
+def _given(principal: Table) -> list[str]:
+    """Return which parts a principal has; it need not have a pricing, which version 0.1 did not know."""
+    return [kind for kind in PRINCIPAL_PARTS if principal.get(kind) is not None]
 
 
 def _people(game: Table) -> Table:
@@ -64,7 +69,7 @@ def _panel(game: Table) -> Panel:
 def complete(tree: Table, principal: str, read: Reader) -> Table:
     """Return the parameters of one cell as plain data, everything written out; a file of means is read in."""
     own = tree["principals"][principal]
-    full = {kind: _complete(kind, own[kind], ("principals", principal, kind)) for kind in PRINCIPAL_PARTS}
+    full = {kind: _complete(kind, own[kind], ("principals", principal, kind)) for kind in _given(own)}
     return {
         "game": _complete_game(tree["game"], read),
         **{kind: _each(kind, tree[kind], _complete) for kind in AGENT_PARTS},
@@ -148,11 +153,12 @@ def build_principal(full: Table) -> Principal:
     """Make the principal's settings."""
     path: Keys = ("principals", full["name"])
     built = {}
-    for kind in PRINCIPAL_PARTS:
+    for kind in _given(full):
         with at((*path, kind), full[kind]):
             built[kind] = registry.build(kind, full[kind], ".".join((*path, kind)), own=True)
+    rest = {name: full[name] for name in ("offers", "bonus", "budget", "futility") if name in full}
     with at(path, full):
-        return Principal(**built, offers=full["offers"], bonus=full["bonus"], budget=full["budget"])
+        return Principal(**built, **rest)
 
 
 def _table(kind: str, given: Any, path: Keys) -> Table:

@@ -8,8 +8,8 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -25,6 +25,10 @@ from freepull.version import __version__
 
 STEPS = 200_000_000
 """Steps of agents in a chunk, for every core: a few seconds."""
+FEWEST = 10_000_000
+"""On a cluster, chunks are not cut smaller than this."""
+PARTS = 8
+"""Chunks that every thread of a cluster gets at least, so that nobody waits long for the last one."""
 LONGEST = 10_000
 """Runs in a chunk, at most."""
 
@@ -35,6 +39,11 @@ class Chunk:
 
     cell: Cell
     runs: tuple[int, ...]
+
+    @property
+    def steps(self) -> int:
+        """How many steps all agents make in it."""
+        return self.cell.steps * len(self.runs)
 
     def play(self, threads: int = 1, progress: Callable[[int], None] | bool = False) -> Result:
         """Simulate these runs: all that a machine has to do."""
@@ -48,10 +57,14 @@ class Chunk:
         return replace(result, provenance={**result.provenance, "process": os.getpid()})
 
 
-def missing(store: Store, cells: Iterable[Cell], threads: int) -> Iterator[Chunk]:
-    """Cut the missing runs of cells into chunks."""
+def missing(store: Store, cells: Sequence[Cell], threads: int, cluster: int = 0) -> Iterator[Chunk]:
+    """Cut the missing runs of cells into chunks for so many threads of a process, or of a cluster of such processes."""
+    steps = STEPS * threads
+    if cluster:
+        total = sum(cell.steps * len(store.missing(cell)) for cell in cells)
+        steps = min(steps, max(FEWEST, total // (PARTS * cluster)))
     for cell in cells:
-        size = max(1, min(LONGEST, STEPS * threads // cell.steps))
+        size = max(1, min(LONGEST, steps // cell.steps))
         runs = store.missing(cell)
         if runs and unsupported(experiment(cell.parameters)) is not None:
             size = threads  # the readable engine is slow
@@ -81,7 +94,7 @@ def study_bar(name: str, total: int, chunks: Sequence[Chunk], wanted: bool | Non
         TextColumn("{task.fields[cell]}"),
     )
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        steps = sum(chunk.cell.steps * len(chunk.runs) for chunk in chunks)
+        steps = sum(chunk.steps for chunk in chunks)
         shown = bar.add_task("", total=max(steps, 1), name=name, done=done, cell="", wanted=total)
 
         def advance(cell: Cell, n: int) -> None:
@@ -96,26 +109,91 @@ PATIENCE = 30
 """Seconds to wait for the scheduler, and for its first worker."""
 
 
-def play(chunks: Sequence[Chunk], address: str, advance: Advance) -> Iterator[tuple[Chunk, Result]]:
-    """Give all chunks to the cluster, and yield them as they are finished."""
-    if not chunks:
-        return
-    with _connected(address) as client:
-        futures = {client.submit(Chunk.play, chunk, pure=False): chunk for chunk in chunks}
-        try:
-            for future in _finished(client, list(futures)):
-                chunk, result = futures.pop(future), _checked(future, address)
-                advance(chunk.cell, len(chunk.runs))
-                yield chunk, result
-        finally:
-            client.cancel(list(futures))
+AHEAD = 2
+"""Chunks that a cluster is given for every thread, so that none is idle between two."""
+LATE = 3.0
+"""A chunk that takes this many times as long as others is given to another worker as well, where one is idle."""
+GLANCE = 1.0
+"""Seconds after which to look whether workers came or went, or one is late."""
 
 
-def _finished(client: Any, futures: list[Any]) -> Iterator[Any]:
+@dataclass
+class _Given:
+    """What a cluster was given: the copies of every chunk that are under way, and how fast chunks are."""
+
+    client: Any
+    chunks: Sequence[Chunk]
+    under_way: dict[Any, int] = field(default_factory=dict)
+    """The number of the chunk of every future."""
+    since: dict[int, float] = field(default_factory=dict)
+    """When a chunk was given last."""
+    paces: list[float] = field(default_factory=list)
+    """Seconds for a step of an agent, of every chunk that is finished."""
+
+    def late(self) -> list[int]:
+        """Return the chunks that take much longer than the finished ones make one expect, the oldest first."""
+        if not self.paces:
+            return []
+        pace, now = sorted(self.paces)[len(self.paces) // 2], time.monotonic()
+        expected = {number: pace * self.chunks[number].steps for number in dict.fromkeys(self.under_way.values())}
+        return [number for number, it in expected.items() if now - self.since[number] > LATE * AHEAD * it + GLANCE]
+
+    def give(self, left: list[int]) -> None:
+        """Give late chunks to other workers as well, then new ones, as many as workers who are not late can take."""
+        threads, late = self.client.nthreads(), self.late()
+        slow: set[str] = set()
+        if late:
+            keys = {future.key for future, number in self.under_way.items() if number in late}
+            slow = {worker for worker, held in self.client.processing().items() if keys & set(held)}
+        good = [worker for worker in threads if worker not in slow]
+        room = AHEAD * sum(threads[worker] for worker in good) - len(set(self.under_way.values()) - set(late))
+        where = {"workers": good} if slow else {}
+        for number in late[: max(room, 0)] if good else []:
+            self._submit(number, where)
+        for _ in range(min(len(left), room - len(late))):
+            self._submit(left.pop(), where)
+
+    def _submit(self, number: int, where: dict[str, list[str]]) -> None:
+        future = self.client.submit(Chunk.play, self.chunks[number], pure=False, **where)
+        self.under_way[future], self.since[number] = number, time.monotonic()
+
+
+def play(client: Any, address: str, chunks: Sequence[Chunk], advance: Advance) -> Iterator[tuple[Chunk, Result]]:
+    """Give chunks to the cluster, some ahead, and yield them as they are finished.
+
+    A chunk that is late is given to another worker as well: whoever is first counts, for both have the same bits. So a
+    worker that hangs or crawls holds nobody up.
+    """
     import distributed
 
-    ordered: Any = distributed.as_completed
-    return iter(ordered(futures, loop=client.loop))
+    wait: Any = distributed.wait
+    given, left, finished = _Given(client, chunks), list(reversed(range(len(chunks)))), set[int]()
+    try:
+        while len(finished) < len(chunks):
+            given.give(left)
+            if not given.under_way:  # nobody is there
+                time.sleep(GLANCE)
+                continue
+            try:
+                with client.as_current():
+                    done = wait(list(given.under_way), timeout=GLANCE, return_when="FIRST_COMPLETED").done
+            except TimeoutError:
+                continue
+            for future in done:
+                number = given.under_way.pop(future, -1)
+                if number < 0:
+                    continue
+                chunk, result = chunks[number], _checked(future, address)
+                copies = [other for other, same in given.under_way.items() if same == number]
+                client.cancel(copies)
+                for other in copies:
+                    del given.under_way[other]
+                finished.add(number)
+                given.paces.append(result.provenance["seconds"] / chunk.steps)
+                advance(chunk.cell, len(chunk.runs))
+                yield chunk, result
+    finally:
+        client.cancel(list(given.under_way))
 
 
 @contextmanager
@@ -198,25 +276,28 @@ def run(
     with Store.begin(folder, study) as store:
         cells = [cell for cell in study.cells if only(cell)]
         kept = sum(cell.runs - len(store.missing(cell)) for cell in cells)
-        chunks = list(missing(store, cells, 1 if scheduler else threads))
         wanted, new, interrupted = sum(cell.runs for cell in cells), 0, False
-        with study_bar(study.name, wanted, chunks, progress) as advance:
-            try:
-                for chunk, result in _played(chunks, threads, scheduler, advance):
-                    if result.frame.height:
-                        store.add(chunk.cell, result)
-                        new += result.frame.height
-                    if result.interrupted:
-                        raise KeyboardInterrupt
-            except KeyboardInterrupt:
-                interrupted = True
+        there = nullcontext() if scheduler is None or kept == wanted else _connected(scheduler)
+        with there as client:
+            cluster = 0 if client is None else sum(client.nthreads().values())
+            chunks = list(missing(store, cells, 1 if scheduler else threads, cluster))
+            with study_bar(study.name, wanted, chunks, progress) as advance:
+                try:
+                    for chunk, result in _played(chunks, threads, client, scheduler, advance):
+                        if result.frame.height:
+                            store.add(chunk.cell, result)
+                            new += result.frame.height
+                        if result.interrupted:
+                            raise KeyboardInterrupt
+                except KeyboardInterrupt:
+                    interrupted = True
     return Report(Path(folder), wanted, kept, new, interrupted, time.perf_counter() - began)
 
 
 def _played(
-    chunks: list[Chunk], threads: int, scheduler: str | None, advance: Advance
+    chunks: list[Chunk], threads: int, client: Any, scheduler: str | None, advance: Advance
 ) -> Iterable[tuple[Chunk, Result]]:
-    return _here(chunks, threads, advance) if scheduler is None else play(chunks, scheduler, advance)
+    return _here(chunks, threads, advance) if client is None else play(client, str(scheduler), chunks, advance)
 
 
 def _here(chunks: list[Chunk], threads: int, advance: Advance) -> Iterator[tuple[Chunk, Result]]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import difflib
 import fcntl
 import hashlib
-import os
 import tomllib
 import warnings
 from collections.abc import Iterator
@@ -22,6 +21,7 @@ from matplotlib.axes import Axes
 
 from freepull import charts, validation
 from freepull.errors import ResultError, StudyError
+from freepull.files import UNFINISHED, finish
 from freepull.simulation import Result
 from freepull.simulation.experiment import ranges
 from freepull.simulation.results import SCHEMA, join
@@ -29,7 +29,6 @@ from freepull.studies.study import FILE, RUNS, Cell, Study, identity, key
 from freepull.version import __version__
 
 NAME = "manifest.json"
-UNFINISHED = ".unfinished"
 
 
 class Changed(StudyError):
@@ -81,11 +80,8 @@ class Manifest(msgspec.Struct, kw_only=True):
         """Write the study file and the manifest, each as a whole or not at all."""
         for name, content in ((FILE, self.texts[FILE].encode()), (NAME, msgspec.json.encode(self))):
             unfinished = folder / (name + UNFINISHED)
-            with unfinished.open("wb") as file:
-                file.write(content)
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(unfinished, folder / name)
+            unfinished.write_bytes(content)
+            finish(unfinished, folder / name)
 
     @property
     def identity(self) -> str:
@@ -129,10 +125,7 @@ def write(folder: Path, study: Study, cell: Cell, result: Result) -> Result:
     stem = f"{cell.stem}-{result.frame['run'][0]}"
     unfinished = folder / (stem + UNFINISHED)
     stamped.write(unfinished)
-    with unfinished.open("rb") as file:
-        os.fsync(file.fileno())
-    os.replace(unfinished, folder / f"{stem}.{_checksum(unfinished)}.parquet")
-    _sync(folder)
+    finish(unfinished, folder / f"{stem}.{_checksum(unfinished)}.parquet")
     return stamped
 
 
@@ -166,14 +159,6 @@ def _checksum(path: Path) -> str:
 
 def _damaged(path: Path, why: str) -> StudyError:
     return StudyError(f"{path} is damaged: {' '.join(why.split())}; delete it, and its runs are simulated again.")
-
-
-def _sync(folder: Path) -> None:
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 SHARDS, LOCK = "shards", ".lock"

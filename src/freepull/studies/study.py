@@ -41,6 +41,8 @@ class PrincipalTable(msgspec.Struct, kw_only=True):
     offers: str = "one"
     bonus: float = 1.0
     budget: float | None = None
+    pricing: Part | None = None
+    futility: float = 0.0
 
 
 class StudyFile(msgspec.Struct, kw_only=True):
@@ -123,7 +125,9 @@ def _places(node: Any, key: str) -> Iterator[Keys]:
 
 
 FILE = "study.toml"
-PRINCIPAL_PARTS = ("rule", "observe", "protocol")
+PRINCIPAL_PARTS = ("rule", "observe", "protocol", "pricing")
+LATER: Table = {"pricing": None, "futility": 0.0}
+"""What is said of a principal that version 0.1 did not know, and what holds where it is not said."""
 AGENT_PARTS = {"agents": "AlphaUCB", "answers": "Always", "activity": "EveryStep", "leaving": "Stays"}
 """What is said of every agent, and what holds where neither the file nor a panel says it."""
 
@@ -211,6 +215,9 @@ def canonical(parameters: Table) -> Table:
             holder[kind] = [registry.short(kind, part) for part in held]
         elif held is not None:
             holder[kind] = registry.short(kind, held)
+    found["principal"] = {
+        name: value for name, value in found["principal"].items() if name not in LATER or value != LATER[name]
+    }
     late = [kind for kind in ("activity", "leaving") if found.get(kind) == {"part": AGENT_PARTS[kind]}]
     return {name: value for name, value in found.items() if name not in late}  # version 0.1 had neither
 

@@ -24,11 +24,13 @@ ROWS: dict[str, list[Row]] = {
     "segments": [(0, 0, 2, b"\x00first\xff"), (1, 2, 1, b"")],
     "offers": [(1, 0, 2, 1, 10, 20, 0, None, None, None), (2, 1, 0, 1, 11, 21, 1, "cancelled", 12, 7)],
     "ledger": [(1, 7, 0, 2, 50, "EUR", 10), (2, 9, 1, 0, 10**15, "JPY", 11)],
+    "settlements": [(1, "sent", 12, "bank", "", 1), (2, "open", 13, "", "Ünïcödé 漢字", 0)],
     "bans": [(1, 0, 7, 1, 1 << 62, 10, None)],
     "audit": [(0, 5, "", "created", '{"name":"é 漢"}'), (3, 6, "ops", "paused", "{}")],
     "names": [(0, "ann"), (1, "Ünïcödé 漢字")],
     "event_ids": [(bytes(16), 1, b"r" * 24, 10), (b"\xff" * 16, 2, b"s" * 24, 11)],
     "snapshots": [(2, 0, 2, b"a" * 100), (2, 1, 2, b"b"), (5, 0, 3, b"c")],
+    "webhooks": [("backend", 7, 1, 2, ""), ("other", 0, 0, 0, "budget")],
 }
 """Rows of every kind, in the order of their keys."""
 
@@ -121,12 +123,14 @@ def a_write_is_all_or_nothing(make: Make) -> None:
 
 
 def rows_that_change_replace_their_like(make: Make) -> None:
-    """Offers, bans and parts of snapshots are written again under the same key."""
+    """Offers, settlements, bans, parts of snapshots and places of webhooks are written again under the same key."""
     name = _name()
     ended: dict[str, list[Row]] = {
         "offers": [(1, 0, 2, 1, 10, 20, 0, "paid", 15, None)],
+        "settlements": [(1, "settled", 14, "bank", "tr 9", 1)],
         "bans": [(1, 0, 7, 1, 1 << 62, 10, 99)],
         "snapshots": [(5, 0, 3, b"d")],
+        "webhooks": [("backend", 9, 2, 2, "")],
     }
     with closing(make()) as store:
         lease = store.create(name, "a", ROWS)

@@ -31,21 +31,24 @@ TABLES: dict[str, tuple[str, ...]] = {
     "segments": ("number", "first", "count", "data"),
     "offers": ("offer", "agent", "arm", "step", "at", "deadline", "recalled", "ending", "ended", "amount"),
     "ledger": ("entry", "offer", "agent", "arm", "amount", "currency", "at"),
+    "settlements": ("entry", "state", "at", "payer", "note", "tries"),
     "bans": ("entry", "agent", "offer", "step", "until", "at", "lifted"),
     "audit": ("event", "at", "who", "action", "detail"),
     "names": ("agent", "name"),
     "event_ids": ("id", "event", "record", "at"),
     "snapshots": ("event", "part", "parts", "data"),
+    "webhooks": ("target", "event", "segment", "paid", "stuck"),
 }
 """The columns of every table; each also names its campaign."""
 KEYS: dict[str, int] = dict.fromkeys(TABLES, 1) | {"snapshots": 2}
 """This many first columns are a table's key."""
-CHANGING = ("offers", "bans", "snapshots")
-"""Tables whose rows may be written again: when an offer or a ban ends, or when a snapshot was interrupted."""
-DERIVED = ("offers", "ledger", "bans", "audit")
+CHANGING = ("offers", "settlements", "bans", "snapshots", "webhooks")
+"""Tables whose rows may be written again: when an offer or a ban ends, a payment or a webhook has got further, or when
+a snapshot was interrupted."""
+DERIVED = ("offers", "ledger", "settlements", "bans", "audit")
 """Tables that follow from the log alone."""
 
-SEALED = ("offers", "ledger", "bans", "audit", "names")
+SEALED = ("offers", "ledger", "settlements", "bans", "audit", "names", "webhooks")
 """Tables of campaigns whose rows have a seal."""
 COLUMNS = {table: (*columns, "seal") if table in SEALED else columns for table, columns in TABLES.items()}
 """The columns of every table, as they are stored."""
@@ -128,6 +131,13 @@ class Kind(IntEnum):
     STEP_CLOSED = 20  # the end of a step that took a while; value and more as for STEP_ENDED
     ASKED = 21  # an agent asks, before it acts; only where the rule hears asks, and if it has not asked already
     PASSED = 22  # an agent has asked, and made no pull; an open offer stands
+    ACCEPTED = 23  # an agent says that it will act on its open offer, which then lasts longer
+    DECLINED = 24  # an agent refuses its open offer without a pull
+    LAPSED = 25  # the end of an offer that was not accepted in time
+    ACTED = 26  # one pull whose outcome is to come; offer: the one it ended, if any, or that waits for the outcome
+    CAME = 27  # the outcome of an earlier pull; value: the reward; offer: the event that told the pull
+    NEVER_CAME = 28  # an outcome that did not come in time; offer: the event that told the pull
+    SETTLED = 40  # an entry of the ledger, which is in ``offer``, has got into the state ``value``; more: payer, note
 
 
 OUTCOME = 0b11
@@ -139,6 +149,8 @@ NUMBERED = 0b100
 """The agent numbered this event; the number is one more than its last."""
 OBSERVED = 0b1000
 """A pull of an agent who joined late: it is kept, and does not count."""
+CLIPPED = 0b10000
+"""The reward lay outside the scale, and counts as the end of it that is nearer."""
 UNFINISHED = 0b1
 """A step has ended, and is still being worked on; STEP_CLOSED says when that was done, and what came of it."""
 
@@ -160,6 +172,8 @@ class Event(NamedTuple):
         return self.kind, self.flags, self.arm, self.agent, self.value, self.offer, self.at
 
 
+PULLS = (Kind.TOLD, Kind.ACTED)
+"""What is a pull."""
 OFTEN = (Kind.TOLD, Kind.ASKED, Kind.PASSED)
 """What is replayed many at once."""
 

@@ -13,6 +13,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from hashlib import blake2b
 from typing import TypeVar
 
 import msgspec
@@ -36,11 +37,11 @@ from freepull.campaigns.journal.snapshots import pieces, read
 from freepull.campaigns.settings import Settings
 from freepull.campaigns.state import State
 from freepull.campaigns.stores import Lease, ServedStore, Store, Where, connect
-from freepull.errors import CampaignBusy, Corrupt, FreepullError
+from freepull.errors import CampaignBusy, Corrupt, FreepullError, StoreError
 from freepull.money import Money
 
 Opened = TypeVar("Opened")
-UNREADABLE = (EOFError, MemoryError, struct.error, msgspec.MsgspecError)
+UNREADABLE = (EOFError, struct.error, msgspec.MsgspecError)
 PAUSE = 0.005
 """Seconds that may be spent on a store before it is left to others."""
 ID, KEPT = np.dtype("V16"), struct.Struct("<qq16s24s")
@@ -112,7 +113,10 @@ def owned(url: Where, name: str, wait: float = 0.0) -> Iterator[tuple[Store, Lea
     with Here(store, name):
         lease = claim(store, name, wait)
         try:
-            yield store, lease
+            with kept(store, lease) as lost:
+                yield store, lease
+            if lost:
+                raise lost[0]
         finally:
             with suppress(FreepullError):
                 store.release(lease)
@@ -137,6 +141,38 @@ def claim(store: Store, name: str, wait: float) -> Lease:
             if time.monotonic() >= limit:
                 raise
         time.sleep(0.05)
+
+
+@contextmanager
+def kept(store: Store, lease: Lease) -> Iterator[list[FreepullError]]:
+    """Renew a lease while a campaign is read, which may take longer than it lasts; yield why that failed, if it did.
+
+    What another process has written meanwhile is no damage, and without the store nobody knows whether there is one.
+    """
+    over, lost = threading.Event(), list[FreepullError]()
+
+    def renew() -> None:
+        while not lost and not over.wait(lease.seconds / 3):
+            try:
+                store.renew(lease)
+            except FreepullError as error:
+                lost.append(error)
+
+    renewing = threading.Thread(target=renew, name=f"freepull lease {lease.name}", daemon=True)
+    if lease.seconds == float("inf"):  # a lock guards it
+        yield lost
+        return
+    renewing.start()
+    try:
+        yield lost
+    except Corrupt as error:
+        if not lost:
+            store.renew(lease)
+            raise
+        raise lost[0] from error
+    finally:
+        over.set()
+        renewing.join()
 
 
 def segments(store: Store, name: str, number: int = 0, first: int = 0, before: int = ORIGIN) -> Iterator[Segment]:
@@ -167,6 +203,9 @@ def readable(name: str) -> Iterator[None]:
         yield
     except FreepullError:
         raise
+    except (MemoryError, OSError, RuntimeError) as error:  # checksums have found what could make it ask for too much
+        why = str(error) or "there is too little memory"
+        raise StoreError(f"campaign {name!r} could not be read ({why}); give this process what it lacks.") from error
     except (ArithmeticError, AssertionError, AttributeError, LookupError, TypeError, ValueError, *UNREADABLE) as error:
         raise Corrupt(
             f"what is stored of campaign {name!r} cannot be read ({type(error).__name__}: {error}); restore a backup."
@@ -183,6 +222,15 @@ def settings_of(store: Store, name: str) -> Settings:
             return settings
         break
     raise Corrupt(f"the log of campaign {name!r} does not begin with its creation; restore it from a backup.")
+
+
+def identity_of(store: Store, name: str) -> str:
+    """Return what tells a campaign from every other one, also from one of its name elsewhere: a hash of its beginning.
+
+    It stays the same in backups and copies.
+    """
+    data = next(iter(store.read(name, "segments")))[3]
+    return blake2b(data, digest_size=8).hexdigest()
 
 
 def recover(store: Store, name: str, *, rows: Rows | None = None, snapshot: int | None = None) -> tuple[State, Log]:
@@ -237,7 +285,8 @@ def names_of(store: Store, name: str, enrolled: int) -> Iterator[tuple[int, str]
 
 def check_tables(store: Store, name: str, state: State) -> None:
     """Refuse a ledger that does not have what the log says, and offers and bans that do not end where it does."""
-    for table, last in (("offers", state.offers.made), ("bans", state.people.bans)):
+    moved = len(state.settlements.states)
+    for table, last in (("offers", state.offers.made), ("settlements", moved), ("bans", state.people.bans)):
         found = store.before_last(name, table, 0)
         if found != ((last,) if last else ()):
             has = found[0] if found else "none"
@@ -279,6 +328,9 @@ def verify(url: Where, name: str, wait: float = 0.0) -> Report:
         ids = _check_ids(store, name, state)
         kept = _check_snapshots(store, name, state, log)
         deque(names_of(store, name, state.people.enrolled), 0)
+        for target, event, *_ in store.read(name, "webhooks"):
+            if not 0 <= event <= state.events:
+                raise Corrupt(f"row {target} of webhooks of campaign {name!r} is behind its log; restore a backup.")
         store.check()
         return Report(
             name=name,

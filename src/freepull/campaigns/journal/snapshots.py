@@ -14,13 +14,14 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
 from mmap import ACCESS_READ, mmap
+from queue import SimpleQueue
 from typing import Any
 
 import msgspec
 import numpy as np
 
 from freepull.campaigns.journal.events import RECORD, Log
-from freepull.campaigns.people import Standing
+from freepull.campaigns.people import SETTLED, Awaited, Standing
 from freepull.campaigns.settings import Settings
 from freepull.campaigns.state import State
 from freepull.campaigns.stores import Lease, Store
@@ -30,9 +31,10 @@ from freepull.principal import saving
 
 PLAIN = (
     *("status", "events", "at", "panel", "panels", "weights", "observations", "observed", "paid", "in_step"),
-    *("round_closes", "refused", "decision", "stopped_why", "rehearsals", "doubts"),
+    *("round_closes", "refused", "decision", "stopped_why", "rehearsals", "doubts", "came", "never_came"),
+    "clipped",
 )
-PEOPLE = ("enrolled", "silent", "cooling", "banned", "bans")
+PEOPLE = ("enrolled", "silent", "cooling", "banned", "bans", "declined")
 """The fields that are stored as they are."""
 
 
@@ -75,12 +77,27 @@ class Content(msgspec.Struct):
     last_event: bytes
     amounts: bytes = b""
     spent: int | None = None
+    settlements: bytes = b""
+    sent: dict[int, tuple[str, int]] = {}
+    accepted: list[int] = []
+    """Agents who have accepted their open offers."""
+    declined: dict[int, int] = {}
+    acts: list[tuple[int, int, int, int]] = []
+    """Events that told pulls whose outcomes are to come, each with its agent, arm and deadline."""
+    due: list[tuple[int, int, int, int, int, int, int, bool]] = []
+    """Such events whose offers wait for the outcome, each with its offer as in ``open``."""
+    came: int = 0
+    never_came: int = 0
+    clipped: int = 0
+
+
+def _kept(it: Standing) -> tuple[int, int, int, int, int, int, bool]:
+    return it.offer, it.agent, it.arm, it.step, it.at, it.deadline, it.recalled
 
 
 def content_of(state: State, log: Log) -> Content:
     """Return what a snapshot has of a state, and where in the log it is; the same bytes for the same log."""
     people, offers = state.people, state.offers
-    standing = [(it.offer, it.agent, it.arm, it.step, it.at, it.deadline, it.recalled) for it in offers.open.values()]
     return Content(
         segment=log.number,
         checksum=log.checksum,
@@ -90,7 +107,7 @@ def content_of(state: State, log: Log) -> Content:
         left=sorted(people.left),
         budget=offers.budget,
         made=offers.made,
-        open=standing,
+        open=[_kept(it) for it in offers.open.values()],
         endings=dict(offers.endings),
         pulls=state.pulls.tolist(),
         acted=state.acted.tobytes(),
@@ -99,6 +116,11 @@ def content_of(state: State, log: Log) -> Content:
         last_event=people.last_event.tobytes(),
         amounts=offers.amounts.tobytes(),
         spent=offers.spent if offers.amounts else None,
+        settlements=bytes(state.settlements.states),
+        sent=dict(sorted(state.settlements.sent.items())),
+        accepted=[agent for agent, it in offers.open.items() if it.accepted],
+        acts=[(event, *it) for event, it in state.acts.items()],
+        due=[(event, *_kept(it)) for event, it in offers.due.items()],
     )
 
 
@@ -117,8 +139,16 @@ def restored(settings: Settings, content: Content, trial: memoryview) -> tuple[S
     offers.spent = offers.endings["paid"] * offers.price.minor if content.spent is None else content.spent
     amounts = offers.amounts
     offers.open = {row[1]: Standing(*row, amounts[row[0] - 1] if amounts else None) for row in content.open}
-    offers.reserved = sum(map(offers.amount, (it.offer for it in offers.open.values())))
+    for agent in content.accepted:
+        offers.open[agent].accepted = True
+    offers.due = {row[0]: Standing(*row[1:], amounts[row[1] - 1] if amounts else None) for row in content.due}
+    standing = (*offers.open.values(), *offers.due.values())
+    offers.reserved = sum(map(offers.amount, (it.offer for it in standing)))
+    state.acts = {event: Awaited(*act) for event, *act in content.acts}
     offers.recalled = {agent for agent, standing in offers.open.items() if standing.recalled}
+    known = state.settlements
+    known.states, known.sent = bytearray(content.settlements), dict(content.sent)
+    known.settled = known.states.count(SETTLED)
     state.pulls = np.array(content.pulls, np.int64)
     state.acted = np.frombuffer(content.acted, bool).copy()
     state.acted_and_left = sum(bool(state.acted[agent]) for agent in (*content.parked, *content.left))
@@ -140,6 +170,8 @@ PART = 1 << 18
 OLD = 16
 """Parts of older snapshots that are removed at a time."""
 Piece = bytes | memoryview
+Begun = tuple[int, int, Iterator[bytes], list[Future[int]]]
+"""A snapshot that was frozen: after which event, its size, its parts, and who waits for it."""
 
 
 def pieces(state: State, log: Log) -> list[Piece]:
@@ -262,7 +294,11 @@ def read(store: Store, name: str, event: int, settings: Settings) -> tuple[State
 
 
 class Snapshotter:
-    """Takes a snapshot now and then, while the campaign goes on."""
+    """Takes a snapshot now and then, while the campaign goes on.
+
+    Its thread is there from the start: where memory is short, one that is started later may never begin, and whoever
+    starts it waits for ever.
+    """
 
     def __init__(
         self, store: Store, lease: Lease, state: State, log: Log, every: int, wake: Callable[[], None]
@@ -271,8 +307,10 @@ class Snapshotter:
         self._every, self._wake = every, wake
         self._last = newest(store, lease.name) or 0
         self._wanted: list[Future[int]] = []
-        self._thread: threading.Thread | None = None
         self._writing = False
+        self._begun: SimpleQueue[Begun | None] = SimpleQueue()
+        self._thread = threading.Thread(target=self._run, name="freepull snapshot", daemon=True)
+        self._thread.start()
 
     def want(self) -> Future[int]:
         """Ask for one as soon as possible; its future is the event after which it was taken, once it is stored."""
@@ -286,20 +324,22 @@ class Snapshotter:
         due = event - self._last >= self._every or self._wanted
         if not due or self._state.ending is not None or self._writing:
             return
-        found = pieces(self._state, self._log)
-        size = sum(len(memoryview(piece).cast("B")) for piece in found)
         waiting, self._wanted = self._wanted, []
         self._last = event
         try:
+            found = pieces(self._state, self._log)
+            size = sum(len(memoryview(piece).cast("B")) for piece in found)
             parts = begin(found)
-        except OSError as error:  # the campaign goes on; the next one is due after as many events again
-            _fail(waiting, StoreError(f"a snapshot could not be taken ({error}); try again later."))
+        except (OSError, MemoryError) as error:  # the campaign goes on; the next one is due after as many events again
+            why = str(error) or "there is too little memory"
+            _fail(waiting, StoreError(f"a snapshot could not be taken ({why}); try again later."))
             return
         self._writing = True
-        self._thread = threading.Thread(
-            target=self._write, args=(event, size, parts, waiting), name="freepull snapshot"
-        )
-        self._thread.start()
+        self._begun.put((event, size, parts, waiting))
+
+    def _run(self) -> None:
+        while (begun := self._begun.get()) is not None:
+            self._write(*begun)
 
     def _write(self, event: int, size: int, parts: Iterator[bytes], waiting: list[Future[int]]) -> None:
         try:
@@ -314,12 +354,13 @@ class Snapshotter:
 
     def close(self) -> None:
         """Wait for the one that is being written, and take no other."""
-        if self._thread is not None:
-            self._thread.join()
+        self._begun.put(None)
+        self._thread.join()
         self.give_up()
 
     def give_up(self) -> None:
         """Take no other."""
+        self._begun.put(None)
         waiting, self._wanted = self._wanted, []
         _fail(waiting, WriterEnded("the campaign was closed before a snapshot was taken; open it again."))
 

@@ -16,6 +16,7 @@ import apsw
 from freepull.campaigns.stores.base import opened_here
 from freepull.campaigns.stores.sqlite import MARK, SqliteStore, busy, check_rights
 from freepull.errors import CampaignBusy, Corrupt, InvalidInput, StoreError
+from freepull.files import make_durable
 
 if sys.platform != "win32":
     import fcntl
@@ -42,7 +43,9 @@ class Replacing:
 
     def __enter__(self) -> Replacing:
         check_rights(self.path)
-        if not self.backup.is_file() or self.backup.resolve() == self.path:
+        with self._failing():  # this user may not even look
+            usable = self.backup.is_file() and self.backup.resolve() != self.path
+        if not usable:
             raise InvalidInput(
                 f"path must be a backup, a file that exists and is not the store's own, got {self.backup}."
             )
@@ -137,21 +140,21 @@ class Replacing:
         with self._failing():
             there, kept = self.path.exists(), self._kept()
             self._set_aside(there, kept)
-            _sync(self.staged)
+            make_durable(self.staged)
             if there and self._old is not None:
                 self.staged.rename(self.path)
             else:
                 os.link(self.staged, self.path)  # unlike a rename, it spares what somebody has made there meanwhile
                 self.staged.unlink()
             self._done = True
-            _sync(self.path.parent)
+            make_durable(self.path.parent)
         return kept if there else None
 
     def _set_aside(self, there: bool, kept: Path) -> None:
         """Keep what is there under another name; the file itself stays, unless it cannot be read anyway."""
         if self._old is not None:  # from here on, the file alone is all of it
             self._beside(self.path, ANSWERED).unlink(missing_ok=True)  # before the log that it is about is empty
-            _sync(self.path.parent)
+            make_durable(self.path.parent)
             self._old.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
         if there:
             self._keep(self.path, kept)
@@ -159,7 +162,7 @@ class Replacing:
         for side in sides if self._old is None else ():
             if side.exists():
                 self._keep(side, self._beside(kept, side.name.removeprefix(self.path.name)))
-        _sync(self.path.parent)
+        make_durable(self.path.parent)
         if there and self._old is None:  # what is damaged must not be taken for whole without what lay beside it
             self.path.unlink()
         for side in sides:
@@ -188,12 +191,3 @@ def _copy(source: BinaryIO, target: BinaryIO) -> None:
     shutil.copyfileobj(source, target, 1 << 20)
     target.flush()
     os.fsync(target.fileno())
-
-
-def _sync(path: Path) -> None:
-    """Make a file durable, or the names in a folder."""
-    number = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(number)
-    finally:
-        os.close(number)

@@ -13,13 +13,13 @@ from numpy.typing import NDArray
 from freepull.errors import InvalidInput
 from freepull.game import TIE
 from freepull.messages import Difference
-from freepull.principal.record import UNITS, Record, Words, Work, finish
+from freepull.principal.record import Record, Words, Work, finish
 from freepull.principal.schedules import in_all
 
 RULES = 2
 """The version of what decides, which trials and campaigns keep: rules, offers, bans, people who leave.
 
-Under version 1 the certified rule had the ψ without a, as `Pairwise` has it. In campaigns, agents who let offers lapse
+Under version 1 the certified rule had the ψ without a. In campaigns, agents who let offers lapse
 had left, all who left within one step counted as one, and joining brought withdrawn arms back. That breaks the proofs;
 replay does it again, and then the verdict is not certified.
 """
@@ -38,13 +38,13 @@ class Setting:
     kappa: int | None = None
     """κ where the schedule knows it beforehand."""
     leavers: str = "wait"
-    """What becomes of agents who leave: wait, independent or worst_case."""
+    """What becomes of agents who leave: wait or independent; worst_case in trials that began under `Pairwise`."""
     withdrawal: bool = False
     """Whether arms may be withdrawn."""
     rules: int = RULES
     """The version under which the trial began."""
-    unit: int = UNITS
-    """How many of the smallest amounts a bonus of 1 has, where bonuses differ: of 2⁻³⁰, or of a currency."""
+    unit: int | None = None
+    """How many minor units of a currency a bonus of 1 has, where bonuses differ and are money; None: no money."""
 
     @property
     def expected_kappa(self) -> int | None:
@@ -114,6 +114,8 @@ class Rule(ABC):
     """Whether the rule forecasts what a verdict still takes, and how likely it comes in time."""
     waits: ClassVar[bool] = True
     """Whether nothing goes on while somebody is silent."""
+    designates: ClassVar[bool] = False
+    """Whether it is settled when a pull is made what it counts for, so that its outcome may come after later ones."""
 
     @abstractmethod
     def start(self, setting: Setting, record: Record) -> RuleState:
@@ -174,6 +176,17 @@ class RuleState(ABC):
     def passed_over(self, agent: int) -> None:
         """Learn that an agent who asked has made no pull."""
         return
+
+    def acted(self, agent: int, arm: int) -> tuple[int, int]:
+        """Say what a pull that is made will count for when its outcome comes; of rules that designate."""
+        raise self._lacks("acted")
+
+    def came(self, agent: int, arm: int, sample: tuple[int, int], reward: int | None) -> None:
+        """Enter the outcome of a pull into the record, and see it as `acted` has said; None: it will never come.
+
+        Of rules that designate.
+        """
+        raise self._lacks("came")
 
     def wanted(self, agent: int) -> int:
         """Return the arm that an agent would be paid for if it asked now, −1 for none; of rules that hear asks."""
@@ -292,8 +305,8 @@ class RuleState(ABC):
         """Find in slices what is owed until a verdict: in all, or by the agent who owes most if each may be paid."""
         raise self._lacks("still_owed")
 
-    def chance(self, left: int) -> Work[float]:
-        """Find in slices how likely a verdict in the steps that are left is, if all that is owed is paid for."""
+    def chance(self, left: int, bonuses: float) -> Work[float]:
+        """Find in slices how likely a verdict is in the steps that are left, with so many more bonuses at most."""
         raise self._lacks("chance")
 
     @abstractmethod
@@ -315,6 +328,7 @@ class RuleState(ABC):
 
     def _lacks(self, method: str) -> InvalidInput:
         whats = {"leave": "count leavers by the worst case", "withdraw": "take arms out", "wanted": "hear asks"}
+        whats |= dict.fromkeys(("acted", "came"), "settle what a pull counts for when it is made")
         whats |= {"still_owed": "forecast what is owed", "chance": "forecast a verdict"}
         what = (whats | {"take_over": "let agents join"}).get(method, "be saved")
         return InvalidInput(f"{type(self).__name__} must have the method {method}, if trials under it are to {what}.")

@@ -144,15 +144,21 @@ def still_owed(ratio: float, used: Any, block: Any, pulls: Any) -> float:
 
 
 @jit
-def add_owed(found: Any, ratios: Any, used: Any, blocks: Any, pulls: Any, first: int, last: int) -> None:
-    """Add what some agents still owe to the total, and to the most of one agent."""
+def add_owed(found: Any, ratios: Any, used: Any, blocks: Any, pulls: Any, pace: float, first: int, last: int) -> None:
+    """Add what some agents still owe to the total, to the most of one agent, and to what comes only if it is paid for.
+
+    The last is what is owed beyond ``pace`` times the pulls up to now, which come for free if people go on like that.
+    """
     for m in range(first, last):
-        own = 0.0
+        own, unpaid = 0.0, 0.0
         for k in range(ratios.shape[0]):
             if blocks[k, m] > 0:
-                own += max(still_owed(ratios[k], used[k, m], blocks[k, m], pulls[m, k]), 0.0)
+                owed = max(still_owed(ratios[k], used[k, m], blocks[k, m], pulls[m, k]), 0.0)
+                own += owed
+                unpaid += max(owed - pace * float(pulls[m, k]), 0.0)
         found[0] += own
         found[1] = max(found[1], own)
+        found[2] += unpaid
 
 
 Ints = NDArray[np.int64]

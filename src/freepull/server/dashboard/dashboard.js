@@ -1,13 +1,15 @@
 // The page: log in, choose a campaign, follow it. The stream sends all that is shown; nothing is computed twice.
 import * as charts from "./charts.js";
 import { ground, header } from "./header.js";
+import { banner, draw as drawAll, known } from "./overview.js";
 import { ask, watch } from "./stream.js";
 import * as tables from "./tables.js";
 import { element } from "./words.js";
 
 const $ = (id) => document.getElementById(id);
 const STATES = { on: "live", off: "not connected, trying again", stale: "no news for a while, trying again", refused: "not connected", elsewhere: "at another process" };
-let token = sessionStorage.getItem("token"), scope = "", now = null; // the campaign that is followed
+const ALL = "", APART = 3000;
+let token = sessionStorage.getItem("token"), scope = "", now = null; // the campaign that is followed, or all of them
 
 const hash = (name) => `#${encodeURIComponent(name)}`;
 const path = (name) => `/campaigns/${encodeURIComponent(name)}`;
@@ -19,9 +21,9 @@ async function enter(given) {
   scope = mine.scope;
   $("login").hidden = true;
   for (const id of ["live", "logout", "choose"]) $(id).hidden = false;
-  $("campaign").replaceChildren(...rows.map((row) => {
-    const option = element("option", row.name);
-    option.value = row.name;
+  $("campaign").replaceChildren(...[{ name: ALL }, ...rows].map(({ name }) => {
+    const option = element("option", name || "All campaigns");
+    option.value = name;
     return option;
   }));
   if (!rows.length) {
@@ -29,22 +31,57 @@ async function enter(given) {
     $("none").hidden = false;
     return;
   }
-  follow((rows.find((row) => hash(row.name) === location.hash) ?? rows[0]).name);
+  const named = rows.find((row) => hash(row.name) === location.hash) ?? (rows.length === 1 ? rows[0] : null);
+  if (named) follow(named.name);
+  else all();
+}
+
+function leave(name) {
+  now?.leave();
+  $("campaign").value = name;
+  if (location.hash !== (name && hash(name))) history.replaceState(null, "", name ? hash(name) : location.pathname);
+  $("view").hidden = $("overview").hidden = true; // nothing of another campaign may stay
+  $("loading").hidden = false;
+  delete document.body.dataset.drawn;
+  say(null);
+}
+
+// All campaigns: asked for anew every few seconds, as long as they are looked at.
+function all() {
+  leave(ALL);
+  let timer = null, ended = false;
+  const look = async () => {
+    try {
+      const rows = await ask(token, "/overview");
+      if (ended) return;
+      drawAll($("campaigns"), $("overview-short"), rows);
+      $("overview").hidden = false;
+      $("loading").hidden = true;
+      say(null);
+      show("on");
+      document.title = "freepull";
+      document.body.dataset.drawn = "all";
+    } catch (error) {
+      if (ended) return;
+      say(error);
+      show(error.status ? "refused" : "off");
+      if (error.status === 401) return;
+    }
+    timer = setTimeout(look, APART);
+  };
+  now = { name: ALL, data: null, leave: () => { ended = true; clearTimeout(timer); } };
+  look();
 }
 
 function follow(name) {
-  now?.leave();
+  leave(name);
   const it = now = { name, data: null, leave: null };
-  $("campaign").value = name;
-  history.replaceState(null, "", hash(name));
-  $("view").hidden = true; // nothing of another campaign may stay
-  delete document.body.dataset.drawn;
-  say(null);
   charts.build($("charts"));
   tables.build($("tables"));
   it.leave = watch(token, path(name), {
     state: (state, error) => {
       if (state !== "off") say(error ?? null);
+      if (error) $("loading").hidden = true;
       show(error?.status === 421 ? "elsewhere" : state);
     },
     event: (kind, screen) => { if (it === now && kind === "screen") draw(it.data = screen); },
@@ -71,6 +108,9 @@ function say(error) {
 function draw(data) {
   header(data, scope);
   ground(data.verdict);
+  known(data);
+  banner(data.overview.stuck, scope, help);
+  $("loading").hidden = true;
   $("view").hidden = false; // charts need the width
   charts.draw(data);
   tables.fill("arms", data.status.arms, data.status);
@@ -83,11 +123,22 @@ function draw(data) {
   document.body.dataset.drawn = String(data.status.events);
 }
 
-async function act(what, body) {
+// What the button beside a reason does.
+async function help({ helps, agents }) {
+  if (helps === "budget") {
+    $("new-budget").value = "";
+    $("budget-dialog").returnValue = "";
+    $("budget-dialog").showModal();
+  } else if (helps === "stop") $("stop").click();
+  else if (helps === "unban") for (const name of agents) await act(`agents/${encodeURIComponent(name)}/unban`);
+  else await act(helps);
+}
+
+async function act(what, body, method = "POST") {
   const key = crypto.randomUUID?.() ?? `${Date.now()}-${Math.random()}`;
   const headers = { "idempotency-key": key, ...(body ? { "content-type": "application/json" } : {}) };
   try {
-    await ask(token, `${path(now.name)}/${what}`, { method: "POST", headers, body: body && JSON.stringify(body) });
+    await ask(token, `${path(now.name)}/${what}`, { method, headers, body: body && JSON.stringify(body) });
     say(null); // what it changed comes with the stream
   } catch (error) {
     say(error);
@@ -113,7 +164,14 @@ $("logout").addEventListener("click", async () => {
   location.reload();
 });
 $("provider-link").addEventListener("click", () => sessionStorage.setItem("hash", location.hash));
-$("campaign").addEventListener("change", () => follow($("campaign").value));
+const go = (name) => name === ALL ? all() : follow(name);
+$("campaign").addEventListener("change", () => go($("campaign").value));
+addEventListener("hashchange", () => {
+  if (!now) return;
+  const name = [...$("campaign").options].map((it) => it.value).find((it) => it && hash(it) === location.hash) ?? ALL;
+  if (name !== now.name) go(name);
+});
+$("budget-dialog").addEventListener("close", () => { if ($("budget-dialog").returnValue === "set") act("budget", { budget: $("new-budget").value }, "PATCH"); });
 $("pause").addEventListener("click", () => act("pause"));
 $("resume").addEventListener("click", () => act("resume"));
 $("stop").addEventListener("click", () => { $("stop-dialog").returnValue = ""; $("stop-dialog").showModal(); });

@@ -7,7 +7,7 @@ const MODES = { free: "everybody at their own pace", rounds: "everybody acts onc
 const ABSENT = { banned: "banned: must pull unpaid, or be unbanned", parked: "parked, because offers lapsed: must pull again", left: "has left: must pull again",
   active: "silent" };
 
-export function header({ status: it, verdict, awaited }, scope) {
+export function header({ status: it, verdict, awaited, overview }, scope) {
   const admin = scope === "admin";
   $("title").textContent = it.name;
   document.title = `${it.name} · freepull`;
@@ -24,6 +24,8 @@ export function header({ status: it, verdict, awaited }, scope) {
   bar("budget-bar", it.budget?.minor ? it.spent.minor / it.budget.minor : null);
   $("budget").textContent = `${it.budget ? `of ${money(it.budget)}` : "no limit"}, ${money(it.reserved)} reserved, ${many(it.paid, "bonus", "bonuses")} paid`;
   $("used-up").hidden = it.decided || it.status === "stopped" || !it.budget || it.budget.minor - it.spent.minor - it.reserved.minor >= (it.pricing ? 1 : it.price.minor);
+  $("held").hidden = !it.held;
+  $("held").textContent = it.held ? `${it.held[0].toUpperCase()}${it.held.slice(1)}.` : "";
   $("verdict").textContent = it.decided ? it.leader : it.leader !== null ? `${it.leader} leads` : it.phase === null ? "not started" : "no pulls yet";
   $("standing").textContent = it.certified ? "certified" : it.decided ? "decided, not certified" : "undecided";
   $("standing").dataset.standing = it.certified ? "certified" : it.decided ? "decided" : "undecided";
@@ -34,7 +36,7 @@ export function header({ status: it, verdict, awaited }, scope) {
   $("awaited").textContent = [waiting(awaited), it.remedy && `${it.remedy[0].toUpperCase()}${it.remedy.slice(1)}`].filter(Boolean).join(" ");
   $("admin").hidden = !admin && scope !== "operator";
   $("pause").hidden = it.status !== "running";
-  $("resume").hidden = it.status !== "paused";
+  $("resume").hidden = it.status !== "paused" || overview.stuck.some(({ helps }) => helps === "resume"); // then it is there
   $("stop").hidden = it.status === "stopped" || !admin;
 }
 

@@ -16,6 +16,7 @@ const level = (at) => ({ type: "line", xref: "paper", x0: 0, x1: 1, y0: at, y1: 
 const pulled = (status) => status.arms.some((arm) => arm.pulls > 0);
 const wait = (status) => ({ words: status.phase === null ? NOT_STARTED : NO_PULLS });
 const bars = (arms, y, more = {}) => ({ type: "bar", x: label(arms), y, marker: { color: arms.map(colour) }, ...more });
+const ends = ({ scale }) => scale && scale !== "yes/no" ? scale.split(" ")[0].split("..").map(Number) : [0, 1];
 const X = { title: { text: "observations", standoff: 6 } };
 const POWERS = { type: "log", dtick: 1, tickformat: "~g" };
 const past = (history) => history.length > 1 && history.at(-1).observations > 0;
@@ -25,13 +26,12 @@ function means({ status }) {
   if (!pulled(status)) return wait(status);
   return { words: `${list(status.arms, (arm) => figure(arm.mean) + (arm.active ? "" : " (out)"))}.`, note: `of every agent's own mean, over those who pulled it; grey arms are out${nothing(status.comparisons) ? "" : "; the leader is named by means in comparisons"}`,
     traces: [bars(status.arms, status.arms.map((arm) => arm.mean), { text: status.arms.map((arm) => nothing(arm.mean) ? "" : figure(Number(arm.mean.toFixed(3)))), textposition: "inside", insidetextanchor: "end" })],
-    y: { range: [0, 1] } };
+    y: { range: ends(status) } };
 }
 
-function stops({ status, margins, verdict }) {
+function stops({ status, verdict }) {
   const { arms, threshold } = status;
   if (!pulled(status)) return wait(status);
-  if (margins?.lower) return pairs(status, margins);
   if (threshold === null) {
     if (arms.every((arm) => nothing(arm.bound))) return { words: "This rule has no bound that stops the trial yet." };
     return { words: `Mean ± bound: ${list(arms, (arm) => `${figure(arm.mean)} ± ${figure(arm.bound)}`)}. An arm goes when its upper end is below another's lower end.`,
@@ -43,14 +43,6 @@ function stops({ status, margins, verdict }) {
   return { words: `Evidence against ${list(arms, (arm) => figure(arm.bound))}. An arm goes at ${edge(threshold, verdict)}.${nothing(status.within) ? "" : ` That ${status.leader} is best up to ε = ${figure(status.epsilon)} has evidence ${figure(status.within)}, and decides there too.`}`, note: `evidence against it; out at ${edge(threshold, verdict)} (dashed)${nothing(status.within) ? "" : `; that ${status.leader} is best up to ε = ${figure(status.epsilon)}: ${figure(status.within)}`}`,
     shapes: [level(threshold)], y: { ...POWERS, range: [Math.log10(SMALLEST), Math.log10(top) + 0.25] },
     traces: [bars(arms, arms.map((arm) => Math.max(arm.bound ?? 0, SMALLEST) - SMALLEST), { base: SMALLEST })] };
-}
-
-function pairs({ arms }, { leader, lower }) {
-  const others = arms.map((arm, k) => ({ ...arm, k })).filter((arm) => arm.name !== leader);
-  const at = (arm) => lower[arm.k];
-  return { words: `${leader} is better, at least by: ${list(others, (arm) => figure(at(arm)))}. An arm goes above 0.`, note: `by how much ${leader} is better, at least; out above 0`,
-    shapes: [level(0)], y: { range: [-1.05, Math.max(0.1, ...others.map(at)) + 0.1] },
-    traces: [{ type: "bar", base: -1, x: label(others), y: others.map((arm) => at(arm) + 1), marker: { color: others.map((arm) => colour(arm, arm.k)) } }] };
 }
 
 function differences({ status }) {
@@ -131,7 +123,7 @@ function agents({ pulls: it, status }) {
 
 function offers({ status: it }) {
   if (!it.offered) return { words: "No offer was made yet." };
-  const parts = [["made", it.offered, COLOURS[0]], ["paid", it.paid, COLOURS[2]], ["refused", it.refused, BAR], ["expired", it.expired, PAID], ["cancelled", it.cancelled, GREY], ["open", it.open_offers, COLOURS[4]]];
+  const parts = [["made", it.offered, COLOURS[0]], ["paid", it.paid, COLOURS[2]], ["refused", it.refused, BAR], ["expired", it.expired, PAID], ["cancelled", it.cancelled, GREY], ...(it.lapsed ? [["lapsed", it.lapsed, GREY]] : []), ["open", it.open_offers, COLOURS[4]]];
   return { words: `${parts.map(([name, n]) => `${count(n)} ${name}`).join(", ")}.`, note: "what became of every offer", x: { range: [0, 1.18 * it.offered], nticks: 5 }, y: { autorange: "reversed" },
     traces: [{ type: "bar", orientation: "h", y: parts.map(([name]) => name), x: parts.map(([, n]) => n), text: parts.map(([, n]) => count(n)), textposition: "outside", cliponaxis: false, marker: { color: parts.map(([, , it]) => it) } }] };
 }
@@ -146,8 +138,8 @@ function heat({ pulls: it, status }) {
 }
 
 export const MAKERS = {
-  means: { title: "Global mean per arm", make: means }, stops: { title: "What stops the trial, now", make: stops },
   differences: { title: "How much better", make: differences },
+  means: { title: "Global mean per arm", make: means }, stops: { title: "What stops the trial, now", make: stops },
   evidence: { title: "What stops the trial, over time", make: evidence }, active: { title: "Arms still in", make: active },
   spend: { title: "Cumulative bonus", make: spend }, pulls: { title: "Free and paid pulls", make: pulls },
   agents: { title: "Pulls per agent", make: agents }, offers: { title: "Offers", make: offers }, heat: { title: "Who pulls what", make: heat },

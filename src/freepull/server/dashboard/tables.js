@@ -20,7 +20,7 @@ const TABLES = {
     ["Time left", (r) => left(r.expires, Date.now()), "number"], ["Standing", (r) => r.recalled ? "taken back" : "open"]] },
   ledger: { title: "Ledger", empty: "Nothing was paid yet.", columns: [
     ["Entry", (r) => r.entry, "number"], ["At (UTC)", (r) => time(r.at), "when"], ["Agent", (r) => r.agent, "name"],
-    ["Arm", (r) => r.arm, "name"], ["Offer", (r) => r.offer, "number"], ["Amount", (r) => money(r.amount), "number"]] },
+    ["Arm", (r) => r.arm, "name"], ["Amount", (r) => money(r.amount), "number"], ["Settlement", (r) => r.settlement]] },
   bans: { title: "Bans", empty: "Nobody was banned.", columns: [
     ["Agent", (r) => r.agent, "name"], ["At (UTC)", (r) => time(r.at), "when"], ["Reason", (r) => `refused offer ${r.offer} in step ${r.step}`, "detail"],
     ["Until", (r) => r.lifted ? `lifted ${time(r.lifted)}` : r.until === null ? "for ever" : `step ${r.until}`]] },

@@ -1,6 +1,7 @@
 """What agents and gateways do: ask for an offer, tell pulls. Most of it is hot, see `hot`.
 
-A hot route is declared once, by its types; its handler reads the body and answers without the framework's work.
+A hot route is declared once, by its types; its handler reads the body and answers without the framework's work. What
+an agent does under ``me/…``, a gateway does for it under ``agents/{agent}/…``: the same function answers both.
 """
 
 from __future__ import annotations
@@ -14,18 +15,34 @@ from litestar import get, post
 from litestar.params import Body as In
 
 from freepull.errors import FreepullError
-from freepull.messages import Me
+from freepull.messages import Accepted, Me, Noted
 from freepull.server.auth import RateLimit, Visitor, check
-from freepull.server.hosting import Hosting
+from freepull.server.hosting import Hosting, Open
 from freepull.server.middleware import Metrics, Middleware, messages, name_in
 from freepull.server.problems import described
-from freepull.server.routes.common import BEARER, READ, WRITE, Asked, InPath, find, hosting_of, needs, visitor_of
+from freepull.server.routes.common import (
+    BEARER,
+    READ,
+    READER,
+    WRITE,
+    Asked,
+    InPath,
+    agent_number,
+    describe,
+    find,
+    hosting_of,
+    needs,
+    visitor_of,
+)
 from freepull.server.schemas import (
+    Answer,
     Batch,
     BatchReply,
+    Deed,
     NoPull,
     OfferReply,
     Pull,
+    Result,
     Strict,
     ToldReply,
     decode,
@@ -37,13 +54,31 @@ CAMPAIGN = "/campaigns/{campaign:str}/"
 JSON = "application/json"
 
 
+OWN, FOR_ANOTHER = "me/", "agents/{agent:str}/"
+"""How paths begin on which an agent speaks for itself, and on which a gateway speaks for it."""
+ACTING = ("admin", "gateway")
+"""Who may speak for agents."""
+
+
 class Visit(NamedTuple):
-    """Who asks, and about which campaign."""
+    """Who asks, about which campaign, and for which agent if not for itself."""
 
     hosting: Hosting
     metrics: Metrics
+    rate_limit: RateLimit
     visitor: Visitor
     campaign: str
+    agent: str | None = None
+
+    async def find(self) -> tuple[Open, int]:
+        """Return the campaign, and the number of the agent whom this is about."""
+        found = await self.hosting.find(self.campaign)
+        if self.agent is None:
+            return found, self.visitor.own_number
+        number = agent_number(found, self.agent)
+        self.rate_limit.take(f"{self.campaign}#{number}")
+        await found.note_acting(f"token {self.visitor.id}")
+        return found, number
 
 
 @dataclass(frozen=True)
@@ -58,6 +93,12 @@ class HotRoute:
     options: dict[str, Any]
     """What else the OpenAPI document says."""
 
+    def for_another(self) -> HotRoute:
+        """Return the same for whoever speaks for an agent."""
+        options = self.options | {"tags": ["gateway"]}
+        scopes = options.pop("others", ACTING)
+        return HotRoute(FOR_ANOTHER + self.tail.removeprefix(OWN), scopes, self.answer, options)
+
     @property
     def body(self) -> Any:
         """The type of the body, None if there is none."""
@@ -65,19 +106,20 @@ class HotRoute:
 
     def handler(self) -> Any:
         """Return the framework's handler."""
-        if self.body is None:
 
-            async def handle(request: Asked, campaign: InPath) -> Any:
-                return await self.answer(_visit(request, campaign))
-        else:
+        async def handle(request: Asked, campaign: str, agent: str | None = None, data: Any = None) -> Any:
+            visit = _visit(request, campaign, agent)
+            return await (self.answer(visit) if self.body is None else self.answer(visit, data))
 
-            async def handle(request: Asked, campaign: InPath, data: Any) -> Any:  # type: ignore[misc]
-                return await self.answer(_visit(request, campaign), data)
-
-            handle.__annotations__["data"] = Annotated[self.body, In()]
-        handle.__name__, handle.__doc__ = self.answer.__name__, self.answer.__doc__
-        handle.__annotations__["return"] = get_type_hints(self.answer)["return"]
-        options = self.options | {"before_request": needs(*self.scopes), "security": BEARER, "return_dto": None}
+        another = self.tail.startswith(FOR_ANOTHER)
+        hints: dict[str, Any] = {"request": Asked, "campaign": InPath, **({"agent": InPath} if another else {})}
+        if self.body is not None:
+            hints["data"] = Annotated[self.body, In()]
+        describe(handle, hints, get_type_hints(self.answer)["return"])
+        handle.__name__ = f"{self.answer.__name__}_for" if another else self.answer.__name__
+        handle.__doc__ = self.answer.__doc__
+        options = {name: it for name, it in self.options.items() if name != "others"}
+        options |= {"before_request": needs(*self.scopes), "security": BEARER, "return_dto": None}
         if self.body is not None:
             strict: Any = Strict
             options["dto"] = strict[self.body]
@@ -89,30 +131,37 @@ def hot(tail: str, *scopes: str, **options: Any) -> Callable[[Callable[..., Awai
     return lambda answer: HotRoute(tail, scopes, answer, options)
 
 
-def _visit(request: Asked, campaign: str) -> Visit:
-    return Visit(hosting_of(request), request.app.state.metrics, visitor_of(request), campaign)
+def _visit(request: Asked, campaign: str, agent: str | None) -> Visit:
+    state = request.app.state
+    return Visit(hosting_of(request), state.metrics, state.rate_limit, visitor_of(request), campaign, agent)
 
 
 class HotRoutes(Middleware):
     """Answers the hot routes."""
 
     def __init__(self, routes: Iterable[HotRoute], hosting: Hosting, metrics: Metrics, rate_limit: RateLimit) -> None:
-        self._routes = {it.tail: (it, it.body, f"/v1/campaigns/{{campaign}}/{it.tail}") for it in routes}
+        self._routes = {
+            it.tail: (it, it.body, f"/v1/campaigns/{{campaign}}/{it.tail.replace(':str', '')}") for it in routes
+        }
         self._hosting, self._metrics, self._rate_limit = hosting, metrics, rate_limit
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """Handle one request."""
         parts = scope["path"].split("/", 4)
-        found = None
+        found = agent = None
         if len(parts) == 5 and parts[1] == "v1" and parts[2] == "campaigns" and scope["method"] == "POST":
-            found = self._routes.get(parts[4])
+            tail = parts[4]
+            if tail.startswith("agents/") and tail.count("/") == 2:
+                _, agent, verb = tail.split("/")
+                tail, agent = FOR_ANOTHER + verb, name_in(agent)
+            found = self._routes.get(tail)
         if found is None:
             await self.next(scope, receive, send)
             return
         route, body, scope["path_template"] = found
         state, campaign = scope["state"], name_in(parts[3])
         check(state["visitor"], campaign, route.scopes, False, self._rate_limit)
-        visit = Visit(self._hosting, self._metrics, state["visitor"], campaign)
+        visit = Visit(self._hosting, self._metrics, self._rate_limit, state["visitor"], campaign, agent)
         if body is None:
             reply = await route.answer(visit)
         else:
@@ -125,25 +174,57 @@ class HotRoutes(Middleware):
 @hot("me/offer", "agent", responses=WRITE, tags=["agents"])
 async def offer(visit: Visit) -> OfferReply:
     """Is there an offer for me? Asking again returns the same one while it is open."""
-    found = await visit.hosting.find(visit.campaign)
-    return OfferReply(await found.campaign.ask(visit.visitor.own_number))
+    found, number = await visit.find()
+    return OfferReply(await found.campaign.ask(number))
 
 
 @hot("me/observations", "agent", responses=WRITE, tags=["agents"])
 async def observe(visit: Visit, data: Pull) -> ToldReply:
     """Tell one pull of mine; with an event it is safe to repeat."""
-    found = await visit.hosting.find(visit.campaign)
-    told = await found.campaign.tell(visit.visitor.own_number, data.arm, data.reward, data.event)
+    found, number = await visit.find()
+    told = await found.campaign.tell(number, data.arm, data.reward, data.event)
     visit.metrics.observations(1)
     return told_reply(told)
 
 
-@hot("me/pass-over", "agent", responses=WRITE, tags=["agents"])
+@hot("me/pass-over", "agent", responses=WRITE, tags=["agents"], others=("admin", "operator", "gateway"))
 async def pass_over(visit: Visit, data: NoPull) -> Me:
     """I have asked and made no pull; with an event it is safe to repeat. My open offer stands."""
-    found, number = await visit.hosting.find(visit.campaign), visit.visitor.own_number
-    await found.campaign.pass_over(number, event=data.event)
+    found, number = await visit.find()
+    by = "" if visit.agent is None else f"token {visit.visitor.id}"
+    await found.campaign.pass_over(number, by=by, event=data.event)
     return await found.view.me(number)
+
+
+@hot("me/accept", "agent", responses=WRITE, tags=["agents"])
+async def accept(visit: Visit, data: Answer) -> Accepted:
+    """I will act on my offer: it stands longer then. Sending it again changes nothing."""
+    found, number = await visit.find()
+    return Accepted(await found.campaign.accept(number, offer=data.offer))
+
+
+@hot("me/decline", "agent", responses=WRITE, tags=["agents"])
+async def decline(visit: Visit, data: Answer) -> Me:
+    """I do not want my offer; with its number, sending it again changes nothing."""
+    found, number = await visit.find()
+    await found.campaign.decline(number, offer=data.offer)
+    return await found.view.me(number)
+
+
+@hot("me/acts", "agent", responses=WRITE, tags=["agents"])
+async def act(visit: Visit, data: Deed) -> Noted:
+    """I have made a pull, and its outcome is to come; sending it again is safe."""
+    found, number = await visit.find()
+    told = await found.campaign.act(number, data.arm, data.event)
+    visit.metrics.observations(1)
+    return Noted(*told)
+
+
+@hot("me/outcomes", "agent", responses=WRITE, tags=["agents"])
+async def outcome(visit: Visit, data: Result) -> Noted:
+    """This came of an earlier act of mine, by its event; sending it again is safe."""
+    found, number = await visit.find()
+    return Noted(*await found.campaign.outcome(number, data.event, data.reward))
 
 
 @hot("observations:batch", "admin", "gateway", responses=WRITE, tags=["gateway"])
@@ -169,5 +250,20 @@ async def me(request: Asked, campaign: InPath) -> Me:
     return await (await find(request, campaign)).view.me(visitor_of(request).own_number)
 
 
-HOT = [offer, observe, pass_over, batch]
-HANDLERS = [*(it.handler() for it in HOT), me]
+@get(
+    CAMPAIGN + "agents/{agent:str}",
+    before_request=needs(*READER, "gateway"),
+    responses=READ | described(429),
+    security=BEARER,
+    return_dto=None,
+    tags=["gateway"],
+)
+async def agent(request: Asked, campaign: InPath, agent: InPath) -> Me:
+    """What an agent may know: the campaign's status, its pulls, its open offer."""
+    found = await find(request, campaign)
+    return await found.view.me(agent_number(found, agent))
+
+
+HOT = [offer, accept, decline, act, outcome, observe, pass_over, batch]
+HOT += [it.for_another() for it in HOT if it.tail.startswith(OWN)]
+HANDLERS = [*(it.handler() for it in HOT), me, agent]

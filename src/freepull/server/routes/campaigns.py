@@ -6,7 +6,6 @@ import asyncio
 import re
 import warnings
 from contextlib import suppress
-from inspect import Parameter, Signature
 from typing import Annotated, Any
 
 import msgspec
@@ -14,17 +13,45 @@ from litestar import delete, get, post
 from litestar.enums import HttpMethod
 from litestar.handlers import HTTPRouteHandler
 from litestar.params import Body as In
+from litestar.params import QueryParameter
 
-from freepull.commands import COMMANDS, AddAgents, Command, Leave, PassOver, Pause, Resume, Start, TakeSnapshot, Unban
+from freepull.commands import (
+    COMMANDS,
+    AddAgents,
+    Command,
+    EraseNames,
+    Leave,
+    Pause,
+    Resume,
+    Settle,
+    Start,
+    TakeSnapshot,
+    Unban,
+)
 from freepull.errors import FreepullError, UnknownName
-from freepull.messages import SCOPES, AgentToken, AgentTokens, CampaignRow, MadeToken, Status, TokenEntry, TokenRow
+from freepull.messages import (
+    SCOPES,
+    AgentToken,
+    AgentTokens,
+    CampaignRow,
+    DeliveryRow,
+    MadeToken,
+    OverviewRow,
+    Status,
+    TargetRow,
+    TokenEntry,
+    TokenRow,
+    Tried,
+)
 from freepull.server.openapi import Keyed
 from freepull.server.problems import Refused
+from freepull.server.routes.agents import HOT
 from freepull.server.routes.common import (
     ADMIN,
     BEARER,
     OPERATOR,
     PAGE,
+    PAYER,
     READ,
     READER,
     WRITE,
@@ -35,17 +62,19 @@ from freepull.server.routes.common import (
     agent_number,
     arm_number,
     by,
+    describe,
     find,
     hosting_of,
     needs,
     visitor_of,
 )
-from freepull.server.schemas import BODIES, Mine, NewAgentTokens, NewCampaign, NewToken, Strict, read_principal
+from freepull.server.schemas import BODIES, Mine, NewAgentTokens, NewCampaign, NewToken, Replay, Strict, read_principal
 
 CHANGE: dict[str, Any] = {"before_request": needs(*ADMIN), "responses": WRITE, "security": BEARER, "return_dto": None}
 POST = CHANGE | {"operation_class": Keyed}
-OPERATED = (Start, Pause, Resume, AddAgents, Leave, PassOver, Unban, TakeSnapshot)
+OPERATED = (Start, Pause, Resume, AddAgents, Leave, Unban, TakeSnapshot)
 """What operators may do too: nothing of it changes what may be spent, or cannot be undone by more pulls."""
+Anyway = Annotated[bool, QueryParameter(description="Also if the agent is still owed something.")]
 
 
 @get("/campaigns", before_request=needs(*READER, lists=True), responses=READ, security=BEARER, tags=["campaigns"])
@@ -62,6 +91,21 @@ async def campaigns(request: Asked) -> list[CampaignRow]:
             told = (None, None) if status is None else (status.status, status.decided)
             rows.append(CampaignRow(name, owner, status is not None, *told))
     return rows
+
+
+@get("/overview", before_request=needs(*READER, lists=True), responses=READ, security=BEARER, tags=["campaigns"])
+async def overview(request: Asked) -> list[OverviewRow]:
+    """Every campaign in short: which arm, how sure, what was spent, whether it is stuck; stuck ones first."""
+    hosting, only = hosting_of(request), visitor_of(request).campaign
+    here, rows = hosting.here(), list[OverviewRow]()
+    for name, owner in await hosting.names():
+        if only in ("", name):
+            row = OverviewRow(name, owner, False)
+            with suppress(FreepullError):  # its writer may end at this moment
+                row = await here[name].overview() if name in here else row
+            row.owner = owner
+            rows.append(row)
+    return sorted(rows, key=lambda it: (it.status == "stopped", it.decided, not it.stuck, it.name))
 
 
 @post("/campaigns", dto=Strict[NewCampaign], tags=["campaigns"], **POST)
@@ -81,6 +125,8 @@ async def status(request: Asked, campaign: InPath) -> Status:
     return await (await find(request, campaign)).campaign.status()
 
 
+SPOKEN = {it.tail.replace(":str", "") for it in HOT}
+"""What `agents` answers."""
 NAMED = {"agent": agent_number, "arm": arm_number}
 """How what a path names is looked up."""
 
@@ -90,10 +136,12 @@ def change(command: type[Command[Any]]) -> HTTPRouteHandler:
     route, body = command.route, BODIES.get(command)
     assert route is not None
     fields, scopes = command.__struct_fields__, OPERATOR if command in OPERATED else ADMIN
+    scopes = PAYER if command is Settle else scopes
 
-    async def handler(request: Asked, campaign: str, data: Any = None, **named: str) -> Any:
+    async def handler(request: Asked, campaign: str, data: Any = None, anyway: bool = False, **named: str) -> Any:
         found = await find(request, campaign)
-        given = {} if data is None else msgspec.structs.asdict(data)
+        given: dict[str, Any] = {} if data is None else msgspec.structs.asdict(data)
+        given |= {"anyway": True} if anyway else {}
         for name, text in named.items():
             number = NAMED[name](found, text)
             given |= {name: number} if name in fields else {f"{name}s": [number]}
@@ -102,16 +150,18 @@ def change(command: type[Command[Any]]) -> HTTPRouteHandler:
         reply = await found.campaign.do(command(**given))
         if route.reply is None:
             return None
+        if route.field == "*":
+            return route.reply(*reply)
         return route.reply(reply) if route.field else await found.campaign.status()
 
     hints: dict[str, Any] = {"request": Asked, "campaign": InPath, **dict.fromkeys(route.names, InPath)}
     if body is not None:
         hints["data"] = Annotated[body, In()]
-    parameters = [Parameter(name, Parameter.KEYWORD_ONLY, annotation=hint) for name, hint in hints.items()]
+    if command is EraseNames:
+        hints["anyway"] = Anyway
     own: Any = handler
     own.__name__, own.__doc__ = route.name or command.verb, command.__doc__
-    own.__annotations__ = hints | {"return": route.reply}
-    own.__signature__ = Signature(parameters, return_annotation=route.reply)
+    describe(own, hints, route.reply, anyway=False)
     path = re.sub("{(.*?)}", r"{\1:str}", f"/campaigns/{{campaign}}/{route.path}")
     return HTTPRouteHandler(
         path,
@@ -188,9 +238,36 @@ async def audit(request: Asked, after: After = 0, limit: Limit = PAGE) -> list[T
     return await asyncio.to_thread(hosting_of(request).tokens.audit, after, limit)
 
 
+@get("/webhooks", **{**TOKENS, "responses": READ, "tags": ["webhooks"]})
+async def webhooks(request: Asked) -> list[TargetRow]:
+    """List the addresses that are told what happens, and how far each has got."""
+    return hosting_of(request).webhooks.rows()
+
+
+@post("/webhooks/{target:str}/test", status_code=200, **{**TOKENS, "tags": ["webhooks"]})
+async def test_webhook(request: Asked, target: InPath) -> Tried:
+    """Send a signed event of the kind test to a target, once, and say what came of it."""
+    return await hosting_of(request).webhooks.test(target)
+
+
+@post(
+    "/campaigns/{campaign:str}/webhooks/{target:str}/replay",
+    status_code=200,
+    dto=Strict[Replay],
+    **{**TOKENS, "tags": ["webhooks"]},
+)
+async def replay_webhook(
+    request: Asked, campaign: InPath, target: InPath, data: Annotated[Replay, In()]
+) -> DeliveryRow:
+    """Tell a target everything again that came after an event of the log."""
+    await find(request, campaign)
+    return hosting_of(request).webhooks.replay(campaign, target, data.after)
+
+
 HANDLERS = [
-    *(campaigns, create, status),
-    *(change(command) for command in COMMANDS if command.route is not None and command.route.method != "GET"),
+    *(campaigns, overview, create, status),
+    *(webhooks, test_webhook, replay_webhook),
+    *(change(it) for it in COMMANDS if it.route and it.route.method != "GET" and it.route.path not in SPOKEN),
     token,
     tokens,
     audit,

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from inspect import Parameter, Signature
 from typing import Annotated, Any
 
 from litestar import Request
 from litestar.params import FromPath, QueryParameter
 
 from freepull.errors import UnknownAgent, UnknownArm
+from freepull.messages import SETTLEMENTS
 from freepull.server.auth import Visitor, check
 from freepull.server.hosting import Hosting, Open
 from freepull.server.middleware import name_in
@@ -20,15 +22,23 @@ READ_OR_NOT_NOW = described(400, 401, 403, 404, 409, 421, 500, 503)
 WRITE = described(400, 401, 403, 404, 408, 409, 413, 415, 421, 422, 429, 500, 503)
 BEARER = [{"bearer": list[str]()}]
 ADMIN, OPERATOR, READER = ("admin",), ("admin", "operator"), ("admin", "operator", "read")
+PAYER = ("admin", "payer")
 PAGE = 1000
 InPath = FromPath[str]
 Screens = Annotated[
     bool, QueryParameter(description="Send all that a screen shows, as `screen`, instead of `status` and `audit`.")
 ]
 Only = Annotated[bool, QueryParameter(description="Only the open ones.")]
-After = Annotated[int, QueryParameter(ge=-1, lt=1 << 62, description="Only what comes after this one.")]
+After = Annotated[int, QueryParameter(ge=-1, lt=1 << 53, description="Only what comes after this one.")]
 Last = Annotated[
     int | None, QueryParameter(ge=1, le=PAGE, description="Only this many of the last, still the oldest first.")
+]
+Settlement = Annotated[
+    str,
+    QueryParameter(
+        pattern=f"^({'|'.join(('', 'unsettled', *SETTLEMENTS))})$",
+        description="Only entries in this state, or all that are unsettled; empty: all.",
+    ),
 ]
 Limit = Annotated[int, QueryParameter(ge=1, le=PAGE, description="At most this many.")]
 
@@ -67,6 +77,16 @@ async def find(request: Asked, campaign: str) -> Open:
 def by(request: Asked) -> str:
     """Return who asks, for the audit."""
     return f"token {visitor_of(request).id}"
+
+
+def describe(handler: Any, hints: dict[str, Any], reply: Any, **defaults: Any) -> None:
+    """Give a handler that is made, not written, the parameters and the reply that the framework reads."""
+    parameters = [
+        Parameter(name, Parameter.KEYWORD_ONLY, annotation=hint, default=defaults.get(name, Parameter.empty))
+        for name, hint in hints.items()
+    ]
+    handler.__annotations__ = hints | {"return": reply}
+    handler.__signature__ = Signature(parameters, return_annotation=reply)
 
 
 AGENTS, ARMS = (f"Look at GET /v1/campaigns/{{campaign}}/{what}." for what in ("agents", "arms"))

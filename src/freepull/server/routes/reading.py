@@ -8,7 +8,7 @@ from litestar import get
 from litestar.openapi.datastructures import ResponseSpec
 from litestar.response import Stream
 
-from freepull.campaigns.view import CampaignView, Margins, Point, Pulls, Screen
+from freepull.campaigns.view import CampaignView, Point, Pulls, Screen
 from freepull.messages import AgentRow, Arm, AuditEntry, BanRow, CampaignVerdict, LedgerEntry, OfferRow, Status
 from freepull.server.openapi import Resumable
 from freepull.server.problems import described
@@ -24,6 +24,7 @@ from freepull.server.routes.common import (
     Limit,
     Only,
     Screens,
+    Settlement,
     find,
     hosting_of,
     needs,
@@ -67,12 +68,17 @@ async def offers(
     return await (view.open_offers if open_only else view.offers)(after, limit)
 
 
-@get("/campaigns/{campaign:str}/ledger", **TABLE)
+@get("/campaigns/{campaign:str}/ledger", **TABLE | {"before_request": needs(*READER, "payer")})
 async def ledger(
-    request: Asked, campaign: InPath, after: After = 0, limit: Limit = PAGE, last: Last = None
+    request: Asked,
+    campaign: InPath,
+    after: After = 0,
+    limit: Limit = PAGE,
+    last: Last = None,
+    settlement: Settlement = "",
 ) -> list[LedgerEntry]:
-    """What was paid."""
-    return await (await _view(request, campaign)).ledger(after, limit, last)
+    """What was paid, and what became of it outside: all entries, or those in one state of settlement."""
+    return await (await _view(request, campaign)).ledger(after, limit, last, settlement)
 
 
 @get("/campaigns/{campaign:str}/bans", **TABLE)
@@ -109,12 +115,6 @@ async def pulls(request: Asked, campaign: InPath) -> Pulls:
     return await (await _view(request, campaign)).pulls()
 
 
-@get("/campaigns/{campaign:str}/margins", **WATCH)
-async def margins(request: Asked, campaign: InPath) -> Margins:
-    """By how much the leader is better, at least, where the rule compares pairs."""
-    return await (await _view(request, campaign)).margins()
-
-
 @get("/campaigns/{campaign:str}/stream", **WATCH | {"responses": WATCHED}, operation_class=Resumable)
 async def stream(request: Asked, campaign: InPath, after: After = -1, screen: Screens = False) -> Stream:
     """Server-sent events: `status` as things stand, `audit` for what was done; ids are places in the log.
@@ -133,4 +133,4 @@ async def stream(request: Asked, campaign: InPath, after: After = -1, screen: Sc
     return Stream(body, media_type="text/event-stream", headers={"x-accel-buffering": "no"})
 
 
-HANDLERS = [arms, agents, offers, ledger, bans, audit, verdict, stream, history, pulls, margins]
+HANDLERS = [arms, agents, offers, ledger, bans, audit, verdict, stream, history, pulls]

@@ -28,9 +28,10 @@ from freepull.principal.rules.certified.design import design, prediction
 from freepull.principal.rules.certified.evaluation import best_up_to, eliminate, evaluate, look_ahead
 from freepull.principal.rules.rounds import HALVINGS, MOST_RATIO, chance_of, fill_ratios, still_owed
 from freepull.simulation.compiled.lanes import WIDTH
-from freepull.simulation.compiled.offering import Owed, RoundsKernel, decide, rounds_stepper
+from freepull.simulation.compiled.offering import bonuses_left, decide
 from freepull.simulation.compiled.playing import pulls_at, reward_at
-from freepull.simulation.compiled.state import ACTIVE, DECLARED, LANE, PLACE, Block, Floats
+from freepull.simulation.compiled.rounds import Owed, RoundsKernel, rounds_stepper
+from freepull.simulation.compiled.state import ACTIVE, DECLARED, LANE, PAID, PLACE, Block, Floats
 
 _W = np.uint64(WIDTH)
 
@@ -147,22 +148,27 @@ def forecast(streams: Any, state: Any, terms: Any, own: Any, run: int) -> Any:
     used, coming, outlook, ratios = used_of(own, run), coming_of(own, run), own.outlook, own.estimates[0]
     look_ahead(used, coming, own.constants, outlook)
     fill_ratios(ratios, outlook, used.active)
-    return owed_in_all(streams, state.seats, used, coming, ratios, terms.each, run * terms.agents)
+    return owed_in_all(streams, state.seats, used, coming, ratios, 0.0, terms.each, run * terms.agents)[0]
 
 
 @jit
-def owed_in_all(streams: Any, seats: Any, used: Any, coming: Any, ratios: Any, each: bool, first: int) -> float:
-    """What all agents still owe together ("one"), or the one who owes most ("each")."""
-    total, most = 0.0, 0.0
+def owed_in_all(
+    streams: Any, seats: Any, used: Any, coming: Any, ratios: Any, pace: float, each: bool, first: int
+) -> tuple[float, float]:
+    """What all agents still owe together ("one"), or the one who owes most ("each"); and what has to be paid of it."""
+    total, most, to_pay = 0.0, 0.0, 0.0
     for m in range(used.pulls.shape[1]):
-        own, place = 0.0, np.uint64(seats[first + m, PLACE])
+        own, unpaid, place = 0.0, 0.0, np.uint64(seats[first + m, PLACE])
         for k in range(ratios.shape[0]):
             if coming.blocks[k, m] > 0:
                 pulls = pulls_at(streams, place + np.uint64(k) * _W)
-                own += max(still_owed(ratios[k], used.pulls[k, m], coming.blocks[k, m], pulls), 0.0)
+                owed = max(still_owed(ratios[k], used.pulls[k, m], coming.blocks[k, m], pulls), 0.0)
+                own += owed
+                unpaid += max(owed - pace * float(pulls), 0.0)
         total += own
         most = max(most, own)
-    return most if each else total
+        to_pay += unpaid
+    return (most if each else total), to_pay
 
 
 @jit_apart
@@ -170,19 +176,21 @@ def chance(streams: Any, state: Any, terms: Any, own: Any, run: int, t: int) -> 
     """The forecast chance of a verdict in time, as in `CertifiedState.chance`."""
     used, coming, outlook, ratios = used_of(own, run), coming_of(own, run), own.outlook, own.estimates[0]
     look_ahead(used, coming, own.constants, outlook)
-    least, most = 0.0, MOST_RATIO
+    bonuses = bonuses_left(state.priced, terms, run, state.trials[run, PAID])
+    left = float(terms.horizon - t)
+    least, most, pace = 0.0, MOST_RATIO, left / float(t)
     for _ in range(HALVINGS):
         middle = 0.5 * (least + most)
         ratios[:] = middle
-        owed = owed_in_all(streams, state.seats, used, coming, ratios, terms.each, run * terms.agents)
-        if owed <= float(terms.horizon - t):
+        owed, unpaid = owed_in_all(streams, state.seats, used, coming, ratios, pace, terms.each, run * terms.agents)
+        if owed <= left and unpaid <= bonuses:
             least = middle
         else:
             most = middle
     return chance_of(outlook, used.active, least)
 
 
-step = rounds_stepper("certified", close_rounds, forecast, each_arm=False, chance=chance)
+step = rounds_stepper("certified", close_rounds, forecast, chance)
 
 
 class CertifiedKernel(RoundsKernel):

@@ -216,7 +216,7 @@ def _answers(
 
 def _pricing(priced: pricing.Pricing, budget: float | None) -> tuple[int, NDArray[np.float64], int]:
     most = UNBOUNDED if budget is None else min(units_of(budget), UNBOUNDED)
-    return kernel_of(type(priced)), np.array(numbers_of(priced, 5)), most
+    return kernel_of(type(priced)), np.array(numbers_of(priced, 6)), most
 
 
 def numbers_of(part: object, count: int) -> list[float]:

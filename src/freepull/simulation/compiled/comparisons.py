@@ -58,7 +58,7 @@ def step(lanes: Any, strategies: Any, state: Any, terms: Any, own: Any, after: i
     trials, agents = state.trials, terms.agents
     for t in range(after + 1, until + 1):
         undecided = 0
-        post_prices(state.priced)
+        post_prices(state.priced, terms, t)
         for run in range(trials.shape[0]):
             going = trials[run, DECIDED_AT] == 0
             room = terms.affordable - trials[run, PAID] if going and t > trials[run, KAPPA] else 0

@@ -20,7 +20,6 @@ from freepull.simulation.compiled.certified import CertifiedKernel
 from freepull.simulation.compiled.coding import Coded, code
 from freepull.simulation.compiled.comparisons import ComparisonsKernel
 from freepull.simulation.compiled.offering import take_stock
-from freepull.simulation.compiled.pairwise import PairwiseKernel
 from freepull.simulation.compiled.paper import PaperKernel, PassiveKernel
 from freepull.simulation.compiled.playing import observe
 from freepull.simulation.compiled.population import PopulationKernel
@@ -66,7 +65,6 @@ class Kernel(Protocol):
 KERNELS: dict[type, Callable[[Experiment, Coded], Kernel]] = {
     rules.Certified: CertifiedKernel,
     rules.Comparisons: ComparisonsKernel,
-    rules.Pairwise: PairwiseKernel,
     rules.Paper: PaperKernel,
     rules.Passive: PassiveKernel,
     rules.Population: PopulationKernel,

@@ -1,19 +1,18 @@
-"""The step around a rule: offers are answered, pulls recorded, refusals become bans. Every rule's kernel uses these.
+"""The step around a rule: offers are priced and answered, pulls recorded, refusals become bans.
 
-The rules that go by rounds share `rounds_stepper`: streams owe samples to a round, and whoever owes most is paid first.
+Every rule's kernel uses these.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from freepull.compiling import jit
 from freepull.numerics import mix, uniform
-from freepull.principal.pricing import GROUPS, compensation, in_units, moved
+from freepull.principal.pricing import GROUPS, compensation, in_units, moved, risen
 from freepull.principal.record import UNITS
 from freepull.randomness import ANSWER_COIN, ANSWER_LOT, STEP
 from freepull.randomness import ARM as ARM_STEP
@@ -25,7 +24,6 @@ from freepull.simulation.compiled.coding import (
     RELUCTANT,
     WITH_PROBABILITY,
     WORTH_AT_LEAST,
-    Coded,
 )
 from freepull.simulation.compiled.formulas import BY_FORMULA, accepts_by_formula, note_paid
 from freepull.simulation.compiled.lanes import WIDTH
@@ -44,9 +42,7 @@ from freepull.simulation.compiled.state import (
     ARM,
     BANNED_UNTIL,
     DECIDED_AT,
-    FUTILE,
     INVERSES,
-    KAPPA,
     LANE,
     MEANS,
     NEED,
@@ -60,11 +56,7 @@ from freepull.simulation.compiled.state import (
     SEAT,
     UNPULLED,
     UNSEEN,
-    WAITS,
-    Block,
-    Ints,
 )
-from freepull.simulation.experiment import Experiment
 
 _UNITS = float(UNITS)
 _W, _STEP = np.uint64(WIDTH), np.uint64(STEP)
@@ -84,7 +76,7 @@ def _act(there: Any, lanes: Any, strategies: Any, state: Any, terms: Any, sums: 
     An offer to an agent who does not act is not made: the rule says anew at the end of the step whom it wants.
     """
     seats, offers, trials, agents = state.seats, state.offers, state.trials, terms.agents
-    post_prices(state.priced)
+    post_prices(state.priced, terms, t)
     if there is None:
         for chunk in range(np.uint64(strategies.chunks.shape[0])):
             pick_chunk(lanes, strategies, chunk, terms.K, t)
@@ -158,15 +150,17 @@ def answer_one(lanes: Any, state: Any, terms: Any, answers: Any, seat: Any, offe
 
 
 @jit
-def post_prices(priced: Any) -> None:
-    """Begin a step: the prices that answers have led to are those that are offered now."""
+def post_prices(priced: Any, terms: Any, t: int) -> None:
+    """Begin a step: the prices that answers have led to are those that are offered now, or more near the end."""
     if priced is not None:
+        _, settings, _ = terms.pricing
         runs, groups, arms = priced.levels.shape
         for run in range(runs):
             priced.asked[run] = priced.spent[run]
             for group in range(groups):
                 for k in range(arms):
-                    priced.levels[run, group, k] = priced.later[run, group, k]
+                    level = priced.later[run, group, k]
+                    priced.levels[run, group, k] = risen(level, settings[3], t, terms.horizon, settings[5])
 
 
 @jit
@@ -321,21 +315,6 @@ def looks(terms: Any, t: int) -> Any:
 
 
 @jit
-def global_means(streams: Any, seats: Any, means: Any, weights: Any, weighted: bool, first: int) -> None:
-    """The global sample means of a run afresh from its record, as `RuleState.mean` has them."""
-    agents = weights.shape[0]
-    for k in range(means.shape[0]):
-        fixed, total = np.int64(0), 0.0
-        for m in range(agents):
-            position = np.uint64(seats[first + m, PLACE]) + np.uint64(k) * _W
-            N = pulls_at(streams, position)
-            if N > 0:
-                fixed += fixed_mean(streams, position, N)
-                total += weights[m] * streams.mean[position]
-        means[k] = total if weighted else float(fixed) * 2.0**-40 / float(agents)
-
-
-@jit
 def take_stock(streams: Any, seats: Any, sums: Any) -> None:
     """Compute the sums over agents afresh from the record, where nobody kept them while observing."""
     arms, trials = sums.arms, sums.trials
@@ -371,192 +350,12 @@ def decide(streams: Any, state: Any, terms: Any, run: int, t: int) -> None:
             state.frozen[seat, k, 1] = units_at(streams, position)
 
 
-class Owed(NamedTuple):
-    """What streams owe to the rounds that are open."""
-
-    targets: Ints
-    """N at which a stream has given what the open round needs, by position; 0 if it owes nothing."""
-    goals: Ints
-    """The same where the stream is wanted, 0 elsewhere."""
-    owing: Ints
-    """Streams that still owe something, by run, or by run and arm; the last are for lanes that nobody plays."""
-    run_of: Ints
-    """The first entry of a lane's run in ``owing``."""
-    stride: int
-    """1 where every arm has rounds of its own, 0 where a round is of all arms."""
-    most: Ints
-    """Per seat, the arm that it owes most of and how much; arm −1 if that has to be found anew."""
-
-
 @jit
-def no_forecast(streams: Any, state: Any, terms: Any, own: Any, run: int, t: int) -> float:
-    """The chance of a verdict under a rule that has no forecast."""
-    return 1.0
-
-
-def rounds_stepper(
-    rule: str, close: Callable[..., None], missing: Callable[..., Any], each_arm: bool, chance: Any = no_forecast
-) -> Any:
-    """Return the kernel of a rule that goes by rounds, made of the rule's own functions.
-
-    ``close(streams, state, terms, own, run, t)`` closes the rounds of a run that are full, ``missing(streams, state,
-    terms, own, run)`` is w of an adaptive schedule, and ``chance(…, t)`` how likely a verdict in time is, where the
-    rule forecasts that; ``own`` is what the rule keeps of all runs of a block, its `Owed` as ``own.owed``.
-    """
-    forecasts = chance is not no_forecast
-
-    def step(lanes: Any, strategies: Any, state: Any, terms: Any, own: Any, after: int, until: int) -> int:
-        """Play the steps after+1…until under the rule; return the last one played."""
-        trials, slack, owed = state.trials, terms.slack, own.owed
-        for t in range(after + 1, until + 1):
-            act(lanes, strategies, state, terms, None, owed, t)
-            undecided = 0
-            for run in range(trials.shape[0]):
-                if trials[run, DECIDED_AT] == 0:
-                    if some_round_is_full(owed.owing, run, terms.K) if each_arm else owed.owing[run] == 0:
-                        close(lanes.streams, state, terms, own, run, t)
-                    if slack > 0.0 and (forecasts or t < trials[run, KAPPA]) and looks(terms, t):
-                        w = missing(lanes.streams, state, terms, own, run)
-                        due = float(terms.horizon - t) <= slack * w
-                        if forecasts:
-                            due = due and 2 * t >= terms.horizon
-                            trials[run, WAITS] = 0 if due else 1
-                        trials[run, KAPPA] = min(t, trials[run, KAPPA]) if due else trials[run, KAPPA]
-                    if terms.futility > 0.0 and t >= trials[run, KAPPA] and looks(terms, t):
-                        hope = chance(lanes.streams, state, terms, own, run, t)
-                        trials[run, FUTILE] = 1 if hope < terms.futility else 0
-                    if trials[run, DECIDED_AT] == 0:
-                        undecided += 1
-                        if t >= trials[run, KAPPA]:
-                            if trials[run, WAITS] + trials[run, FUTILE] == 0:
-                                choose_offers(lanes, state, terms, owed, run, t)
-                            else:
-                                hold(state, owed, run, terms.agents)
-            if undecided == 0:
-                return t
-        return until
-
-    step.__qualname__ = f"{rule}_step"
-    return jit(step)
-
-
-@jit
-def hold(state: Any, owed: Any, run: int, agents: int) -> None:
-    """Offer nothing in the coming step."""
-    state.trials[run, OPEN] = 0
-    for seat in range(run * agents, (run + 1) * agents):
-        owed.most[seat, 0] = -1
-
-
-@jit
-def some_round_is_full(owing: Any, run: int, K: Any) -> bool:
-    """Whether all agents have given what the open round of some arm needs."""
-    full = False
-    for k in range(np.uint64(run) * K, np.uint64(run) * K + K):
-        full = full or owing[k] == 0
-    return full
-
-
-@jit
-def choose_offers(lanes: Any, state: Any, terms: Any, owed: Any, run: int, t: int) -> None:
-    """Fix who is offered what in step t + 1: the streams that are furthest below their targets."""
-    seats, offers, trials, most, agents = state.seats, state.offers, state.trials, owed.most, terms.agents
-    first = run * agents
-    trials[run, OPEN] = 0
-    room = terms.affordable - trials[run, PAID]
-    if room < 1:
-        return
-    found = first
-    highest, lowest = np.int64(0), np.int64(0)
-    for seat in range(first, first + agents):
-        if seats[seat, BANNED_UNTIL] <= t:
-            own = most[seat, 0]
-            if own < 0 or (lanes.there is None and own == lanes.arm[seats[seat, LANE]]):
-                find_most(lanes.streams, seats, owed.goals, most, seat, terms.K)
-            amount, own = most[seat, 1], most[seat, 0]
-            if terms.each:
-                if amount > 0:
-                    offers[found, SEAT], offers[found, ARM], offers[found, NEED] = seat, own, amount
-                    found += 1
-            elif amount > highest or (amount == highest and amount > 0 and own < lowest):
-                offers[first, SEAT], offers[first, ARM] = seat, own
-                highest, lowest = amount, own
-        else:
-            most[seat, 0] = -1
-    if terms.each:
-        trials[run, OPEN] = keep_neediest(offers, first, found, room)
-    elif highest > 0:
-        trials[run, OPEN] = 1
-
-
-@jit
-def find_most(streams: Any, seats: Any, goals: Any, most: Any, seat: int, K: Any) -> None:
-    """Of which arm the agent owes most, and how much; ties: the lowest arm."""
-    place = np.uint64(seats[seat, PLACE])
-    highest, arm = np.int64(0), np.int64(0)
-    for k in range(K):
-        amount = goals[place + k * _W] - pulls_at(streams, place + k * _W)
-        arm = np.int64(k) if amount > highest else arm
-        highest = max(amount, highest)
-    most[seat, 0], most[seat, 1] = arm, highest
-
-
-@jit
-def lacking(streams: Any, seats: Any, weights: Any, needed: Any, each: bool, first: int) -> Any:
-    """w: Σ (n_k − N_km)⁺ over all agents with a weight ("one"), or the most of one agent ("each")."""
-    total, most = 0.0, 0.0
-    for m in range(weights.shape[0]):
-        own = 0.0
-        if weights[m] > 0.0:
-            place = np.uint64(seats[first + m, PLACE])
-            for k in range(needed.shape[0]):
-                own += max(needed[k] - float(pulls_at(streams, place + np.uint64(k) * _W)), 0.0)
-        total += own
-        most = max(most, own)
-    return most if each else total
-
-
-class RoundsKernel:
-    """How a block is driven under a rule that goes by rounds; a rule adds its books and its own compiled functions."""
-
-    proven = True
-    silent_until = 0
-    each_arm = False
-    """Whether every arm has rounds of its own."""
-    step: Any
-    """What `rounds_stepper` made."""
-    open_first: Any
-    """Opens the first round of every run: (streams, state, terms, own)."""
-
-    rule: Any
-
-    def __init__(self, experiment: Experiment, coded: Coded) -> None:
-        self.rule, self.terms = experiment.principal.rule, coded.terms
-
-    def books(self, block: Block, owed: Owed) -> Any:
-        """Return what the rule keeps of all runs of a block."""
-        raise NotImplementedError
-
-    def begin(self, block: Block) -> None:
-        """Open the first rounds, and fix the first offers if the time for them has come."""
-        b, kappa = block, block.setting.kappa
-        b.own = self.books(b, self._owed(b))
-        self.open_first(b.lanes.streams, b.state, self.terms, b.own)
-        if kappa is not None and b.t >= kappa:
-            for run in range(len(b.runs)):
-                choose_offers(b.lanes, b.state, self.terms, b.own.owed, run, b.t)
-
-    def advance(self, block: Block, until: int) -> int:
-        """Play on to a step; return the last one played."""
-        b = block
-        return int(self.step(b.lanes, b.strategies, b.state, self.terms, b.own, b.t, until))
-
-    def _owed(self, block: Block) -> Owed:
-        """Return what is owed before any round is open."""
-        (M, K), B = block.experiment.shape, len(block.runs)
-        width = K if self.each_arm else 1
-        targets: Ints = np.zeros(len(block.lanes.streams.mean), np.int64)
-        goals = np.zeros_like(targets) if self.each_arm else targets
-        owing: Ints = np.zeros((B + 1) * width, np.int64)
-        run_of = block.by_lane(np.arange(B) * width, B * width)
-        return Owed(targets, goals, owing, run_of, int(self.each_arm), most=np.full((B * M, 2), -1))
+def bonuses_left(priced: Any, terms: Any, run: int, paid: int) -> float:
+    """How many more bonuses the budget pays for; the twin of `freepull.principal.offers.Offers.pays_for`."""
+    if priced is None:
+        return float(terms.affordable - paid)
+    most, spent = terms.pricing[2], priced.spent[run]
+    if spent >= most:
+        return 0.0
+    return float(most - spent) * float(paid) / float(spent) if spent > 0 else math.inf

@@ -245,7 +245,7 @@ def _enter(streams: Any, sums: Any, owed: Any, position: Any, lane: Any, own: An
     if sums is not None:
         _add_up(streams, sums, position, lane, own, N)
     if owed is not None and np.int64(N) == owed.targets[position]:
-        owed.owing[owed.run_of[lane] + np.int64(own) * owed.stride] -= 1
+        owed.owing[owed.run_of[lane]] -= 1
 
 
 @jit

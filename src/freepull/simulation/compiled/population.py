@@ -16,8 +16,9 @@ from freepull.principal.rules.population import BETS, against, eliminate, look, 
 from freepull.principal.rules.rounds import fill_needed, smallest_gap
 from freepull.simulation.compiled.coding import Coded
 from freepull.simulation.compiled.lanes import WIDTH
-from freepull.simulation.compiled.offering import Owed, RoundsKernel, decide, global_means, lacking, rounds_stepper
+from freepull.simulation.compiled.offering import decide
 from freepull.simulation.compiled.playing import pulls_at, reward_at
+from freepull.simulation.compiled.rounds import Owed, RoundsKernel, global_means, lacking, rounds_stepper
 from freepull.simulation.compiled.state import ACTIVE, LANE, PLACE, Block, Floats, Ints
 from freepull.simulation.experiment import Experiment
 
@@ -130,7 +131,7 @@ def missing(streams: Any, state: Any, terms: Any, own: Any, run: int) -> Any:
     return lacking(streams, state.seats, own.weights, needed, terms.each, first)
 
 
-step = rounds_stepper("population", look_on, missing, each_arm=False)
+step = rounds_stepper("population", look_on, missing)
 
 
 class PopulationKernel(RoundsKernel):

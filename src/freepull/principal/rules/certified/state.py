@@ -257,15 +257,15 @@ class CertifiedState(OwingState):
         """What is owed by the z-scores so far (`look_ahead`, `fill_ratios`)."""
         ratios = np.zeros(self.setting.arms)
         fill_ratios(ratios, self._outlook(), self.used.active)
-        return (yield from self._owed_with(ratios))
+        return (yield from self._owed_with(ratios, 0.0))[0]
 
-    def chance(self, left: int) -> Work[float]:
-        """How likely the most that can be had in time suffices (`chance_of`)."""
-        least, most = 0.0, MOST_RATIO
+    def chance(self, left: int, bonuses: float) -> Work[float]:
+        """How likely the most that can be had in time, and for so many bonuses, suffices (`chance_of`)."""
+        least, most, pace = 0.0, MOST_RATIO, float(left) / float(max(self.step, 1))
         for _ in range(HALVINGS):
             middle = 0.5 * (least + most)
-            owed = yield from self._owed_with(np.full(self.setting.arms, middle))
-            least, most = (middle, most) if owed <= float(left) else (least, middle)
+            owed, unpaid = yield from self._owed_with(np.full(self.setting.arms, middle), pace)
+            least, most = (middle, most) if owed <= float(left) and unpaid <= bonuses else (least, middle)
         return float(chance_of(self._outlook(), self.used.active, least))
 
     def _outlook(self) -> Floats:
@@ -273,13 +273,13 @@ class CertifiedState(OwingState):
         steps.look_ahead(self.used, self.coming, self.constants, outlook)
         return outlook
 
-    def _owed_with(self, ratios: Floats) -> Work[float]:
-        """Find what is owed until every arm has so many times its used samples again."""
-        found, books = np.zeros(2), (self.used.pulls, self.coming.blocks, self.record.pulls)
+    def _owed_with(self, ratios: Floats, pace: float) -> Work[tuple[float, float]]:
+        """Find what is owed until every arm has so many times its used samples again, and what of it has to be paid."""
+        found, books = np.zeros(3), (self.used.pulls, self.coming.blocks, self.record.pulls)
         for first, last in pieces(self.setting.agents, STREAMS // self.setting.arms):
-            add_owed(found, ratios, *books, first, last)
+            add_owed(found, ratios, *books, pace, first, last)
             yield
-        return float(found[1 if self.setting.offers == "each" else 0])
+        return float(found[1 if self.setting.offers == "each" else 0]), float(found[2])
 
     def evidence(self) -> list[float]:
         """W_k(2γ) against every arm: an arm goes when it reaches 1/δ, and stays as it was then."""

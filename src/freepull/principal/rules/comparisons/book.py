@@ -99,6 +99,8 @@ class Book(NamedTuple):
     """Of every arm that went: to which arm, after how many comparisons, of how many agents; −1 for the others."""
     margins: Floats
     """By how much it is worse than that arm, at least and at most, over these comparisons."""
+    under_way: Shorts
+    """How many pulls an agent has made whose outcomes are to come, by arm; no rows before the first such pull."""
     hope: Floats
     """At the last look: the least that the leader had against a rival, log E with ε granted; how many samples the two
     have, of whom there are fewer; how many would be enough at the planned gap."""
@@ -144,6 +146,7 @@ def fresh(runs: int, agents: int, arms: int) -> Book:
         active=np.ones((runs, arms), np.uint8),
         fell=np.full((runs, arms, 3), NONE),
         margins=zeros((runs, arms, 2), np.float64),
+        under_way=zeros((0, arms), np.uint16),
         hope=zeros((runs, 3), np.float64),
     )
     book.counts[:, WIDTH] = book.counts[:, EXPECTED] = 1
@@ -221,21 +224,34 @@ def put_together(book: Any, run: int) -> None:
 @jit
 def fill(book: Any, constants: Any, run: int, m: Any, seat: Any, k: Any, reward: Any) -> None:
     """Count a pull, its reward in units of 2⁻³⁰, as the sample that the agent's open comparison lacks, if it does."""
+    if designate(book, constants, run, seat, k):
+        settle(book, constants, run, m, np.int64(book.place[seat]), np.int64(book.edition[seat]), k, reward)
+
+
+@jit
+def designate(book: Any, constants: Any, run: int, seat: Any, k: Any) -> bool:
+    """Note that an agent pulls an arm; say whether that is the sample which its open comparison lacked until now."""
     own, owed = book.guessed[seat], book.owed[seat]
     if owed == 0:  # nobody asked for it
-        return
+        return False
     if owed < UNCOUNTED:
         book.owed[seat] = owed - 1 if constants.late else 0
     if book.place[seat] == NONE or (book.wasted[seat] == 0 and book.lacks[seat, own] == 1):
         book.counts[run, GUESSES] += 1  # nothing was offered, so the guess is put to the test
         book.counts[run, HITS] += own == k
     if book.place[seat] == NONE:
-        return
+        return False
     book.wasted[seat] = 1 - book.lacks[seat, k]
     if book.lacks[seat, k] == 0:
-        return
-    edition, w = np.int64(book.edition[seat]), constants.weights[m]
-    block = np.int64(book.place[seat]) // book.counts[run, WIDTH]
+        return False
+    book.lacks[seat, k] = 0
+    return True
+
+
+@jit
+def settle(book: Any, constants: Any, run: int, m: Any, place: Any, edition: Any, k: Any, reward: Any) -> None:
+    """Put a sample, its reward in units of 2⁻³⁰, where it was missing: in a comparison, by an edition's predictions."""
+    w, block = constants.weights[m], place // book.counts[run, WIDTH]
     logs = book.logs[run, edition, k]
     for i in range(BETS.shape[0]):
         low, high = worst(book, run, edition, k, i, w)
@@ -251,7 +267,6 @@ def fill(book: Any, constants: Any, run: int, m: Any, seat: Any, k: Any, reward:
             book.minus[run, block, k, i] += log_factor(x, -v, prediction) - high
     book.sums[run, block, k] += np.int64(float(reward) / float(WHOLE) * float(w))
     book.came[run, block, k] += w
-    book.lacks[seat, k] = 0
     book.counts[run, GRADED] += reward > 0 and reward < WHOLE
     book.counts[run, NEWS] += 1
     book.counts[run, SAMPLES] += 1

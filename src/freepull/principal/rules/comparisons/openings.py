@@ -38,24 +38,33 @@ TRIED = 200
 
 
 @jit
-def guess(active: Any, pulls: Any, sums: Any) -> int:
+def guess(book: Any, run: int, seat: Any, pulls: Any, sums: Any) -> int:
     """The arm that an agent will pull of its own accord, if it is an α-UCB learner with α = 2 and its own clock.
 
-    Arms that are out are still pulled, those that were withdrawn are not.
+    Arms that are out are still pulled, those that were withdrawn are not. A pull whose outcome is to come is one; where
+    nothing else is known of an arm, its mean is taken for ½.
     """
-    acts = 0
+    active, acts = book.active[run], 0
     for k in range(pulls.shape[0]):
-        if pulls[k] == 0 and active[k] != WITHDRAWN:
+        made = np.int64(pulls[k]) + coming(book, seat, k)
+        if made == 0 and active[k] != WITHDRAWN:
             return k
-        acts += pulls[k]
+        acts += made
     s, best, found = exploration(2.0, acts + 1), -math.inf, 0
     for k in range(pulls.shape[0]):
         if active[k] != WITHDRAWN:
-            N = float(pulls[k])
-            index = float(sums[k]) * 2.0**-30 / N + s * (1.0 / math.sqrt(N))
+            N = float(np.int64(pulls[k]) + coming(book, seat, k))
+            mean = float(sums[k]) * 2.0**-30 / float(pulls[k]) if pulls[k] > 0 else 0.5
+            index = mean + s * (1.0 / math.sqrt(N))
             if index > best:
                 best, found = index, k
     return found
+
+
+@jit
+def coming(book: Any, seat: Any, k: int) -> Any:
+    """How many pulls of an arm an agent has made whose outcomes are to come."""
+    return np.int64(book.under_way[seat, k]) if book.under_way.shape[0] > 0 else np.int64(0)
 
 
 @jit
@@ -78,7 +87,7 @@ def hear(book: Any, constants: Any, run: int, m: Any, seat: Any, pulls: Any, sum
             book.place[seat] = NONE
         return
     book.owed[seat] = 1
-    own = guess(book.active[run], pulls, sums)
+    own = guess(book, run, seat, pulls, sums)
     book.guessed[seat] = own
     if is_open(book, run, seat):
         return
@@ -132,7 +141,7 @@ def wanted(book: Any, run: int, seat: Any, pulls: Any, sums: Any) -> int:
     """
     if not is_open(book, run, seat):
         return NONE
-    likely = book.counts[run, BLIND] == 1 or is_lacking(book, run, seat, guess(book.active[run], pulls, sums))
+    likely = book.counts[run, BLIND] == 1 or is_lacking(book, run, seat, guess(book, run, seat, pulls, sums))
     if likely and book.wasted[seat] == 0:
         return NONE
     found = NONE

@@ -13,6 +13,8 @@ from freepull import validation
 from freepull.compiling import jit
 from freepull.errors import InvalidInput
 from freepull.messages import Difference
+from freepull.numerics import zeros
+from freepull.principal.acts import NO_SAMPLE
 from freepull.principal.record import BATCH, Record, Words, enter
 from freepull.principal.rules.base import ASKED, PASSED, SMALLEST, STACKS, Rule, RuleState, Setting, Want
 from freepull.principal.rules.comparisons.book import (
@@ -25,6 +27,7 @@ from freepull.principal.rules.comparisons.book import (
     WIDTH,
     WITHDRAWN,
     Constants,
+    designate,
     fill,
     fresh,
     is_due,
@@ -33,6 +36,7 @@ from freepull.principal.rules.comparisons.book import (
     look,
     lower_bound,
     renew_predictions,
+    settle,
     strongest,
     tipping_point,
     total_of,
@@ -75,6 +79,7 @@ class Comparisons(Rule):
     withdrawals: ClassVar[bool] = True
     grows: ClassVar[bool] = True
     waits: ClassVar[bool] = False
+    designates: ClassVar[bool] = True
 
     delta: float = 0.05
     epsilon: float = 0.0
@@ -169,6 +174,24 @@ class ComparisonsState(RuleState):
     def observe(self, agent: int, arm: int, reward: int) -> None:
         """Count the pull as the sample that is lacking, if it is."""
         fill(self.book, self.constants, 0, agent, agent, arm, reward)
+
+    def acted(self, agent: int, arm: int) -> tuple[int, int]:
+        """Say of which comparison a pull that is made is the sample, and of which edition its predictions are."""
+        if not len(self.book.under_way):
+            self.book = self.book._replace(under_way=zeros(self.record.pulls.shape, np.uint16))
+        self.book.under_way[agent, arm] += 1
+        if not designate(self.book, self.constants, 0, agent, arm):
+            return NO_SAMPLE
+        return int(self.book.place[agent]), int(self.book.edition[agent])
+
+    def came(self, agent: int, arm: int, sample: tuple[int, int], reward: int | None) -> None:
+        """Enter the outcome of an earlier pull, and put it where it was missing; there it stays if it never comes."""
+        self.book.under_way[agent, arm] -= 1
+        if reward is None:
+            return
+        self.record.add(agent, arm, reward)
+        if sample != NO_SAMPLE:
+            settle(self.book, self.constants, 0, agent, *sample, arm, reward)
 
     def take(self, streams: Words, rewards: Words) -> None:
         """Enter pulls and asks, in their order."""
@@ -353,8 +376,10 @@ class ComparisonsState(RuleState):
 
     def restore(self, parts: dict[str, Any]) -> None:
         """Go on from what `parts` returned."""
+        known = {"under_way": self.book.under_way} | parts
+        self.book = self.book._replace(under_way=known["under_way"].copy())
         for name, own in self.book._asdict().items():
-            np.copyto(own, parts[name])
+            np.copyto(own, known[name])
         self.declared = None if parts["declared"] == NONE else parts["declared"]
         self.active, self.step = parts["active_arms"], parts["step"]
         np.copyto(self.constants.weights, parts.get("weights", self.constants.weights))
@@ -366,6 +391,8 @@ class ComparisonsState(RuleState):
         if int(weights[: len(before)].max()) < WHOLE:
             raise InvalidInput("weights of agents who join must be at most the largest there is.")
         weights[: len(before)] = before
+        if len(old.book.under_way):
+            self.book = self.book._replace(under_way=zeros(self.record.pulls.shape, np.uint16))
         for name, theirs in old.book._asdict().items():
             getattr(self.book, name)[: len(theirs)] = theirs
         self.active, self.declared, self.step = old.active, old.declared, old.step

@@ -1,4 +1,4 @@
-"""The pairwise and the population rule, compiled and readable, where the pairs of options do not lead."""
+"""The population rule, and best up to ε, compiled and readable, where the pairs of options do not lead."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from support.drive import experiment
 from support.tiers import mostly_slow
 
 pytestmark = pytest.mark.slow
-SMALL = fp.rules.Blocks(2, 1, 0.2, 0.1)
 SHY = {"answers": fp.answers.WithProbability(0.8), "protocol": fp.protocols.BanFor(3)}
 
 
@@ -28,11 +27,11 @@ def paths(game: Any, rule: fp.rules.Rule, horizon: int, runs: Any = 4, **more: A
 @pytest.mark.parametrize("weights", [[5, 1, 1, 1], [1, 0, 2, 1]])
 def test_weights_give_the_same_path(weights: list[int], law: Any, offers: str) -> None:
     game = fp.Game(MEANS, weights=weights, rewards=law)
-    for rule in (fp.rules.Pairwise(0.3), fp.rules.Pairwise(0.3, epsilon=0.1, blocks=SMALL)):
-        for kappa in (0, 100):
-            found = paths(game, rule, 300, runs=3, offers=offers, observe=fp.observe.Steps(kappa), **SHY)
-            assert any(o.paid.sum() > 0 for o in found)
-            assert all(o.paid[1].sum() == 0 for o in found) or weights[1] > 0
+    for kappa in (0, 100):
+        rule = fp.rules.Certified(0.3, epsilon=0.05)
+        found = paths(game, rule, 300, runs=3, offers=offers, observe=fp.observe.Steps(kappa), **SHY)
+        assert any(o.paid.sum() > 0 for o in found)
+        assert all(o.paid[1].sum() == 0 for o in found) or weights[1] > 0
 
 
 @pytest.mark.parametrize("offers", ["one", "each"])
@@ -44,23 +43,8 @@ def test_agents_without_weight_are_no_part_of_the_population(offers: str) -> Non
         assert any(o.paid.sum() > 0 for o in found)
 
 
-@pytest.mark.parametrize("offers", ["one", "each"])
-def test_many_agents_over_many_rounds(offers: str) -> None:
-    family = fp.instances.Family(agents=23, means=[0.2, 0.5, 0.52, 0.55, 0.56], gap=None)
-    for rule in (fp.rules.Pairwise(0.05, blocks=SMALL), fp.rules.Pairwise(0.05)):
-        found = paths(family, rule, 900, runs=[0, 1], offers=offers, observe=fp.observe.Steps(200))
-        assert all(o.paid.sum() > 0 for o in found)
-        assert any(not all(c.active for c in o.trace) for o in found)
-
-
-def test_the_long_design_gives_the_same_path() -> None:
-    found = paths(fp.instances.toy(), fp.rules.Pairwise(0.2), 6000, runs=[0, 1], observe=fp.observe.Steps(1000))
-    assert all(o.paid.sum() > 0 for o in found)
-    assert any(c.bound > 1.0 for o in found for c in o.trace)
-
-
 def test_runs_are_declared_best_up_to_epsilon_while_other_arms_are_in() -> None:
-    rule = fp.rules.Pairwise(0.3, epsilon=0.3)
+    rule = fp.rules.Certified(0.3, epsilon=0.3)
     found = paths(fp.Game(MEANS), rule, 400, runs=10, observe=fp.observe.Steps(0), offers="each")
     declared = [o for o in found if o.decided and sum(c.active for c in o.trace[-3:]) > 1]
     assert len(declared) > 2
@@ -68,7 +52,7 @@ def test_runs_are_declared_best_up_to_epsilon_while_other_arms_are_in() -> None:
 
 
 def test_the_adaptive_schedule_starts_at_the_same_step() -> None:
-    for rule in (fp.rules.Pairwise(0.2), fp.rules.Population(0.2, pulls=30), fp.rules.Population(0.2)):
+    for rule in (fp.rules.Population(0.2, pulls=30), fp.rules.Population(0.2)):
         for slack in (0.1, 1.0):
             found = paths(fp.instances.toy(), rule, 1000, observe=fp.observe.Adaptive(slack))
             assert any(o.paid.sum() > 0 for o in found)

@@ -1,0 +1,85 @@
+// All campaigns in short, and of one of them what is known, how sure, and why it does not go on.
+import { count, element, figure, many, money, nothing, time } from "./words.js";
+
+const HELPS = { resume: ["Resume", ["admin", "operator"]], budget: ["Raise the budget …", ["admin"]], unban: ["Unban", ["admin", "operator"]], stop: ["Stop …", ["admin"]] };
+const percent = (share) => `${figure(Number((100 * share).toPrecision(2)))} %`;
+const signed = (value) => `${value < 0 ? "−" : "+"}${figure(Math.abs(Number(value.toFixed(3))))}`;
+
+// How sure it is: at which risk of error it would be decided now.
+export function sure({ risk, agreed, decided, certified, phase }) {
+  if (decided) return certified ? `Certified: such a trial ends with a wrong certified verdict with probability ${percent(agreed)} at most.` : "Decided, not certified.";
+  if (nothing(risk) || nothing(phase)) return "";
+  return risk >= 0.995 ? `Nothing is sure yet: it is decided at a risk of ${percent(agreed)}.` : `It would be decided now at a risk of ${percent(risk)}; ${percent(agreed)} was agreed.`;
+}
+
+const leads = (it) => nothing(it.phase) ? "not started" : it.leader === null ? "no pulls yet" : it.decided ? it.leader : `${it.leader} leads`;
+const interval = ({ low, high }) => `${signed(low)} to ${signed(high)}`;
+
+export function draw(holder, short, rows) {
+  const stuck = rows.filter((it) => it.stuck.length).length, done = rows.filter((it) => it.decided).length;
+  short.textContent = [many(rows.length, "campaign"), done && `${count(done)} decided`, stuck ? `${count(stuck)} stuck` : "none is stuck"].filter(Boolean).join(", ");
+  holder.replaceChildren(...rows.map(card));
+}
+
+function card(it) {
+  const box = element("article", null, "card campaign"), head = element("h2"), link = element("a", it.name), line = element("p", null, "line");
+  link.href = it.here || !/^https?:\/\//.test(it.owner) ? `#${encodeURIComponent(it.name)}` : `${it.owner}/#${encodeURIComponent(it.name)}`;
+  head.append(link);
+  box.append(head, line);
+  if (!it.here) {
+    line.append(it.owner ? `At another process, ${it.owner}.` : "Nobody has it at the moment.");
+    return box;
+  }
+  box.dataset.decided = it.certified ? "certified" : it.decided ? "decided" : "";
+  const status = element("span", it.status, "badge"), standing = element("span", it.certified ? "certified" : it.decided ? "decided, not certified" : it.phase, "badge");
+  status.dataset.status = it.status;
+  standing.dataset.standing = it.certified ? "certified" : it.decided ? "decided" : "undecided";
+  line.append(status, ...(nothing(it.phase) ? [] : [standing]), ...(it.rehearsal ? [element("span", "a rehearsal", "badge quiet")] : []));
+  box.append(element("p", leads(it), "lead"));
+  for (const text of [sure(it), it.ahead && `${it.ahead.arm} is ${interval(it.ahead)} better than ${it.ahead.than}, the closest.`]) if (text) box.append(element("p", text, "small"));
+  const step = it.horizon ? `step ${count(it.step)} of ${count(it.horizon)}` : `step ${count(it.step)}`;
+  box.append(element("p", `${money(it.spent)} spent${it.budget ? ` of ${money(it.budget)}` : ""}${it.unsettled ? `, ${many(it.unsettled, "payment")} not settled` : ""}; ${step}, ${many(it.agents, "agent")}`, "small"));
+  for (const { words } of it.stuck) box.append(element("p", words, "stuck small"));
+  for (const name of it.alarms) box.append(element("p", `Alarm: ${name}. Nothing is certified.`, "stuck small"));
+  box.append(element("p", `Last event ${time(it.at)} UTC`, "hint"));
+  return box;
+}
+
+// What is known of one campaign: how sure, and how much better the leader is than every other arm.
+export function known({ overview: it, status }) {
+  const box = document.getElementById("known"), better = document.getElementById("better");
+  box.classList.toggle("decided", it.decided);
+  box.classList.toggle("certified", it.certified);
+  document.getElementById("sure").textContent = it.decided ? "" : sure(it); // the verdict says it then
+  const rows = status.differences.filter((row) => row.arm === it.leader);
+  better.replaceChildren();
+  if (!rows.length) return;
+  const list = element("div", null, "better"), most = Math.max(0.05, ...rows.flatMap(({ low, high }) => [Math.abs(low), Math.abs(high)]));
+  for (const row of rows) {
+    const range = element("div", null, "range"), bar = element("span"), at = (value) => 50 + 50 * value / most;
+    bar.style.left = `${at(row.low)}%`;
+    bar.style.width = `${at(row.high) - at(row.low)}%`;
+    range.setAttribute("role", "img");
+    range.setAttribute("aria-label", `from ${signed(row.low)} to ${signed(row.high)}`);
+    range.append(bar);
+    list.append(element("span", `better than ${row.than}`), range, element("span", `${interval(row)}${nothing(row.seen) ? "" : `, ${signed(row.seen)} as seen`}`));
+  }
+  better.append(list);
+}
+
+// Why it does not go on, and the button that helps whoever may press it.
+export function banner(stuck, scope, help) {
+  const holder = document.getElementById("stuck");
+  holder.hidden = !stuck.length;
+  holder.replaceChildren(...stuck.map((it) => {
+    const line = element("p", it.words), [label, who] = HELPS[it.helps] ?? ["", []];
+    if (who.includes(scope)) {
+      const button = element("button", label);
+      button.type = "button";
+      button.dataset.helps = it.helps;
+      button.addEventListener("click", () => help(it));
+      line.append(button);
+    }
+    return line;
+  }));
+}

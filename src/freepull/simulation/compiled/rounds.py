@@ -1,0 +1,224 @@
+"""Rules that go by rounds: streams owe samples to a round, and whoever owes most is paid first.
+
+`rounds_stepper` makes a rule's kernel of the rule's own functions, `RoundsKernel` drives a block under it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from freepull.compiling import jit
+from freepull.simulation.compiled.coding import Coded
+from freepull.simulation.compiled.lanes import WIDTH
+from freepull.simulation.compiled.offering import act, keep_neediest, looks
+from freepull.simulation.compiled.playing import fixed_mean, pulls_at
+from freepull.simulation.compiled.state import (
+    ARM,
+    BANNED_UNTIL,
+    DECIDED_AT,
+    FUTILE,
+    KAPPA,
+    LANE,
+    NEED,
+    OPEN,
+    PAID,
+    PLACE,
+    SEAT,
+    WAITS,
+    Block,
+    Ints,
+)
+from freepull.simulation.experiment import Experiment
+
+_W = np.uint64(WIDTH)
+
+
+class Owed(NamedTuple):
+    """What streams owe to the rounds that are open."""
+
+    targets: Ints
+    """N at which a stream has given what the open round needs, by position; 0 if it owes nothing."""
+    owing: Ints
+    """Streams that still owe something, by run; the last is for lanes that nobody plays."""
+    run_of: Ints
+    """The place of a lane's run in ``owing``."""
+    most: Ints
+    """Per seat, the arm that it owes most of and how much; arm −1 if that has to be found anew."""
+
+
+@jit
+def no_forecast(streams: Any, state: Any, terms: Any, own: Any, run: int, t: int) -> float:
+    """The chance of a verdict under a rule that has no forecast."""
+    return 1.0
+
+
+def rounds_stepper(
+    rule: str, close: Callable[..., None], missing: Callable[..., Any], chance: Any = no_forecast
+) -> Any:
+    """Return the kernel of a rule that goes by rounds, made of the rule's own functions.
+
+    ``close(streams, state, terms, own, run, t)`` closes the rounds of a run that are full, ``missing(streams, state,
+    terms, own, run)`` is w of an adaptive schedule, and ``chance(…, t)`` how likely a verdict in time is, where the
+    rule forecasts that; ``own`` is what the rule keeps of all runs of a block, its `Owed` as ``own.owed``.
+    """
+    forecasts = chance is not no_forecast
+
+    def step(lanes: Any, strategies: Any, state: Any, terms: Any, own: Any, after: int, until: int) -> int:
+        """Play the steps after+1…until under the rule; return the last one played."""
+        trials, slack, owed = state.trials, terms.slack, own.owed
+        for t in range(after + 1, until + 1):
+            act(lanes, strategies, state, terms, None, owed, t)
+            undecided = 0
+            for run in range(trials.shape[0]):
+                if trials[run, DECIDED_AT] == 0:
+                    if owed.owing[run] == 0:
+                        close(lanes.streams, state, terms, own, run, t)
+                    if slack > 0.0 and (forecasts or t < trials[run, KAPPA]) and looks(terms, t):
+                        w = missing(lanes.streams, state, terms, own, run)
+                        due = float(terms.horizon - t) <= slack * w
+                        if forecasts:
+                            due = due and 2 * t >= terms.horizon
+                            trials[run, WAITS] = 0 if due else 1
+                        trials[run, KAPPA] = min(t, trials[run, KAPPA]) if due else trials[run, KAPPA]
+                    if terms.futility > 0.0 and t >= trials[run, KAPPA] and looks(terms, t):
+                        hope = chance(lanes.streams, state, terms, own, run, t)
+                        trials[run, FUTILE] = 1 if hope < terms.futility else 0
+                    if trials[run, DECIDED_AT] == 0:
+                        undecided += 1
+                        if t >= trials[run, KAPPA]:
+                            if trials[run, WAITS] + trials[run, FUTILE] == 0:
+                                choose_offers(lanes, state, terms, owed, run, t)
+                            else:
+                                hold(state, owed, run, terms.agents)
+            if undecided == 0:
+                return t
+        return until
+
+    step.__qualname__ = f"{rule}_step"
+    return jit(step)
+
+
+@jit
+def hold(state: Any, owed: Any, run: int, agents: int) -> None:
+    """Offer nothing in the coming step."""
+    state.trials[run, OPEN] = 0
+    for seat in range(run * agents, (run + 1) * agents):
+        owed.most[seat, 0] = -1
+
+
+@jit
+def choose_offers(lanes: Any, state: Any, terms: Any, owed: Any, run: int, t: int) -> None:
+    """Fix who is offered what in step t + 1: the streams that are furthest below their targets."""
+    seats, offers, trials, most, agents = state.seats, state.offers, state.trials, owed.most, terms.agents
+    first = run * agents
+    trials[run, OPEN] = 0
+    room = terms.affordable - trials[run, PAID]
+    if room < 1:
+        return
+    found = first
+    highest, lowest = np.int64(0), np.int64(0)
+    for seat in range(first, first + agents):
+        if seats[seat, BANNED_UNTIL] <= t:
+            own = most[seat, 0]
+            if own < 0 or (lanes.there is None and own == lanes.arm[seats[seat, LANE]]):
+                find_most(lanes.streams, seats, owed.targets, most, seat, terms.K)
+            amount, own = most[seat, 1], most[seat, 0]
+            if terms.each:
+                if amount > 0:
+                    offers[found, SEAT], offers[found, ARM], offers[found, NEED] = seat, own, amount
+                    found += 1
+            elif amount > highest or (amount == highest and amount > 0 and own < lowest):
+                offers[first, SEAT], offers[first, ARM] = seat, own
+                highest, lowest = amount, own
+        else:
+            most[seat, 0] = -1
+    if terms.each:
+        trials[run, OPEN] = keep_neediest(offers, first, found, room)
+    elif highest > 0:
+        trials[run, OPEN] = 1
+
+
+@jit
+def find_most(streams: Any, seats: Any, targets: Any, most: Any, seat: int, K: Any) -> None:
+    """Of which arm the agent owes most, and how much; ties: the lowest arm."""
+    place = np.uint64(seats[seat, PLACE])
+    highest, arm = np.int64(0), np.int64(0)
+    for k in range(K):
+        amount = targets[place + k * _W] - pulls_at(streams, place + k * _W)
+        arm = np.int64(k) if amount > highest else arm
+        highest = max(amount, highest)
+    most[seat, 0], most[seat, 1] = arm, highest
+
+
+@jit
+def global_means(streams: Any, seats: Any, means: Any, weights: Any, weighted: bool, first: int) -> None:
+    """The global sample means of a run afresh from its record, as `RuleState.mean` has them."""
+    agents = weights.shape[0]
+    for k in range(means.shape[0]):
+        fixed, total = np.int64(0), 0.0
+        for m in range(agents):
+            position = np.uint64(seats[first + m, PLACE]) + np.uint64(k) * _W
+            N = pulls_at(streams, position)
+            if N > 0:
+                fixed += fixed_mean(streams, position, N)
+                total += weights[m] * streams.mean[position]
+        means[k] = total if weighted else float(fixed) * 2.0**-40 / float(agents)
+
+
+@jit
+def lacking(streams: Any, seats: Any, weights: Any, needed: Any, each: bool, first: int) -> Any:
+    """w: Σ (n_k − N_km)⁺ over all agents with a weight ("one"), or the most of one agent ("each")."""
+    total, most = 0.0, 0.0
+    for m in range(weights.shape[0]):
+        own = 0.0
+        if weights[m] > 0.0:
+            place = np.uint64(seats[first + m, PLACE])
+            for k in range(needed.shape[0]):
+                own += max(needed[k] - float(pulls_at(streams, place + np.uint64(k) * _W)), 0.0)
+        total += own
+        most = max(most, own)
+    return most if each else total
+
+
+class RoundsKernel:
+    """How a block is driven under a rule that goes by rounds; a rule adds its books and its own compiled functions."""
+
+    proven = True
+    silent_until = 0
+    step: Any
+    """What `rounds_stepper` made."""
+    open_first: Any
+    """Opens the first round of every run: (streams, state, terms, own)."""
+
+    rule: Any
+
+    def __init__(self, experiment: Experiment, coded: Coded) -> None:
+        self.rule, self.terms = experiment.principal.rule, coded.terms
+
+    def books(self, block: Block, owed: Owed) -> Any:
+        """Return what the rule keeps of all runs of a block."""
+        raise NotImplementedError
+
+    def begin(self, block: Block) -> None:
+        """Open the first rounds, and fix the first offers if the time for them has come."""
+        b, kappa = block, block.setting.kappa
+        b.own = self.books(b, self._owed(b))
+        self.open_first(b.lanes.streams, b.state, self.terms, b.own)
+        if kappa is not None and b.t >= kappa:
+            for run in range(len(b.runs)):
+                choose_offers(b.lanes, b.state, self.terms, b.own.owed, run, b.t)
+
+    def advance(self, block: Block, until: int) -> int:
+        """Play on to a step; return the last one played."""
+        b = block
+        return int(self.step(b.lanes, b.strategies, b.state, self.terms, b.own, b.t, until))
+
+    def _owed(self, block: Block) -> Owed:
+        """Return what is owed before any round is open."""
+        M, B = block.experiment.shape[0], len(block.runs)
+        targets: Ints = np.zeros(len(block.lanes.streams.mean), np.int64)
+        owing: Ints = np.zeros(B + 1, np.int64)
+        return Owed(targets, owing, block.by_lane(np.arange(B), B), most=np.full((B * M, 2), -1))
