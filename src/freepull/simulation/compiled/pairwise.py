@@ -172,7 +172,7 @@ def missing(streams: Any, state: Any, terms: Any, own: Any, run: int) -> Any:
     return lacking(streams, state.seats, own.p, needed, terms.each, run * terms.agents)
 
 
-step = rounds_stepper("pairwise", close_rounds, missing, each_arm=True)
+step = rounds_stepper("pairwise", first_rounds, close_rounds, missing, each_arm=True)
 
 
 @jit_apart
@@ -189,7 +189,7 @@ class PairwiseKernel(RoundsKernel):
 
     rule: Pairwise
     each_arm = True
-    step, open_first = staticmethod(step), staticmethod(first_rounds)
+    step = staticmethod(step)
 
     def books(self, block: Block, owed: Owed) -> Rounds:
         """No round is complete yet."""

@@ -69,6 +69,9 @@ class Lanes(NamedTuple):
     """The cells of one chunk while they are drawn for, and counts and sums on their way to its statistics."""
     there: Any
     """Who is there, a `presence.Presence`; None where everybody acts in every step, to the end."""
+    wanted: Ints
+    lacks: Ints
+    """Where each may have an offer: what a lane would be offered, and how many pulls it lacks of that."""
 
 
 class Strategies(NamedTuple):
@@ -153,6 +156,7 @@ class Block:
             Streams(np.full(L * K, np.inf), cells, keys, self._laws(cells, lane_of)), root=np.zeros(L * K),
             arm=np.zeros(L, np.int64), words=np.zeros(2 * WIDTH, np.uint64), work=np.ones(2 * WIDTH),
             there=coded.habits and presence_of(coded.habits, lane_of, keys, experiment.horizon),
+            wanted=np.zeros(L, np.int64), lacks=np.zeros(L, np.int64),
         )  # fmt: skip
         self.strategies = Strategies(
             chunks=np.stack([coded.kind[agent_of_chunk], coded.row[agent_of_chunk]], axis=1),
