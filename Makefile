@@ -21,6 +21,7 @@ $(READY): requirements.txt pyproject.toml
 	@touch $@
 
 run: $(READY) ## the paper's game under four principals: a table, and a picture in out/
+	@$(BIN)/freepull warm certified paper passive
 	$(BIN)/python examples/toy.py
 
 quick: $(READY) ## the tests that start no program, server or browser, with fewer examples: for every save

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from . import against_limit, against_others, chart, durable, growth, limit, processes, report, rules, trial
+from . import against_limit, against_others, chart, durable, first_hour, growth, limit, processes, report, rules, trial
 from .findings import FULL, QUICK, Findings
 
 ROOT = Path(__file__).parent.parent
@@ -64,6 +64,7 @@ def main() -> None:
     say("growth")
     growth.measure(found, effort)
     say("starting, and memory")
+    first_hour.measure(found, effort)
     processes.measure(found, effort)
     say("a live trial")
     trial.measure(found, effort)

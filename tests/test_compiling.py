@@ -171,7 +171,33 @@ def test_processes_that_need_the_same_machine_code_at_once_compile_it_once(tmp_p
     running = [subprocess.Popen([*command, str(i)], stdout=subprocess.PIPE, text=True) for i in range(4)]
     said = [process.communicate()[0].split() for process in running]
     assert [words[:2] for words in said] == [[f"{4.0 * i + 2}", f"{4 * i + 2}"] for i in range(4)]
-    assert sum(int(words[2]) for words in said) == 4, "f and g, each for floats and for whole numbers"
+    assert sum(int(words[2]) for words in said) == 2, "f, for floats and for whole numbers; g is a part of it"
+    assert not list(tmp_path.rglob("*kernel.g*")), "parts are not kept"
+
+
+@pytest.mark.slow
+def test_the_compiler_is_loaded_at_the_first_call_and_not_for_little_work() -> None:
+    code = (
+        "import pickle, sys\n"
+        "from freepull.compiling import plainly\n"
+        "from freepull.numerics import exploration, kl_budget\n"
+        "with plainly():\n"
+        "    before = kl_budget(1.0, 100)\n"
+        "print('numba' in sys.modules)\n"
+        "print(kl_budget(1.0, 100) == before, 'numba' in sys.modules)\n"
+        "print(pickle.loads(pickle.dumps(kl_budget)) is kl_budget)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["False", "True", "True", "True"]
+
+
+def test_a_change_of_vector_instructions_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    from freepull.simulation.compiled import lanes, playing
+
+    kernel: Any = playing.observe
+    before = digest(kernel.py_func)
+    monkeypatch.setattr(lanes, "_divide", lambda *_: None)
+    assert digest(kernel.py_func) != before
 
 
 @pytest.mark.slow

@@ -3,51 +3,50 @@
 from __future__ import annotations
 
 import hashlib
+import importlib
 import inspect
 import os
 import re
 import sys
+import threading
 import time
 import types
 from collections import namedtuple
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import cache, update_wrapper
 from typing import Any, NamedTuple, TypeVar, cast
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
-OFF = False
-"""Whether nothing is compiled, because a command that does not simulate need not load the compiler, half a second of
-work. To be set before anything else of freepull is imported, as `freepull plan --quick` does."""
-OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "_nrt": False}
+OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "_nrt": False, "no_cfunc_wrapper": True}
 """How everything is compiled."""
 
 _LINE = re.compile(rf"-\d+(?=\.py{sys.version_info.major}{sys.version_info.minor})")
 PATIENCE = 60.0
 """Seconds for which a process waits until another has compiled the same function."""
+_MAKING = threading.RLock()
+_PLAINLY = ContextVar("plainly", default=False)
 
 
 def jit(function: Function) -> Function:
-    """Compile to machine code without the interpreter's lock, as one piece with its caller, cached on disk.
+    """Compile to machine code without the interpreter's lock, as one piece with its caller.
 
     Compiled functions must not make arrays: without Numba's counting of references (``_nrt``), which would take most
     of the time in small functions, they cannot.
     """
-    return _compiled(function, forceinline=True)
+    return cast(Function, Compiled(function, inline=True))
 
 
 def jit_apart(function: Function) -> Function:
     """Compile as `jit` does, but as a piece of its own: for what is called rarely from kernels."""
-    return _compiled(function, forceinline=False)
+    return cast(Function, Compiled(function, inline=False))
 
 
 def jit_alone(function: Function) -> Function:
     """Compile as `jit` does, but keep nothing on disk: for functions of which we cannot say when they are stale."""
-    if OFF:
-        return function
-    import numba
-
-    return cast(Function, numba.njit(forceinline=True, **OPTIONS)(function))
+    return cast(Function, _numba().njit(forceinline=True, pipeline_class=_pipelines()[1], **OPTIONS)(function))
 
 
 def address_of(compiled: Any, signature: Any) -> int:
@@ -99,9 +98,9 @@ def adapted(function: Callable[..., Any], asks: Asks, fields: Sequence[str], com
         "__name__": __name__,
     }
     exec(f"def outer({', '.join(given)}, numbers):\n    return inner({handed})\n", scope)
-    if OFF or not compiled:
-        return scope["outer"]
-    outer: Any = jit_alone(scope["outer"])
+    outer: Any = jit_alone(scope["outer"]) if compiled else scope["outer"]
+    if outer is scope["outer"]:  # also where Numba is switched off
+        return outer
     from numba.core.errors import NumbaError
 
     try:
@@ -112,12 +111,151 @@ def adapted(function: Callable[..., Any], asks: Asks, fields: Sequence[str], com
     return outer
 
 
-def _compiled(function: Function, forceinline: bool) -> Function:
-    if OFF:
-        return function
-    import numba
+@contextmanager
+def plainly(wanted: bool = True) -> Iterator[None]:
+    """Call functions whose machine code is not loaded as they are written meanwhile: for little work.
 
-    options = {**OPTIONS, "forceinline": forceinline}
+    Loading the compiler would take a second, and compiling many more.
+    """
+    before = _PLAINLY.set(wanted)
+    try:
+        yield
+    finally:
+        _PLAINLY.reset(before)
+
+
+class Compiled:
+    """A function that is compiled when it is first needed.
+
+    Called from Python, it becomes machine code of its own, which is kept on disk. Called by another compiled function,
+    it becomes a part of that one: it is neither optimised by itself, nor made callable from Python, nor kept, which is
+    most of what compiling takes. Until then, Numba is not even loaded.
+    """
+
+    def __init__(self, function: Callable[..., Any], inline: bool) -> None:
+        update_wrapper(self, function)
+        self.py_func = function
+        self._options = {**OPTIONS, "forceinline": inline}
+        self._dispatcher: Any = None
+        self._part: Any = None
+
+    def __call__(self, *args: Any, **named: Any) -> Any:
+        """Call it; the first call compiles it or loads its machine code."""
+        return (self.py_func if _PLAINLY.get() else self.dispatcher)(*args, **named)
+
+    def __reduce__(self) -> str:
+        return self.py_func.__qualname__
+
+    @property
+    def dispatcher(self) -> Any:
+        """What Numba makes of it for Python; from now on calls go there directly."""
+        with _MAKING:
+            if self._dispatcher is None:
+                self._dispatcher = made = _kept(self.py_func, self._options)
+                self.__class__ = type("Compiled", (Compiled,), {"__call__": staticmethod(made)})
+        return self._dispatcher
+
+    @property
+    def _numba_type_(self) -> Any:
+        """What Numba makes of it for other compiled functions; Numba looks for it under this name."""
+        with _MAKING:
+            if self._part is None:
+                options = {**self._options, "no_cpython_wrapper": True, "pipeline_class": _pipelines()[0]}
+                self._part = _numba().njit(**options)(self.py_func)
+        return self._part._numba_type_
+
+    @property
+    def stats(self) -> Any:
+        """How often machine code was found, and how often it was not."""
+        return self.dispatcher.stats
+
+    @property
+    def folder(self) -> str:
+        """Where its machine code is kept."""
+        return str(self.dispatcher.stats.cache_path)
+
+
+@cache
+def _numba() -> Any:
+    """Load Numba, but not scipy.linalg, which takes as long: Numba only wants to know whether it is there."""
+    import numba
+    from numba.np import linalg
+
+    ours: Any = linalg
+    ensure_blas, ours.ensure_blas = ours.ensure_blas, lambda: None
+    try:
+        theirs: Any = importlib.import_module("numba.np.arraymath")
+    finally:
+        ours.ensure_blas = ensure_blas
+    theirs.ensure_blas = ensure_blas
+    return numba
+
+
+@cache
+def _pipelines() -> tuple[type[Any], type[Any]]:
+    """Return how parts are compiled, and how the whole that they become parts of is."""
+    from numba.core.codegen import JITCodeLibrary
+    from numba.core.compiler import Compiler
+
+    library: Any = JITCodeLibrary
+    compiler: Any = Compiler
+
+    class Part(library):  # type: ignore[misc]
+        """Code that waits, as it was written, to be linked into a whole."""
+
+        def finalize(self) -> None:
+            self._finalized = True
+
+        def get_pointer_to_function(self, name: str) -> int:
+            return 0
+
+        @property
+        def codegen(self) -> Any:
+            """Nobody calls it from Python, so it needs no environment."""
+            return self
+
+        def set_env(self, name: str, env: Any) -> None:
+            """See `codegen`."""
+
+    class Whole(library):  # type: ignore[misc]
+        """Code with all parts that it calls, and that these call."""
+
+        def finalize(self) -> None:
+            found: dict[int, Any] = {}
+
+            def visit(library: Any) -> None:
+                if id(library) not in found:
+                    for called in library._linking_libraries if isinstance(library, Part) else ():
+                        visit(called)
+                    found[id(library)] = library
+
+            libraries: list[Any] = self._linking_libraries
+            for library in libraries:
+                visit(library)
+            libraries[:] = reversed(found.values())  # callers first: what nothing calls yet would be left out
+            super().finalize()
+
+        def _verify_declare_only_symbols(self) -> None:
+            super()._verify_declare_only_symbols()
+            for function in self._final_module.functions:
+                assert not (function.is_declaration and function.name.startswith("_ZN")), function.name
+
+    def pipeline(kind: type[Any]) -> type[Any]:
+        class Pipeline(compiler):  # type: ignore[misc]
+            def __init__(self, *args: Any) -> None:
+                super().__init__(*args)
+                self.state.library = kind(self.state.targetctx.codegen(), kind.__name__)
+                self.state.library.enable_object_caching()
+
+        return Pipeline
+
+    return pipeline(Part), pipeline(Whole)
+
+
+def _kept(function: Callable[..., Any], options: dict[str, Any]) -> Any:
+    """Compile for Python, with what is kept on disk."""
+    numba = _numba()
+    options = {**options, "pipeline_class": _pipelines()[1]}
     try:
         compiled: Any = _reading(function, options) if _read_only() else numba.njit(cache=True, **options)(function)
     except RuntimeError:  # no folder to keep it in
@@ -129,14 +267,14 @@ def _compiled(function: Function, forceinline: bool) -> Function:
     kept.__class__ = _stamped(type(kept))
     compiled._cache._index_key = _key
     compiled.compile = _once(compiled)
-    return cast(Function, compiled)
+    return compiled
 
 
 def _once(compiled: Any) -> Callable[[Any], Any]:
     """Return how a function is compiled: by one process at a time, so that the others find what it has kept.
 
     Numba by itself lets each of them compile the same, and numbers what two of them keep alike, so that one may load
-    machine code that was made for the other's types. Locks are taken in the order of calls, which has no cycles.
+    machine code that was made for the other's types. Only what is called from Python takes a lock, and one at a time.
     """
     from numba.core.compiler_lock import global_compiler_lock
 
@@ -182,18 +320,17 @@ def _read_only() -> bool:
     return bool(folder) and os.path.isdir(folder) and not os.access(folder, os.W_OK)
 
 
-def _reading(function: Function, options: dict[str, Any]) -> Any:
+def _reading(function: Callable[..., Any], options: dict[str, Any]) -> Any:
     """Compile with what is kept, though nothing can be added: what is not there is compiled anew in every process.
 
     Numba by itself takes no notice of a folder that it cannot write to.
     """
-    import numba
     from numba.core import caching
 
     locator: Any = caching._CacheLocator
     ensure, locator.ensure_cache_path = locator.ensure_cache_path, lambda _: None
     try:
-        compiled: Any = numba.njit(cache=True, **options)(function)
+        compiled: Any = _numba().njit(cache=True, **options)(function)
     finally:
         locator.ensure_cache_path = ensure
     compiled._cache.save_overload = lambda *_: None
@@ -241,16 +378,15 @@ def digest(function: Callable[..., Any]) -> str:
     """
     found: dict[int, Callable[..., Any]] = {}
     new = [function]
-    hashed = hashlib.sha256(repr(OPTIONS).encode())
+    hashed = hashlib.sha256(repr(OPTIONS).encode() + _content(_pipelines.__wrapped__.__code__, None))
     while new:
         at = new.pop()
         if id(at) not in found:
             found[id(at)] = at
             hashed.update(f"{at.__module__}\0".encode())  # machine code that is kept names it
-            for part in _content(at.__code__, at.__doc__):
-                hashed.update(part.encode() + b"\0")
+            hashed.update(_content(at.__code__, at.__doc__))
             for name, value in _globals(at):
-                code = getattr(value, "py_func", value)
+                code = getattr(value, "py_func", getattr(value, "_defn", value))  # the latter of Numba's intrinsics
                 if isinstance(code, types.FunctionType):
                     hashed.update(f"{name} calls {code.__qualname__}\0".encode())
                     new.append(code)
@@ -259,15 +395,17 @@ def digest(function: Callable[..., Any]) -> str:
     return hashed.hexdigest()
 
 
-def _content(code: types.CodeType, doc: str | None) -> Iterator[str]:
+@cache
+def _content(code: types.CodeType, doc: str | None) -> bytes:
     """Return what a code object does, without the numbers of its lines and without its docstring."""
-    yield code.co_code.hex()
-    yield repr((code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars))
+    parts = [code.co_code.hex(), repr((code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars))]
+    within = b""
     for constant in code.co_consts:
         if isinstance(constant, types.CodeType):
-            yield from _content(constant, None)
+            within += _content(constant, None)
         elif constant != doc or doc is None:
-            yield repr(constant)
+            parts.append(repr(constant))
+    return "\0".join(parts).encode() + b"\0" + within
 
 
 def _globals(function: Callable[..., Any]) -> Iterator[tuple[str, Any]]:
@@ -275,13 +413,20 @@ def _globals(function: Callable[..., Any]) -> Iterator[tuple[str, Any]]:
     for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
         yield name, cell.cell_contents
     scopes = [function.__globals__]
-    for name in function.__code__.co_names:
+    for name in _names(function.__code__):
         for scope in list(scopes):
             if name in scope:
                 value = scope[name]
                 yield name, value
                 if isinstance(value, types.ModuleType) and value.__name__.startswith(f"{__package__}."):
                     scopes.append(vars(value))
+
+
+@cache
+def _names(code: types.CodeType) -> tuple[str, ...]:
+    """Return the names that a code object and those within it look up."""
+    within = (name for inner in code.co_consts if isinstance(inner, types.CodeType) for name in _names(inner))
+    return tuple(dict.fromkeys((*code.co_names, *within)))
 
 
 def _shown(value: Any) -> str:

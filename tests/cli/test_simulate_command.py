@@ -176,7 +176,12 @@ def test_people_may_be_idle_and_leave() -> None:
 def test_warm_compiles_once_and_for_all() -> None:
     first = freepull("warm")
     assert first.returncode == 0, first.stderr
-    assert [line.split(":")[0] for line in first.stdout.splitlines()[:3]] == ["simulate", "plan", "serve"]
+    assert first.stdout.startswith("functions compiled: ")
     told = json.loads(freepull("warm", "--json").stdout)
-    assert [(it["what"], it["compiled"]) for it in told["steps"]] == [("simulate", 0), ("plan", 0), ("serve", 0)]
+    assert told["compiled"] == {"simulate": 0, "people": 0, "serve": 0, "plan": 0}
     assert Path(told["folder"]).is_dir()
+
+
+def test_warm_refuses_what_it_does_not_know() -> None:
+    check_refusal(inside("warm", "papre"), ["rule must be one of", "did you mean 'paper'?"])
+    check_refusal(inside("warm", "--workers", "0"), ["--workers"])

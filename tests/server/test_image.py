@@ -188,7 +188,7 @@ def test_what_the_script_makes_serves_as_somebody_else_from_folders_that_are_rea
     if made:
         warm = subprocess.run([*program, "warm", "--json"], capture_output=True, text=True, check=False, **more)
         assert warm.returncode == 0, warm.stderr
-        assert [it["compiled"] for it in json.loads(warm.stdout)["steps"]] == [0, 0, 0]
+        assert set(json.loads(warm.stdout)["compiled"].values()) == {0}
     process = subprocess.Popen([*program, "serve", "--port", "0"], stderr=subprocess.PIPE, text=True, **more)
     try:
         assert process.stderr is not None

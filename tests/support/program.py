@@ -33,7 +33,7 @@ def inside(*args: object, cwd: Path | None = None) -> subprocess.CompletedProces
     words, out, errors, code = ["freepull", *map(str, args)], io.StringIO(), io.StringIO(), 0
     commands, groups = list(cli.app.registered_commands), list(cli.app.registered_groups)
     with (
-        patch.object(sys, "argv", words), patch.dict(os.environ, TOLD), patch.object(cli, "compiling"),
+        patch.object(sys, "argv", words), patch.dict(os.environ, TOLD),
         patch.object(gc, "set_threshold"), warnings.catch_warnings(), chdir(cwd or Path.cwd()),
         redirect_stdout(out), redirect_stderr(errors),
     ):  # fmt: skip

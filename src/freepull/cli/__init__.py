@@ -8,25 +8,36 @@ import os
 import sys
 import warnings
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import typer
 
-from freepull import compiling
+
+class Command(NamedTuple):
+    """Where a command is, and what the list of all commands says of it."""
+
+    module: str
+    part: str
+    about: str
+
 
 COMMANDS = {
-    "plan": "plan:command",
-    "simulate": "simulate:command",
-    "study": "study:app",
-    "reproduce": "study:command",
-    "serve": "service:command",
-    "token": "service:app",
-    "campaign": "campaign_data:app",
-    "warm": "simulate:warm",
-}
-"""Where every command is; only the module of the one that is asked for is loaded."""
-SIMULATED = ("--panel", "--log", "--rule", "--epsilon", "--activity", "--leaving", "--answers")
-"""Options of a plan with which its first answer may be a simulation."""
+    name: Command(module, part, about)
+    for name, module, part, about in (
+        ("plan", "plan", "command",
+         "Plan a trial before you pay: what it will cost, how long it will take, how many people it needs."),
+        ("simulate", "simulate", "command", "Simulate the mechanism: watch, then pay for what is missing."),
+        ("study", "study", "app", "Run, show and draw studies: simulations over a grid of parameters."),
+        ("reproduce", "study", "command",
+         "Reproduce the paper: every figure in three settings, lemmas, baselines, and a report."),
+        ("serve", "service", "command", "Serve all campaigns of a store over HTTP, with a dashboard at /."),
+        ("token", "service", "app", "Tokens for the service."),
+        ("campaign", "campaign_data", "app",
+         "Live campaigns: a trial made durable, with a log, a ledger and a verdict."),
+        ("warm", "simulate", "warm", "Compile what simulations, plans and the service need, ahead of the first use."),
+    )
+}  # fmt: skip
+"""Only the module of the command that is asked for is loaded, and none for the list of all."""
 HELPS = {"warm": "WARM"}
 """Where the help of a command is, if its module has that of another."""
 app = typer.Typer(
@@ -57,24 +68,26 @@ def _note(message: Any, *_: Any) -> None:
     print(f"note: {message}", file=sys.stderr)
 
 
-def _simulates(words: list[str]) -> bool:
-    """Say whether a plan is for people or a rule that the formulas do not know, so that its first answer simulates."""
-    return any(word.partition("=")[0] in SIMULATED for word in words)
+def load(name: str) -> None:
+    """Add a command, with its options and its whole help, to the program."""
+    module_name, part, _ = COMMANDS[name]
+    module = importlib.import_module(f"freepull.cli.{module_name}")
+    if part == "app":
+        app.add_typer(module.app, name=name)
+    else:
+        app.command(name, help=getattr(module, HELPS.get(part, "HELP")))(getattr(module, part))
 
 
 def main() -> None:
     """Run the program. Starting makes many objects and no garbage, so it is looked for less often than usual."""
     gc.set_threshold(200_000)
     warnings.showwarning = cast(Any, _note)
-    named = sys.argv[1] if len(sys.argv) > 1 else ""
-    compiling.OFF = named == "plan" and "--quick" in sys.argv and not _simulates(sys.argv)
+    named = next((word for word in sys.argv[1:] if not word.startswith("-")), "")
     if named != "serve":  # parts of one's own may lie in this folder; last, so that they hide nothing
         sys.path.append(os.getcwd())
-    for name in (named,) if named in COMMANDS else COMMANDS:
-        place, part = COMMANDS[name].split(":")
-        module = importlib.import_module(f"freepull.cli.{place}")
-        if part == "app":
-            app.add_typer(module.app, name=name)
-        else:
-            app.command(name, help=getattr(module, HELPS.get(part, "HELP")))(getattr(module, part))
+    if named in COMMANDS:
+        load(named)
+    else:
+        for name, command in COMMANDS.items():
+            app.command(name, help=command.about)(lambda: None)
     app()

@@ -33,7 +33,6 @@ from freepull.cli.screen import (
 from freepull.errors import InvalidInput
 from freepull.messages import Status, Told
 from freepull.registry import choices
-from freepull.simulation.facade import progress_bar
 
 Found = TypeVar("Found")
 DataFile = Annotated[Path, typer.Argument(help="A .parquet or .csv file.")]
@@ -438,6 +437,8 @@ def play(
     with Campaign.open(url, name, wait=waits(url)) as campaign:
         if campaign.status().status == "enrolling":
             campaign.start()
+        from freepull.simulation.facade import progress_bar
+
         with progress_bar("rehearsing", steps, False if as_json else None, "steps") as advance:
             rehearse(
                 campaign,

@@ -21,7 +21,6 @@ from freepull.commands import CampaignVerbs
 from freepull.errors import FreepullError, InvalidInput
 from freepull.messages import AuditEntry, CampaignVerdict, Check, Difference, Status
 from freepull.money import Money
-from freepull.principal.verdict import tipping_point
 
 if TYPE_CHECKING:
     from freepull.simulation import Result
@@ -295,6 +294,8 @@ def show_status(status: Status) -> None:
     show_differences(status.differences, status.decided)
     show_checks(status.checks)
     if status.survives is not None:
+        from freepull.principal.verdict import tipping_point
+
         console.print(f"the verdict {tipping_point(status.survives)}")
     if status.threshold is not None:
         console.print(f"an arm goes when the evidence against it reaches {number(status.threshold)}")

@@ -10,13 +10,14 @@ import time
 import warnings
 from contextlib import suppress
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
 from freepull.cli import options
 from freepull.cli.options import build, build_game, of_output, of_runs
 from freepull.cli.screen import check_target, console, sentence_errors, show_result
+from freepull.compiling import Compiled
 from freepull.errors import FreepullError, InvalidInput
 from freepull.instances import toy
 from freepull.numerics import mix
@@ -25,8 +26,9 @@ from freepull.principal import Principal, rules
 from freepull.principal.rules import Rule
 from freepull.principal.schedules import Steps
 from freepull.registry import choices
-from freepull.simulation import Result, simulate
-from freepull.simulation.experiment import UNTIL
+
+if TYPE_CHECKING:
+    from freepull.simulation import Result
 
 HELP = """Simulate the mechanism: watch, then pay for what is missing.
 
@@ -71,6 +73,8 @@ def command(
 ) -> None:
     """See HELP, which is shown as the command's help."""
     from freepull import validation
+    from freepull.simulation import simulate
+    from freepull.simulation.experiment import UNTIL
 
     if save is not None:
         check_target("--save", save, ".parquet")
@@ -119,54 +123,83 @@ def as_dict(result: Result) -> dict[str, object]:
 
 WARM = """Compile what simulations, plans and the service need, ahead of the first use.
 
-Machine code is kept in NUMBA_CACHE_DIR, or beside the sources; a second run finds it there.
+Machine code is kept in NUMBA_CACHE_DIR, or beside the sources; a second run finds it there. With names of rules, only
+what simulating them takes where everybody acts in every step.
 
 Example: NUMBA_CACHE_DIR=/opt/freepull/kernels freepull warm"""
+WARMED: dict[str, list[Rule]] = {
+    "certified": [rules.Certified(0.1)],
+    "comparisons": [rules.Comparisons(0.1)],
+    "paper": [rules.Paper(0.1, "finite_time"), rules.Paper(0.1, "simplified", pay="uniform")],
+    "population": [rules.Population(0.1), rules.Population(0.1, pulls=3)],
+    "passive": [rules.Passive()],
+}
+"""Every rule that is compiled, in each of its forms; what takes longest first."""
 
 
 @sentence_errors
-def warm(as_json: options.AsJson = False) -> None:
+def warm(
+    rule: Annotated[list[str] | None, typer.Argument(help=f"{', '.join(WARMED)}; everything if left out.")] = None,
+    workers: Annotated[int | None, typer.Option(help="Processes at once; all cores by default.")] = None,
+    as_json: options.AsJson = False,
+) -> None:
     """See WARM."""
-    from numba.core import event
+    from concurrent.futures import ProcessPoolExecutor
+    from multiprocessing import get_context
 
-    done = []
-    for name, work in (("simulate", _warm_simulate), ("plan", _warm_plan), ("serve", _warm_serve)):
-        begun = time.perf_counter()
-        with warnings.catch_warnings(), event.install_recorder("numba:compile") as seen:
-            warnings.simplefilter("ignore")
-            work()
-        compiled = sum(it.is_start for _, it in seen.buffer)
-        done.append({"what": name, "compiled": compiled, "seconds": round(time.perf_counter() - begun, 2)})
-        if not as_json:
-            console.print(f"{name}: {compiled} functions compiled, {done[-1]['seconds']:.1f} s")
-    folder = Path(mix._cache.cache_path)  # type: ignore[attr-defined]
+    from freepull import validation
+
+    for name in rule or ():
+        validation.one_of("rule", name, list(WARMED))
+    work = [("simulate", name) for name in rule or WARMED]
+    if not rule:
+        work += [("people", name) for name in WARMED] + [("serve", name) for name in WARMED] + [("plan", "")]
+    count = validation.whole("--workers", workers, 1) if workers is not None else os.cpu_count() or 1
+    begun, compiled = time.perf_counter(), dict.fromkeys((kind for kind, _ in work), 0)
+    with ProcessPoolExecutor(min(count, len(work)), get_context("spawn")) as pool:
+        for (kind, _), found in zip(work, pool.map(_warm, *zip(*work, strict=True)), strict=True):
+            compiled[kind] += found
+    seconds = round(time.perf_counter() - begun, 2)
+    folder = Path(cast(Compiled, mix).folder)
     folder = folder.parent if os.environ.get("NUMBA_CACHE_DIR") else folder
-    if sum(it["compiled"] for it in done) and not os.access(folder, os.W_OK):
+    if any(compiled.values()) and not os.access(folder, os.W_OK):
         raise InvalidInput(
             f"nothing of this could be kept, because {folder} cannot be written to; let NUMBA_CACHE_DIR name a folder "
             "that can."
         )
     if as_json:
-        print(json.dumps({"steps": done, "folder": str(folder)}))
+        print(json.dumps({"compiled": compiled, "seconds": seconds, "folder": str(folder)}))
     else:
-        console.print(f"kept in {folder}" if os.environ.get("NUMBA_CACHE_DIR") else "kept beside the sources")
+        told = ", ".join(f"{number:,} for {kind}" for kind, number in compiled.items())
+        where = f"in {folder}" if os.environ.get("NUMBA_CACHE_DIR") else "beside the sources"
+        console.print(f"functions compiled: {told}; {seconds:.1f} s; kept {where}", soft_wrap=True)
 
 
-def _warm_rules() -> list[Rule]:
-    """Return every rule that is compiled, in each of its forms."""
-    return [
-        rules.Paper(0.1, "finite_time"), rules.Paper(0.1, "simplified", pay="uniform"), rules.Certified(0.1),
-        rules.Population(0.1), rules.Population(0.1, pulls=3), rules.Comparisons(0.1),
-        rules.Passive(),
-    ]  # fmt: skip
+def _warm(kind: str, name: str) -> int:
+    """Do one piece of it, in a process of its own; return how many functions had to be compiled."""
+    from numba.core import event
+
+    with warnings.catch_warnings(), event.install_recorder("numba:compile") as seen:
+        warnings.simplefilter("ignore")
+        if kind == "plan":
+            _warm_plan()
+        for rule in WARMED.get(name, ()):
+            if kind == "serve":
+                _warm_serve(rule)
+            else:
+                _warm_simulate(rule, people=kind == "people")
+    return sum(it.is_start for _, it in seen.buffer)
 
 
-def _warm_simulate() -> None:
-    for rule in _warm_rules():
-        principal = Principal(rule, observe=Steps(2), offers="each")
+def _warm_simulate(rule: Rule, people: bool) -> None:
+    from freepull.simulation import simulate
+
+    principal = Principal(rule, observe=Steps(2), offers="each")
+    if not people:
         simulate(toy(), principal=principal, horizon=40, runs=2, progress=False, workers=1)
-        with suppress(FreepullError):  # not every rule takes people who come and go
-            simulate(street(agents=4, arms=2), principal=principal, horizon=20, runs=2, progress=False, workers=1)
+        return
+    with suppress(FreepullError):  # not every rule takes people who come and go
+        simulate(street(agents=4, arms=2), principal=principal, horizon=20, runs=2, progress=False, workers=1)
 
 
 def _warm_plan() -> None:
@@ -176,13 +209,12 @@ def _warm_plan() -> None:
         plan(panel, horizon=20, runs=40, curves=False, seconds=1.0, workers=1, progress=False)
 
 
-def _warm_serve() -> None:
+def _warm_serve(rule: Rule) -> None:
     from freepull.campaigns import Campaign
 
     with tempfile.TemporaryDirectory() as folder:
-        for rule in [None, *_warm_rules()]:
-            principal = None if rule is None else Principal(rule, observe=Steps(0), offers="each")
-            url, name = f"sqlite:///{folder}/warm.db", "default" if rule is None else repr(rule)
+        url = f"sqlite:///{folder}/warm.db"
+        for name, principal in (("a", None), ("b", Principal(rule, observe=Steps(0), offers="each"))):
             with Campaign.create(
                 url, name=name, arms=3, agents=4, price="1 EUR", principal=principal, horizon=50
             ) as campaign:

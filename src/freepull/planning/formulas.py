@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from statistics import NormalDist
+from statistics import NormalDist, median
 from typing import Any
 
 import numpy as np
@@ -239,7 +239,7 @@ def first(case: Case) -> First:
     rng = np.random.default_rng(case.seed)
     drawn = [sketched(beliefs(rng)) for _ in range(max(4, min(DRAWS, ROWS // centre.agents)))]
     spends, possible = [one.spend for one in drawn], float(np.mean([one.possible for one in drawn]))
-    free = float(np.median([one.share for one in drawn])) < RELIABLE
+    free = float(median([one.share for one in drawn])) < RELIABLE
     doubt = "" if possible >= 0.5 and not free else FREE if possible >= 0.5 else OUT_OF_REACH
     low, middle, high = np.quantile(spends, [0.05, 0.5, 0.95])
     order = np.argsort(-centre.global_means, kind="stable")
@@ -253,8 +253,8 @@ def first(case: Case) -> First:
         needed=tuple(at.needed[order].tolist()),
         natural=tuple(at.natural.mean(axis=0)[order].tolist()),
         kappa=at.kappa,
-        agents_needed=float(np.median([agents_for_certainty(one) for one in drawn])),
-        agents_free=float(np.median([agents_for_free(one) for one in drawn])),
+        agents_needed=float(median([agents_for_certainty(one) for one in drawn])),
+        agents_free=float(median([agents_for_free(one) for one in drawn])),
         lower_bound=bound,
         lower_money=in_money,
         fixed_test=fixed_test(centre, delta, POWER, epsilon),

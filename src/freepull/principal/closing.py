@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from array import array
 from typing import TYPE_CHECKING
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from freepull.principal.record import STREAMS, Work, pieces
+from freepull.principal.record import STREAMS, Work, finish, pieces
 from freepull.principal.rules.base import RuleState, Wanted
 from freepull.principal.schedules import Adaptive, looks_at
 
@@ -40,8 +39,11 @@ class Closing:
 
     def go_on(self, seconds: float | None) -> bool:
         """Work for about this many seconds, or to the end; return whether it is done."""
-        until = math.inf if seconds is None else time.perf_counter() + seconds
         self._show(self._worked_on)
+        if seconds is None:
+            finish(self._work)
+            return True
+        until = time.perf_counter() + seconds
         for _ in self._work:
             if time.perf_counter() >= until:
                 self._worked_on = self._view()
@@ -99,7 +101,8 @@ def payable(trial: Trial) -> tuple[Payable, int]:
     if trial.kappa is not None and trial.steps < trial.kappa:
         return _NOBODY, 0
     who = trial.offers.open < 0
-    who &= ~trial.panel.absent
+    if np.count_nonzero(trial.panel.absent):
+        who &= ~trial.panel.absent
     if trial.resting:
         who[list(trial.resting)] = False
     return who, 0 if trial.offers.taken_up else trial.offers.room
@@ -111,4 +114,6 @@ def wanting(trial: Trial, who: Payable, room: int, kappa: int | None) -> Work[Wa
         return None
     if trial.rule.hears_asks and not trial.offers.one:
         return None  # found at every ask
-    return (yield from trial.rule.wanting(who & (trial.bans.until <= trial.steps), room))
+    if np.count_nonzero(trial.bans.until):
+        who = who & (trial.bans.until <= trial.steps)
+    return (yield from trial.rule.wanting(who, room))

@@ -139,8 +139,9 @@ class Offers:
         """How many of the smallest amounts a bonus of 1 has."""
         agents, arms = record.agents, record.arms
         self.agents, self.arms, self.one, self._record = agents, arms, one, record
-        self.arms_wanted: Wanted = np.full(agents, NOBODY, np.int32)
-        self.open: Wanted = np.full(agents, NOBODY, np.int32)
+        self._nobody: Wanted = np.full(agents, NOBODY, np.int32)
+        self.arms_wanted: Wanted = self._nobody.copy()
+        self.open: Wanted = self._nobody.copy()
         """The arm of every agent's open offer."""
         self.opened = self.offered = self.refused = 0
         """How many are open now, and how many were ever made and refused."""
@@ -335,8 +336,10 @@ class Offers:
     def replace(self, wanted: Wanted | None, left: NDArray[np.bool_]) -> None:
         """Begin a step with whom the rule wants now, without agents who left or have an open offer meanwhile."""
         if wanted is None or self.taken_up:
-            wanted = np.full(self.agents, NOBODY, np.int32)
-        wanted[left] = NOBODY
+            self.arms_wanted = self._nobody.copy()
+            return
+        if np.count_nonzero(left):
+            wanted[left] = NOBODY
         if self.opened:
             wanted[self.open >= 0] = NOBODY
         self.arms_wanted = wanted

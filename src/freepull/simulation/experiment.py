@@ -14,6 +14,7 @@ from freepull.agents import Agent, Mind
 from freepull.agents.activity import Activity, EveryStep
 from freepull.agents.answers import Answer
 from freepull.agents.leaving import Leaving, Stays
+from freepull.compiling import plainly
 from freepull.errors import InvalidInput
 from freepull.game import Game
 from freepull.principal import Checks, Grounds, Principal, Trial
@@ -27,6 +28,8 @@ MOST = 10**9
 LAST = (1 << 62) - 1
 """The largest number of a run."""
 _GAME_STREAM = 0x67616D65
+FEW_STREAMS = 1_000
+"""The trial of so many is begun without machine code where only its settings are wanted."""
 
 
 @dataclass(frozen=True)
@@ -146,7 +149,8 @@ def check(
     horizon = validation.whole("horizon", horizon, 1)
     if not K <= horizon <= LONGEST:
         raise InvalidInput(f"horizon must be at least {K}, the number of arms, and at most {LONGEST:,}, got {horizon}.")
-    trial = start(principal, first, horizon)
+    with plainly(M * K <= FEW_STREAMS), np.errstate(all="ignore"):
+        trial = start(principal, first, horizon)
     return Experiment(
         game=game,
         agents=_for_each("agents", agents, M, (Agent, Mind), AGENTS_HAVE),

@@ -13,12 +13,15 @@ from dataclasses import replace
 from itertools import islice
 from typing import Any, cast
 
+import numpy as np
+
 from freepull import validation
 from freepull.agents import Agent, Mind
 from freepull.agents.activity import Activity
 from freepull.agents.answers import Answer
 from freepull.agents.leaving import Leaving
-from freepull.errors import InvalidInput, ReadableEngine
+from freepull.compiling import plainly
+from freepull.errors import FreepullError, InvalidInput, ReadableEngine
 from freepull.game import Game
 from freepull.panels import Panel
 from freepull.principal import Checks, Principal
@@ -30,6 +33,8 @@ ENGINES = ("auto", "compiled", "readable")
 KEEP = ("runs", "agents", "survives", "checks")
 Wanted = bool | Callable[[int], None] | None
 """A bar, no bar, or a function that is told how many more runs are finished; None: if it is a terminal."""
+LITTLE = 2_000
+"""Agent-steps of a simulation that is over before the compiler would be loaded."""
 _SAID: set[str] = set()
 """What was said already."""
 
@@ -141,11 +146,28 @@ def _engine(wanted: str, experiment: Experiment) -> str:
 
     reason = unsupported(experiment) if experiment.checks is None else "only the readable one runs checks"
     if reason is None:
-        return "compiled"
+        return "readable" if wanted == "auto" and _is_little(experiment) else "compiled"
     if wanted == "compiled":
         raise InvalidInput(f"engine must be 'readable' or 'auto' here, because {reason}; got 'compiled'.")
     _say_once(f"using the readable engine, which is slower, because {reason}.", ReadableEngine)
     return "readable"
+
+
+def _is_little(experiment: Experiment) -> bool:
+    """Say whether it is not worth while to load the compiler, unless that has happened already."""
+    steps = experiment.shape[0] * experiment.horizon * len(experiment.runs)
+    return steps <= LITTLE and "numba" not in sys.modules
+
+
+def _played_plainly(experiment: Experiment, run: int) -> Outcome:
+    """Play a run without machine code: the same bits, unless Python refuses what a processor does, such as 1/0."""
+    try:
+        with plainly(), np.errstate(all="ignore"):
+            return play(experiment, run)
+    except FreepullError:
+        raise
+    except (ArithmeticError, ValueError):
+        return play(experiment, run)
 
 
 def _say_once(what: str, kind: type[Warning] = UserWarning) -> None:
@@ -165,8 +187,9 @@ def _outcomes(engine: str, experiment: Experiment, workers: int | None) -> Itera
 
 def _played(experiment: Experiment, workers: int) -> Iterator[Outcome]:
     if workers == 1:
+        little = _is_little(experiment)
         for run in experiment.runs:
-            yield play(experiment, run)
+            yield _played_plainly(experiment, run) if little else play(experiment, run)
         return
     try:
         pickle.dumps(experiment)

@@ -12,10 +12,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import numba
 import numpy as np
 import polars as pl
-import scipy
 from numpy.typing import NDArray
 
 from freepull import showing, validation
@@ -393,6 +391,8 @@ class Collector:
         return MARGIN_SCHEMA if self.experiment.margins else {}
 
     def _provenance(self, engine: str, seconds: float, interrupted: bool) -> dict[str, Any]:
+        from importlib.metadata import version
+
         machine = {
             "system": platform.platform(),
             "architecture": platform.machine(),
@@ -408,7 +408,7 @@ class Collector:
             "seconds": round(seconds, 3),
             "at": datetime.now(UTC).isoformat(timespec="seconds"),
             "machine": machine,
-            "libraries": {module.__name__: module.__version__ for module in (numba, np, pl, scipy)},
+            "libraries": {name: version(name) for name in ("numba", "numpy", "polars", "scipy")},
         }
 
 

@@ -190,14 +190,14 @@ def chance(streams: Any, state: Any, terms: Any, own: Any, run: int, t: int) -> 
     return chance_of(outlook, used.active, least)
 
 
-step = rounds_stepper("certified", close_rounds, forecast, chance)
+step = rounds_stepper("certified", first_rounds, close_rounds, forecast, chance)
 
 
 class CertifiedKernel(RoundsKernel):
     """The rule's settings as numbers, and how a block is driven under it."""
 
     rule: Certified
-    step, open_first = staticmethod(step), staticmethod(first_rounds)
+    step = staticmethod(step)
 
     def books(self, block: Block, owed: Owed) -> Books:
         """Nothing is used yet."""

@@ -42,7 +42,7 @@ SLICE = 0.2
 """Seconds that a kernel may run before it is asked whether to stop."""
 LANES = 64
 """Lanes that a block should have at least, if there are enough runs."""
-COMPILING = "compiling the engine for this machine: half a minute to a minute, once"
+COMPILING = "compiling the engine for this machine: some ten seconds, once"
 
 
 class Kernel(Protocol):

@@ -180,6 +180,56 @@ def _first_largest(typing: Any, mean: Any, root: Any, at: Any, arms: Any, s: Any
     return signature, generate
 
 
+@intrinsic  # type: ignore[misc, unused-ignore]
+def _most_owed(typing: Any, goals: Any, cells: Any, at: Any, arms: Any, arm: Any, most: Any, to: Any) -> Any:
+    """most[to + l] = max_k goals[at + 16k + l] − N of the same position, at least 0, and arm[to + l] the lowest such k.
+
+    N is the lower half of the first of a position's two words in ``cells``.
+    """
+    signature = types.void(goals, cells, types.uint64, types.uint64, arm, most, types.uint64)
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        goals, cells, arm, most = (_data(context, builder, signature.args[i], args[i]) for i in (0, 1, 4, 5))
+        at, arms, to = args[2], args[3], args[6]
+        parts = [ir.Constant(_INT, j * NATIVE) for j in range(WIDTH // NATIVE)]
+        every_other = ir.Constant(ir.VectorType(_INT32, NATIVE), list(range(0, 2 * NATIVE, 2)))
+        before = builder.block
+        test, body, end = (builder.append_basic_block(name) for name in ("owed.test", "owed.body", "owed.end"))
+        builder.branch(test)
+
+        builder.position_at_end(test)
+        k = builder.phi(_INT)
+        k.add_incoming(ir.Constant(_INT, 0), before)
+        top, which = ([builder.phi(_INTS) for _ in parts] for _ in range(2))
+        for phi in (*top, *which):
+            phi.add_incoming(_ints(0), before)
+        builder.cbranch(builder.icmp_unsigned("<", k, arms), body, end)
+
+        builder.position_at_end(body)
+        row = builder.add(at, builder.mul(k, ir.Constant(_INT, WIDTH)))
+        this = _splat(builder, k, _INTS)
+        for j, part in enumerate(parts):
+            here = builder.add(row, part)
+            twice = builder.add(here, here)
+            words = (_load_ints(builder, cells, builder.add(twice, ir.Constant(_INT, i))) for i in (0, NATIVE))
+            pulls = builder.and_(builder.shuffle_vector(*words, every_other), _ints(0xFFFFFFFF))
+            amount = builder.sub(_load_ints(builder, goals, here), pulls)
+            more = builder.icmp_signed(">", amount, top[j])
+            top[j].add_incoming(builder.select(more, amount, top[j]), body)
+            which[j].add_incoming(builder.select(more, this, which[j]), body)
+        k.add_incoming(builder.add(k, ir.Constant(_INT, 1)), body)
+        builder.branch(test)
+
+        builder.position_at_end(end)
+        for j, part in enumerate(parts):
+            _store(builder, which[j], arm, builder.add(to, part))
+            _store(builder, top[j], most, builder.add(to, part))
+        return context.get_dummy_value()
+
+    return signature, generate
+
+
 first_largest: Any = _first_largest
+most_owed: Any = _most_owed
 divide_chunk: Any = _divide_chunk
 toss_chunk: Any = _toss_chunk

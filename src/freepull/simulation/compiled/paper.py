@@ -11,7 +11,7 @@ from freepull.compiling import jit, jit_apart
 from freepull.principal.rules import Paper
 from freepull.principal.rules.rounds import gap_window
 from freepull.simulation.compiled.coding import Coded
-from freepull.simulation.compiled.lanes import WIDTH
+from freepull.simulation.compiled.lanes import WIDTH, first_largest
 from freepull.simulation.compiled.offering import act, decide, keep_neediest, looks
 from freepull.simulation.compiled.playing import pulls_at
 from freepull.simulation.compiled.presence import turn
@@ -22,6 +22,7 @@ from freepull.simulation.compiled.state import (
     DECIDED_AT,
     INVERSES,
     KAPPA,
+    LANE,
     MEANS,
     NEED,
     OPEN,
@@ -53,13 +54,17 @@ class Numbers(NamedTuple):
 
 @jit
 def incentivize(
-    lanes: Any, strategies: Any, state: Any, terms: Any, sums: Any, numbers: Any, after: int, until: int
+    lanes: Any, strategies: Any, state: Any, terms: Any, sums: Any, numbers: Any, after: int, until: int, begins: bool
 ) -> int:
-    """Play the steps after+1…until under the rule; return the last one played."""
-    for t in range(after + 1, until + 1):
-        act(lanes, strategies, state, terms, sums, None, t)
-        if terms.slack > 0.0:
-            find_kappa(lanes, state, terms, numbers, t)
+    """Play the steps after+1…until under the rule; return the last one played. First, look at step ``after`` if told.
+
+    The first look is no function of its own, which would have to be compiled as well.
+    """
+    for t in range(after if begins else after + 1, until + 1):
+        if t > after:
+            act(lanes, strategies, state, terms, sums, None, t)
+            if terms.slack > 0.0:
+                find_kappa(lanes, state, terms, numbers, t)
         if end_steps(lanes, state, terms, numbers, t) == 0:
             return t
     return until
@@ -69,6 +74,8 @@ def incentivize(
 def end_steps(lanes: Any, state: Any, terms: Any, numbers: Any, t: int) -> int:
     """Evaluate the rule in every run that may be decided, fix the coming offers, and return how many are undecided."""
     undecided, trials = 0, state.trials
+    if terms.each and not numbers.uniform:
+        find_least(lanes, terms.K)
     for run in range(trials.shape[0]):
         if trials[run, DECIDED_AT] == 0:
             if t >= trials[run, KAPPA]:
@@ -175,23 +182,45 @@ def fewest(lanes: Any, seats: Any, terms: Any, run: int, arm: Any, t: int) -> An
 
 
 @jit
+def find_least(lanes: Any, K: Any) -> None:
+    """Of which arm every lane has the fewest pulls, the lowest of several; sixteen lanes at once.
+
+    That has the largest 1/√N, beside which a mean is nothing if 1/√N is multiplied by a number that is large enough; an
+    unpulled arm's mean is infinite.
+    """
+    for chunk in range(np.uint64(lanes.arm.shape[0]) // _W):
+        first_largest(lanes.streams.mean, lanes.root, chunk * K * _W, K, 1e300, lanes.wanted, chunk * _W)
+
+
+@jit
 def _plan_each(lanes: Any, state: Any, terms: Any, room: int, run: int, t: int) -> int:
     """To every payable agent the active arm it has pulled least; short of money, the neediest first."""
     seats, offers, arms = state.seats, state.offers, state.arms
     first, row = run * terms.agents, np.uint64(run) * terms.K
-    found = first
+    found, active = first, np.uint64(0)
+    for k in range(row, row + terms.K):
+        active += np.uint64(arms[k, ACTIVE])
     for seat in range(first, first + terms.agents):
         if seats[seat, BANNED_UNTIL] <= t:
-            least = _FAR
-            for k in range(terms.K):
-                if arms[row + k, ACTIVE] == 1:
-                    N = _pulls(lanes, seats, seat, k)
-                    if least > N:
-                        least = N
-                        offers[found, ARM] = np.int64(k)
-            offers[found, SEAT], offers[found, NEED] = seat, -least
+            arm = np.uint64(lanes.wanted[seats[seat, LANE]])
+            if active < terms.K:
+                arm = _least_active(lanes, seats, arms, seat, row, terms.K)
+            offers[found, SEAT], offers[found, ARM] = seat, np.int64(arm)
+            offers[found, NEED] = -_pulls(lanes, seats, seat, arm)
             found += 1
     return int(keep_neediest(offers, first, found, room))
+
+
+@jit
+def _least_active(lanes: Any, seats: Any, arms: Any, seat: int, row: Any, K: Any) -> Any:
+    """The active arm that an agent has pulled least."""
+    least, found = _FAR, np.uint64(0)
+    for k in range(K):
+        if arms[row + k, ACTIVE] == 1:
+            N = _pulls(lanes, seats, seat, k)
+            found = np.uint64(k) if least > N else found
+            least = min(N, least)
+    return found
 
 
 @jit_apart
@@ -283,18 +312,17 @@ class PaperKernel:
         self.silent_until = min(T, first_look) - 1 if self.kappa is None else self.kappa
 
     def begin(self, block: Block) -> None:
-        """Look at the end of step κ, unless κ = 0, where the offers of the first step follow from nothing."""
-        b = block
-        if self.kappa is not None and b.t > 0:
-            end_steps(b.lanes, b.state, self.terms, self.numbers, b.t)
-        elif self.kappa is not None:
-            for run in range(len(b.runs)):
-                choose_offers(b.lanes, b.state, self.terms, self.numbers.uniform, run, 0)
+        """Look at the end of step κ; if that is 0, the offers of the first step follow from nothing."""
+        if self.kappa is not None:
+            self._play(block, block.t, begins=True)
 
     def advance(self, block: Block, until: int) -> int:
         """Play on to a step; return the last one played."""
+        return self._play(block, until, begins=False)
+
+    def _play(self, block: Block, until: int, begins: bool) -> int:
         b = block
-        return incentivize(b.lanes, b.strategies, b.state, self.terms, b.sums, self.numbers, b.t, until)
+        return incentivize(b.lanes, b.strategies, b.state, self.terms, b.sums, self.numbers, b.t, until, begins)
 
     def bounds(self, block: Block) -> Floats:
         """CB_k per (run, arm)."""

@@ -11,19 +11,35 @@ from typing import Any
 
 import numpy as np
 
-from freepull.compiling import jit
-from freepull.numerics import beta_draw, decision_key, exploration, kl_budget, kl_index, mix, reward_units, uniform
-from freepull.randomness import ARM, CHOICE_ARM, CHOICE_COIN, STEP
+from freepull.compiling import jit, jit_apart
+from freepull.numerics import (
+    beta_draw,
+    exploration,
+    kl_budget,
+    kl_index_about,
+    kl_index_near,
+    mix,
+    normal_edges,
+    reward_units,
+    uniform,
+    uniform_open,
+)
+from freepull.randomness import ARM, ATTEMPT, CHOICE_ARM, CHOICE_COIN, STEP
 from freepull.simulation.compiled.coding import ALPHA_UCB, EPSILON_GREEDY, GREEDY, KL_UCB, ROUND_ROBIN
 from freepull.simulation.compiled.formulas import BY_INDEX, learn_by_formula, pick_by_formula, pick_one_by_formula
 from freepull.simulation.compiled.lanes import WIDTH, divide_chunk, first_largest, toss_chunk
 from freepull.simulation.compiled.presence import clock_of, count_act, is_there
 from freepull.simulation.compiled.state import CHOICES, INVERSES, KIND, MEANS, REWARDS, ROW, UNPULLED, UNSEEN
 
-_ARM, _STEP, _W = np.uint64(ARM), np.uint64(STEP), np.uint64(WIDTH)
+_ARM, _STEP, _ATTEMPT, _W = np.uint64(ARM), np.uint64(STEP), np.uint64(ATTEMPT), np.uint64(WIDTH)
 _ONE, _TWO, _11, _32, _LOW = np.uint64(1), np.uint64(2), np.uint64(11), np.uint64(32), np.uint64(0xFFFFFFFF)
 _COIN, _WHICH = np.uint64(ARM * CHOICE_COIN % (1 << 64)), np.uint64(ARM * CHOICE_ARM % (1 << 64))
-_LIFT = 1e-8
+_55 = np.uint64(55)
+_LIFT, _CLOSE = 1e-8, 4e-9
+EDGES = normal_edges(512)
+"""Between which two of these a normal variate lies follows from the first nine bits of its word…"""
+FOURTHS = np.maximum(EDGES[:-1] ** 4, EDGES[1:] ** 4)
+"""…and what its fourth power is at most."""
 
 
 @jit
@@ -118,13 +134,12 @@ def _pick_one_deeply(lanes: Any, deep: Any, kind: int, setting: float, lane: Any
     if deep is not None:
         streams, arm = lanes.streams, lanes.arm
         if kind == KL_UCB:
-            budget, last = kl_budget(setting, t), at + np.uint64(arm[lane]) * _W
-            if streams.mean[last] < math.inf:
-                _kl_line(streams, deep, last, budget)
+            budget, last = kl_budget(setting, t), np.uint64(arm[lane])
+            own = _kl_fresh(streams, deep, at + last * _W, budget)
             best = _largest(deep[0], deep[1], at, K, budget)
-            arm[lane] = _kl_ucb(streams, deep, at, K, budget, np.uint64(best))
+            arm[lane] = _kl_ucb(streams, deep, at, K, budget, np.uint64(best), last, own)
         else:
-            arm[lane] = _thompson(streams, at, K, streams.keys[CHOICES, lane], t)
+            arm[lane] = _thompson(streams, deep, at, K, streams.keys[CHOICES, lane], t, np.uint64(arm[lane]))
 
 
 @jit
@@ -136,8 +151,8 @@ def _pick_deeply(lanes: Any, deep: Any, kind: int, setting: float, chunk: Any, K
             _kl_ucb_chunk(lanes, deep, base, first, K, kl_budget(setting, t))
         else:
             for lane in range(_W):
-                key = lanes.streams.keys[CHOICES, first + lane]
-                lanes.arm[first + lane] = _thompson(lanes.streams, base + lane, K, key, t)
+                key, last = lanes.streams.keys[CHOICES, first + lane], np.uint64(lanes.arm[first + lane])
+                lanes.arm[first + lane] = _thompson(lanes.streams, deep, base + lane, K, key, t, last)
 
 
 @jit
@@ -148,38 +163,58 @@ def _kl_ucb_chunk(lanes: Any, deep: Any, base: Any, first: Any, K: Any, budget: 
     its tangent is one until the arm is pulled again. Only the arm pulled last has no line yet; an unpulled arm's is
     infinitely high. The highest line is where to look first.
     """
-    streams, mean, arm = lanes.streams, lanes.streams.mean, lanes.arm
+    streams, arm, last, own = lanes.streams, lanes.arm, lanes.words, lanes.work
     for lane in range(_W):
-        position = base + np.uint64(arm[first + lane]) * _W + lane
-        if mean[position] < math.inf:
-            _kl_line(streams, deep, position, budget)
+        last[lane] = np.uint64(arm[first + lane])
+        own[lane] = _kl_fresh(streams, deep, base + last[lane] * _W + lane, budget)
     first_largest(deep[0], deep[1], base, K, budget, arm, first)
     for lane in range(_W):
-        arm[first + lane] = _kl_ucb(streams, deep, base + lane, K, budget, np.uint64(arm[first + lane]))
+        best = np.uint64(arm[first + lane])
+        arm[first + lane] = _kl_ucb(streams, deep, base + lane, K, budget, best, last[lane], own[lane])
 
 
 @jit
-def _kl_ucb(streams: Any, deep: Any, at: Any, K: Any, budget: float, best: Any) -> Any:
-    """The arm with the largest KL index, computed only for arms that could have it; ``best`` has the highest line."""
+def _kl_fresh(streams: Any, deep: Any, position: Any, budget: float) -> float:
+    """The index of the arm pulled last, whose line is drawn anew; infinite if it was never pulled."""
+    return _kl_line(streams, deep, position, budget, 0.0) if streams.mean[position] < math.inf else math.inf
+
+
+@jit
+def _kl_ucb(streams: Any, deep: Any, at: Any, K: Any, budget: float, best: Any, last: Any, own: float) -> Any:
+    """The arm with the largest KL index, computed only for arms that could have it; ``best`` has the highest line.
+
+    ``own`` is about the index of ``last``, the arm pulled last. Where two are too close to tell, the exact ones decide.
+    """
     heights, slopes = deep
     if streams.mean[at + best * _W] == math.inf:
         return np.int64(best)
-    top = _kl_line(streams, deep, at + best * _W, budget)
+    line = heights[at + best * _W] + slopes[at + best * _W] * budget
+    top = own if best == last else _kl_line(streams, deep, at + best * _W, budget, line - _LIFT)
     tried = best
     for k in range(K):
-        if k != tried and heights[at + k * _W] + slopes[at + k * _W] * budget >= top:
-            index = _kl_line(streams, deep, at + k * _W, budget)
-            if index > top or (index == top and k < best):
+        line = heights[at + k * _W] + slopes[at + k * _W] * budget
+        if k != tried and line >= top - _CLOSE:
+            index = own if k == last else _kl_line(streams, deep, at + k * _W, budget, line - _LIFT)
+            if index > top + _CLOSE or (index >= top - _CLOSE and _kl_wins(streams, at, k, best, budget)):
                 top, best = index, k
     return np.int64(best)
 
 
+@jit_apart
+def _kl_wins(streams: Any, at: Any, k: Any, best: Any, budget: float) -> bool:
+    """Whether arm k has the larger KL index to the last bit, or the same and the lower number."""
+    here, there = at + k * _W, at + best * _W
+    index = kl_index_near(streams.mean[here], float(pulls_at(streams, here)), budget, 0.0)
+    other = kl_index_near(streams.mean[there], float(pulls_at(streams, there)), budget, 0.0)
+    return bool(index > other or (index == other and k < best))
+
+
 @jit
-def _kl_line(streams: Any, deep: Any, position: Any, budget: float) -> float:
-    """The stream's KL index at this budget; its tangent, lifted by more than any rounding, is kept as the line."""
+def _kl_line(streams: Any, deep: Any, position: Any, budget: float, near: float) -> float:
+    """About the stream's KL index at this budget; its tangent, lifted by more than that is off, is kept as the line."""
     heights, slopes = deep
     own, pulls = streams.mean[position], float(pulls_at(streams, position))
-    index = kl_index(own, pulls, budget)
+    index = kl_index_about(own, pulls, budget, near)
     slope = index * (1.0 - index) / (pulls * (index - own)) if index > own else 0.0
     heights[position] = index + _LIFT - slope * budget if index > own or own == 1.0 else 1.0
     slopes[position] = slope
@@ -187,16 +222,63 @@ def _kl_line(streams: Any, deep: Any, position: Any, budget: float) -> float:
 
 
 @jit
-def _thompson(streams: Any, at: Any, K: Any, key: Any, t: int) -> Any:
-    """The largest draw from the arms' Beta beliefs."""
-    top, best = -1.0, np.int64(0)
+def _thompson(streams: Any, deep: Any, at: Any, K: Any, key: Any, t: int, last: Any) -> Any:
+    """The arm with the largest draw from its Beta belief, ties: the lowest; drawn only for arms that could have it.
+
+    ``last`` was pulled last: it is drawn for first, as it is likely to have it again. ``deep`` keeps 1/√(9d) of both
+    Gammas of every stream, infinite before the first draw.
+    """
+    key = mix(key + _STEP * np.uint64(t))
+    best, top = last, _belief(streams, deep, at + last * _W, key + _ARM * last)
     for k in range(K):
-        S = float(units_at(streams, at + k * _W)) * 2.0**-30
-        N = float(pulls_at(streams, at + k * _W))
-        draw = beta_draw(1.0 + S, 1.0 + (N - S), decision_key(key, t, np.int64(k)))
-        if draw > top:
-            top, best = draw, np.int64(k)
-    return best
+        if k != last and _may_exceed(streams, deep, at + k * _W, key + _ARM * k, top):
+            draw = _belief(streams, deep, at + k * _W, key + _ARM * k)
+            if draw > top or (draw == top and k < best):
+                top, best = draw, k
+    return np.int64(best)
+
+
+@jit
+def _belief(streams: Any, deep: Any, position: Any, key: Any) -> float:
+    """A draw from Beta(1 + S, 1 + N − S)."""
+    S = float(units_at(streams, position)) * 2.0**-30
+    N = float(pulls_at(streams, position))
+    deep[0][position] = 1.0 / math.sqrt(9.0 * (1.0 + S - 1.0 / 3.0))
+    deep[1][position] = 1.0 / math.sqrt(9.0 * (1.0 + (N - S) - 1.0 / 3.0))
+    return beta_draw(1.0 + S, 1.0 + (N - S), key)
+
+
+@jit
+def _may_exceed(streams: Any, deep: Any, position: Any, key: Any, top: float) -> bool:
+    """Whether the draw of a stream could reach ``top``: from bounds of the two normal variates that it is made of.
+
+    Both Gammas are d·(1 + z/√(9d))³ of their first attempt, if these are accepted. A draw X/(X + Y) that reaches top
+    has X·(1 − top) ≥ Y·top; what is added to 1 − top is more than any rounding.
+    """
+    S = float(units_at(streams, position)) * 2.0**-30
+    d = S + 2.0 / 3.0
+    e = float(pulls_at(streams, position)) - S + 2.0 / 3.0
+    other = key + _ATTEMPT
+    word, rival = mix(key), mix(other)
+    bin, low = word >> _55, rival >> _55
+    c, v = 1.0 + deep[0][position] * EDGES[bin + _ONE], 1.0 + deep[1][position] * EDGES[low]
+    if not d * (c * c * c) * (1.0 - top + 1e-11) < e * (v * v * v) * top:
+        return True
+    return not (
+        _is_accepted(d, 1.0 + deep[0][position] * EDGES[bin], FOURTHS[bin], mix(key + _STEP))
+        and _is_accepted(e, v, FOURTHS[low], mix(other + _STEP))
+    )
+
+
+@jit
+def _is_accepted(d: float, v: float, fourth: float, word: Any) -> bool:
+    """Whether `gamma_draw` surely accepts its first attempt.
+
+    It accepts with probability exp(z²/2 + d(1 − v³ + 3·log v)), v = 1 + x and x = z/√(9d). By the series of the
+    logarithm that is at least 1 − z⁴/(108d) for x ≥ 0, and 1 − z⁴/(108d(1 + x)) for −1 < x < 0. ``v`` is the least that
+    1 + x may be, ``fourth`` the most that z⁴ may be.
+    """
+    return v > 0.01 and (1.0 - uniform_open(word)) * (107.9 * d) * min(v, 1.0) > fourth
 
 
 @jit

@@ -131,14 +131,14 @@ def missing(streams: Any, state: Any, terms: Any, own: Any, run: int) -> Any:
     return lacking(streams, state.seats, own.weights, needed, terms.each, first)
 
 
-step = rounds_stepper("population", look_on, missing)
+step = rounds_stepper("population", first_looks, look_on, missing)
 
 
 class PopulationKernel(RoundsKernel):
     """The rule's settings as numbers, and how a block is driven under it."""
 
     rule: Population
-    step, open_first = staticmethod(step), staticmethod(first_looks)
+    step = staticmethod(step)
 
     def __init__(self, experiment: Experiment, coded: Coded) -> None:
         super().__init__(experiment, coded)

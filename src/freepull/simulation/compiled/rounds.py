@@ -12,7 +12,7 @@ import numpy as np
 
 from freepull.compiling import jit
 from freepull.simulation.compiled.coding import Coded
-from freepull.simulation.compiled.lanes import WIDTH
+from freepull.simulation.compiled.lanes import WIDTH, most_owed
 from freepull.simulation.compiled.offering import act, keep_neediest, looks
 from freepull.simulation.compiled.playing import fixed_mean, pulls_at
 from freepull.simulation.compiled.state import (
@@ -56,36 +56,52 @@ def no_forecast(streams: Any, state: Any, terms: Any, own: Any, run: int, t: int
 
 
 def rounds_stepper(
-    rule: str, close: Callable[..., None], missing: Callable[..., Any], chance: Any = no_forecast
+    rule: str,
+    begin: Callable[..., None],
+    close: Callable[..., None],
+    missing: Callable[..., Any],
+    chance: Any = no_forecast,
 ) -> Any:
     """Return the kernel of a rule that goes by rounds, made of the rule's own functions.
 
-    ``close(streams, state, terms, own, run, t)`` closes the rounds of a run that are full, ``missing(streams, state,
-    terms, own, run)`` is w of an adaptive schedule, and ``chance(…, t)`` how likely a verdict in time is, where the
-    rule forecasts that; ``own`` is what the rule keeps of all runs of a block, its `Owed` as ``own.owed``.
+    ``begin(streams, state, terms, own)`` opens the first round of every run, ``close(streams, state, terms, own, run,
+    t)`` closes the rounds of a run that are full, ``missing(streams, state, terms, own, run)`` is w of an adaptive
+    schedule, and ``chance(…, t)`` how likely a verdict in time is, where the rule forecasts that; ``own`` is what the
+    rule keeps of all runs of a block, its `Owed` as ``own.owed``.
     """
     forecasts = chance is not no_forecast
 
-    def step(lanes: Any, strategies: Any, state: Any, terms: Any, own: Any, after: int, until: int) -> int:
-        """Play the steps after+1…until under the rule; return the last one played."""
+    def step(
+        lanes: Any, strategies: Any, state: Any, terms: Any, own: Any, after: int, until: int, begins: bool
+    ) -> int:
+        """Play the steps after+1…until under the rule; return the last one played. If told, open the first rounds.
+
+        That is no function of its own, which would have to be compiled as well.
+        """
         trials, slack, owed = state.trials, terms.slack, own.owed
-        for t in range(after + 1, until + 1):
-            act(lanes, strategies, state, terms, None, owed, t)
+        for t in range(after if begins else after + 1, until + 1):
+            if t > after:
+                act(lanes, strategies, state, terms, None, owed, t)
+                if terms.each:
+                    find_most_of_all(lanes, owed.targets, terms.K)
+            else:
+                begin(lanes.streams, state, terms, own)
             undecided = 0
             for run in range(trials.shape[0]):
                 if trials[run, DECIDED_AT] == 0:
-                    if owed.owing[run] == 0:
-                        close(lanes.streams, state, terms, own, run, t)
-                    if slack > 0.0 and (forecasts or t < trials[run, KAPPA]) and looks(terms, t):
-                        w = missing(lanes.streams, state, terms, own, run)
-                        due = float(terms.horizon - t) <= slack * w
-                        if forecasts:
-                            due = due and 2 * t >= terms.horizon
-                            trials[run, WAITS] = 0 if due else 1
-                        trials[run, KAPPA] = min(t, trials[run, KAPPA]) if due else trials[run, KAPPA]
-                    if terms.futility > 0.0 and t >= trials[run, KAPPA] and looks(terms, t):
-                        hope = chance(lanes.streams, state, terms, own, run, t)
-                        trials[run, FUTILE] = 1 if hope < terms.futility else 0
+                    if t > after:
+                        if owed.owing[run] == 0:
+                            close(lanes.streams, state, terms, own, run, t)
+                        if slack > 0.0 and (forecasts or t < trials[run, KAPPA]) and looks(terms, t):
+                            w = missing(lanes.streams, state, terms, own, run)
+                            due = float(terms.horizon - t) <= slack * w
+                            if forecasts:
+                                due = due and 2 * t >= terms.horizon
+                                trials[run, WAITS] = 0 if due else 1
+                            trials[run, KAPPA] = min(t, trials[run, KAPPA]) if due else trials[run, KAPPA]
+                        if terms.futility > 0.0 and t >= trials[run, KAPPA] and looks(terms, t):
+                            hope = chance(lanes.streams, state, terms, own, run, t)
+                            trials[run, FUTILE] = 1 if hope < terms.futility else 0
                     if trials[run, DECIDED_AT] == 0:
                         undecided += 1
                         if t >= trials[run, KAPPA]:
@@ -122,9 +138,12 @@ def choose_offers(lanes: Any, state: Any, terms: Any, owed: Any, run: int, t: in
     highest, lowest = np.int64(0), np.int64(0)
     for seat in range(first, first + agents):
         if seats[seat, BANNED_UNTIL] <= t:
-            own = most[seat, 0]
-            if own < 0 or (lanes.there is None and own == lanes.arm[seats[seat, LANE]]):
-                find_most(lanes.streams, seats, owed.targets, most, seat, terms.K)
+            own, lane = most[seat, 0], seats[seat, LANE]
+            if own < 0 or (lanes.there is None and own == lanes.arm[lane]):
+                if terms.each and own >= 0:
+                    most[seat, 0], most[seat, 1] = lanes.wanted[lane], lanes.lacks[lane]
+                else:
+                    find_most(lanes.streams, seats, owed.targets, most, seat, terms.K)
             amount, own = most[seat, 1], most[seat, 0]
             if terms.each:
                 if amount > 0:
@@ -139,6 +158,14 @@ def choose_offers(lanes: Any, state: Any, terms: Any, owed: Any, run: int, t: in
         trials[run, OPEN] = keep_neediest(offers, first, found, room)
     elif highest > 0:
         trials[run, OPEN] = 1
+
+
+@jit
+def find_most_of_all(lanes: Any, targets: Any, K: Any) -> None:
+    """Of which arm every lane owes most, and how much, sixteen lanes at once; ties: the lowest arm."""
+    if lanes.there is None:
+        for chunk in range(np.uint64(lanes.arm.shape[0]) // _W):
+            most_owed(targets, lanes.streams.cells, chunk * K * _W, K, lanes.wanted, lanes.lacks, chunk * _W)
 
 
 @jit
@@ -190,8 +217,6 @@ class RoundsKernel:
     silent_until = 0
     step: Any
     """What `rounds_stepper` made."""
-    open_first: Any
-    """Opens the first round of every run: (streams, state, terms, own)."""
 
     rule: Any
 
@@ -204,17 +229,16 @@ class RoundsKernel:
 
     def begin(self, block: Block) -> None:
         """Open the first rounds, and fix the first offers if the time for them has come."""
-        b, kappa = block, block.setting.kappa
-        b.own = self.books(b, self._owed(b))
-        self.open_first(b.lanes.streams, b.state, self.terms, b.own)
-        if kappa is not None and b.t >= kappa:
-            for run in range(len(b.runs)):
-                choose_offers(b.lanes, b.state, self.terms, b.own.owed, run, b.t)
+        block.own = self.books(block, self._owed(block))
+        self._play(block, block.t, begins=True)
 
     def advance(self, block: Block, until: int) -> int:
         """Play on to a step; return the last one played."""
+        return self._play(block, until, begins=False)
+
+    def _play(self, block: Block, until: int, begins: bool) -> int:
         b = block
-        return int(self.step(b.lanes, b.strategies, b.state, self.terms, b.own, b.t, until))
+        return int(self.step(b.lanes, b.strategies, b.state, self.terms, b.own, b.t, until, begins))
 
     def _owed(self, block: Block) -> Owed:
         """Return what is owed before any round is open."""

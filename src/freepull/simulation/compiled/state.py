@@ -72,6 +72,9 @@ class Lanes(NamedTuple):
     """Who is there, a `presence.Presence`; None where everybody acts in every step, to the end."""
     formulas: Any
     """What agents see who pick or answer by a formula, a `formulas.Formulas`."""
+    wanted: Ints
+    lacks: Ints
+    """Where each may have an offer: what a lane would be offered, and how many pulls it lacks of that."""
 
 
 class Strategies(NamedTuple):
@@ -157,6 +160,7 @@ class Block:
             arm=np.zeros(L, np.int64), words=np.zeros(2 * WIDTH, np.uint64), work=np.ones(2 * WIDTH),
             there=coded.habits and presence_of(coded.habits, lane_of, keys, experiment.horizon),
             formulas=formulas_of(coded.picking, agent_of_chunk, K),
+            wanted=np.zeros(L, np.int64), lacks=np.zeros(L, np.int64),
         )  # fmt: skip
         self.strategies = Strategies(
             chunks=np.stack([coded.kind[agent_of_chunk], coded.row[agent_of_chunk]], axis=1),

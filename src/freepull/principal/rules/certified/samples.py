@@ -264,6 +264,20 @@ def fill_owed(owed: Any, blocks: Any, recorded: Any, used: Any) -> None:
 
 
 @jit
+def fill_most_owed(
+    most: Any, arms: Any, blocks: Any, recorded: Any, used: Any, payable: Any, first: int, last: int
+) -> None:
+    """Write down how much payable agents owe of the arm they owe most of, and that arm (the lowest), or −1."""
+    for m in range(first, last):
+        most[m], arms[m] = 0, -1
+        if payable[m]:
+            for k in range(recorded.shape[1]):
+                owed = np.int64(blocks[k, m]) - (np.int64(recorded[m, k]) - np.int64(used[k, m]))
+                if owed > most[m]:
+                    most[m], arms[m] = owed, k
+
+
+@jit
 def refill(stage: Any, tile: Any) -> None:
     """Begin the blocks of a tile of streams with what has waited for them, and count those that owe more."""
     queues = stage.queues

@@ -10,10 +10,11 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from freepull.numerics import zeros
 from freepull.principal.record import BATCH, STREAMS, Record, Words, Work, finish, pieces, tiles
-from freepull.principal.rules.base import STACKS, Setting
+from freepull.principal.rules.base import STACKS, Setting, Wanted
 from freepull.principal.rules.certified import evaluation as steps
 from freepull.principal.rules.certified.books import MARGINS, ROUNDS, Fill, Floats, blank, fresh, survives, worse_by
 from freepull.principal.rules.certified.design import add_spreads, rebalance, set_worth, size
@@ -22,6 +23,7 @@ from freepull.principal.rules.certified.samples import (
     Queues,
     Stage,
     Waiting,
+    fill_most_owed,
     fill_owed,
     fill_sums,
     refill,
@@ -214,6 +216,16 @@ class CertifiedState(OwingState):
             blocks, used = (np.ascontiguousarray(book[:, agents]) for book in (self.coming.blocks, self.used.pulls))
             fill_owed(owed, blocks, recorded, used)
         return owed
+
+    def _most(self, payable: NDArray[np.bool_]) -> Work[tuple[Ints, Wanted]]:
+        """Find it without a table of what everybody owes."""
+        M, K = self.setting.agents, self.setting.arms
+        books = self.coming.blocks, self.record.pulls, self.used.pulls
+        most, arms = np.zeros(M, np.int64), np.zeros(M, np.int32)
+        for first, last in pieces(M, STREAMS // K):
+            fill_most_owed(most, arms, *books, payable, first, last)
+            yield
+        return most, arms
 
     def parts(self) -> dict[str, Any]:
         """Return the books and the pool of waiting samples."""
