@@ -51,7 +51,7 @@ def jit_alone(function: Function) -> Function:
 
 def address_of(compiled: Any, signature: Any) -> int:
     """Compile a function for some types, and return where its machine code lies; keep the function meanwhile."""
-    result = compiled.get_compile_result(signature)
+    result = getattr(compiled, "dispatcher", compiled).get_compile_result(signature)
     return int(result.library.get_pointer_to_function(result.fndesc.llvm_func_name))
 
 
