@@ -142,7 +142,9 @@ def test_fig_2_has_a_second_column_of_what_compensation_costs_on_the_same_runs(w
     assert "if compensated" in by_name["2d"].findings[0].measured["certified, σ = 0.1"]
     assert by_name["2c"].findings[1].claim.startswith("Not in the paper: what the same pulls cost")
     rows = by_name["2c"].rows
-    assert (rows["spent"] < 0.8 * rows["paid"]).all()
+    paying = rows.filter(pl.col("paid") > 100)
+    assert paying.height > 20
+    assert (paying["spent"] < 0.8 * paying["paid"]).all()
     delta = min(rows["delta"].to_list())
     plain = fp.simulate(fp.instances.toy(), principal=fp.Principal(fp.rules.Certified(delta)), horizon=100_000,
                         runs=2, seed=1, until="decided", progress=False)  # fmt: skip
