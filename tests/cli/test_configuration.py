@@ -25,7 +25,7 @@ from support.program import check_refusal, inside
 
 SECRET = "sesame-0815"
 PLAIN: dict[Any, Any] = {int: WHOLE, float: NUMBER, bool: FLAG}
-FIELDS = ("where", "host", "port", "address", "limits", "first_token", "provider", "traces")
+FIELDS = ("where", "host", "port", "address", "limits", "first_token", "provider", "traces", "targets")
 
 
 @pytest.fixture

@@ -96,7 +96,7 @@ def test_campaign_commands_go_through_a_running_service(service: Service, tmp_pa
     assert command("verdict")[0]["decided"] is False
     assert command("ledger")[0]["agent"] == "ann"
     assert command("leave", "cy")[0]["absent"] == 1
-    command("erase", "--all")
+    command("erase", "--all", "--anyway")
     assert [row["name"] for row in service.send("GET", "/campaigns/c/agents").json()] == ["#0", "#1", "#2", "#3"]
     assert command("stop", "--why", "over")[0]["why"] == "over"
     assert [row["action"] for row in command("audit")][-1] == "stopped"
