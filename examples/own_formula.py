@@ -49,7 +49,7 @@ def main(horizon: int = 20_000, runs: int = 20) -> fp.Result:
         game,
         agents=[OwnUCBV(), OwnUCBV(zeta=2.0), fp.agents.UCBV()],
         answers=Haggling(),
-        principal=fp.Principal(fp.rules.Certified(0.05), protocol=fp.protocols.NeverBan(), bonus=0.2),
+        principal=fp.Principal(fp.rules.Certified(0.05), protocol=fp.protocols.NeverBan()),
         horizon=horizon,
         runs=runs,
         seed=1,
