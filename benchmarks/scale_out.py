@@ -23,7 +23,6 @@ import psutil
 import freepull as fp
 from benchmarks.cluster import Cluster, wait_for
 from freepull import studies
-from freepull.studies.runner import Chunk
 
 PAGE = Path(__file__).parents[1] / "docs" / "studies.md"
 BEGIN, END = "<!-- measured by benchmarks.scale_out -->", "<!-- end -->"
@@ -53,6 +52,8 @@ class Bench:
         (folder / "billion.toml").write_text(STUDY.replace("RUNS", str(runs)))
         self.study = studies.read(folder / "billion.toml")
         self.rows: list[tuple[str, str, str]] = []
+        self.handling: list[float] = []
+        """Seconds of CPU that this process needed for every chunk of a cluster, to hand it out and to write it."""
         studies.run(self.study.with_runs(1), folder / "warm", progress=False)
         began, began_cpu = time.perf_counter(), time.process_time()
         studies.run(self.study, folder / "alone", workers=1, progress=False)
@@ -92,19 +93,9 @@ class Bench:
         same = "same bits" if found.equals(self.truth) else "OTHER BITS"
         count = len(list((out / "shards").glob("*.parquet")))
         who = f"cluster, {workers} worker{'s'[: workers > 1]}{how}"
+        self.handling.append(mine / count)
         used = f"CPU: workers {theirs:.1f} s, writer {mine:.1f} s"
         self._note(who, seconds, f"; {count} chunks, {same}; {used}")
-
-    def writing(self) -> float:
-        """Return the seconds of CPU that this process needs to write a chunk that a worker has finished."""
-        results = [Chunk(cell, (0,)).play() for cell in self.study.cells]
-        times = []
-        with studies.Store.begin(self.folder / "written", self.study) as store:
-            for cell, result in zip(self.study.cells, results, strict=True):
-                began = time.process_time()
-                store.add(cell, result)
-                times.append(time.process_time() - began)
-        return median(times)
 
 
 def cpu(process: subprocess.Popen[bytes]) -> float:
@@ -133,12 +124,13 @@ def stop_one(out: Path, hands: list[subprocess.Popen[bytes]]) -> None:
     hands[0].send_signal(signal.SIGSTOP)
 
 
-def table(bench: Bench, writing: float) -> str:
+def table(bench: Bench) -> str:
     """Return what was measured, and what follows for many machines."""
     cores = os.cpu_count() or 1
     lines = ["| how | time | |", "|---|---|---|", *(f"| {' | '.join(row)} |" for row in bench.rows)]
     pace = bench.steps / bench.cpu
     chunk = 200_000_000 / pace
+    writing = median(bench.handling)
     most = chunk / writing
     return "\n".join(
         [
@@ -171,7 +163,7 @@ def main() -> None:
             bench.cluster(workers)
         bench.cluster(4, ", one killed in the middle", kill_one)
         bench.cluster(4, ", one stopped in the middle", stop_one)
-        told = table(bench, bench.writing())
+        told = table(bench)
     print(told)
     if not chosen.keep:
         page = PAGE.read_text(encoding="utf-8")

@@ -28,7 +28,7 @@ readable = fp.simulate(fp.instances.toy(), principal=fp.Principal(), horizon=200
 assert readable.frame.equals(result.frame), "the engines differ"
 plan = fp.plan(arms=3, agents=40, horizon=60, gap=0.1, quick=True)
 assert plan.sentences, plan
-assert len(fp.pages.plan_page(plan)) > 5_000
+assert fp.pages.plan_page(plan).startswith("<!doctype html>")
 assert len(studies.read("paper-2c").cells) == 33
 with tempfile.TemporaryDirectory() as folder:
     figure = fp.charts.spend({"toy": result}).figure
@@ -80,8 +80,14 @@ def attempt(tools: Path, name: str, file: Path, extras: str, code: str) -> None:
     began, home = time.perf_counter(), OUT / f"{name}-{file.suffix.strip('.')}{'-live' if extras else ''}"
     python = home / "bin" / "python"
     run(tools / "uv", "venv", "--quiet", "--clear", "--python", sys.executable, home)
-    what = f"{file}[{extras}]" if extras else str(file)
-    run(tools / "uv", "pip", "install", "--quiet", "--python", python, "--resolution", TRIES[name], what)
+    wanted = [word for extra in extras.split(",") if extra for word in ("--extra", extra)]
+    chosen = run(
+        *(tools / "uv", "pip", "compile", "--quiet", "--python", python, "--resolution", TRIES[name], *wanted),
+        ROOT / "pyproject.toml",
+    )
+    (home / "chosen.txt").write_text(chosen)
+    run(tools / "uv", "pip", "install", "--quiet", "--python", python, "--requirement", home / "chosen.txt")
+    run(tools / "uv", "pip", "install", "--quiet", "--python", python, "--no-deps", file)
     run(tools / "uv", "pip", "check", "--quiet", "--python", python)
     kernels = str(home / "kernels")
     run(python, "-W", "error::DeprecationWarning:freepull", "-c", code, NUMBA_CACHE_DIR=kernels)
