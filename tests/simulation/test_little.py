@@ -18,8 +18,6 @@ from freepull.compiling import plainly
 from freepull.numerics import beta_draw, kl_index
 from freepull.randomness import mix
 from freepull.simulation import facade
-from freepull.simulation.compiled import playing
-from freepull.simulation.compiled.state import Streams
 
 PEOPLE: dict[str, Any] = {"game": fp.panels.street(agents=12, arms=3), "horizon": 50}
 TOY: dict[str, Any] = {"game": fp.instances.toy(), "horizon": 150}
@@ -87,6 +85,9 @@ def test_what_python_refuses_is_played_again(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_no_draw_that_could_be_the_largest_is_left_out() -> None:
+    from freepull.simulation.compiled import playing  # it loads the compiler
+    from freepull.simulation.compiled.state import Streams
+
     chance = np.random.default_rng(7)
     skipped = 0
     with plainly(), np.errstate(all="ignore"):
