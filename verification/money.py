@@ -226,7 +226,7 @@ CASES = [
     replace(PLAIN, agents=120, strategy="ε-greedy", design="long rounds"),
 ]  # fmt: skip
 OTHERS: dict[str, fp.rules.Rule] = {
-    "Pairwise": fp.rules.Pairwise(0.05), "Population": fp.rules.Population(0.05),
+    "Population": fp.rules.Population(0.05),
     "Paper, finite_time": fp.rules.Paper(0.05, "finite_time"), "Paper, equation": fp.rules.Paper(0.05),
 }  # fmt: skip
 

@@ -195,7 +195,7 @@ def test_a_formula_that_asks_for_what_there_is_not_is_refused_when_it_is_written
 
     said = assert_sentence(problem)
     assert said.startswith(
-        "Wrong.index must take arguments named among pulls, total, squares, mean, root, arm, t, params"
+        "Wrong.index must take arguments named among pulls, total, squares, mean, root, arm, t, arms, params"
     )
 
 
