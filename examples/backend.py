@@ -11,6 +11,7 @@ import time
 from typing import Any
 
 from litestar import Litestar, Request, Response, get, post
+from litestar.params import FromPath
 
 import freepull as fp
 
@@ -32,13 +33,13 @@ def backend(url: str, token: str, campaign: str, secrets: list[bytes]) -> Litest
     seen: dict[str, dict[str, Any]] = {}
 
     @get("/users/{user:str}/slots")
-    async def choose(user: str) -> dict[str, Any]:
+    async def choose(user: FromPath[str]) -> dict[str, Any]:
         """What the user sees before choosing: perhaps a bonus for one of the slots."""
         offer = await slots.ask(user)
         return {"bonus": None if offer is None else f"{offer.bonus} for {offer.arm}"}
 
     @post("/users/{user:str}/visits")
-    async def visit(user: str, data: dict[str, Any]) -> dict[str, Any]:
+    async def visit(user: FromPath[str], data: dict[str, Any]) -> dict[str, Any]:
         """The user came, and has said how it was: one to five stars. With the visit's id it counts once."""
         told = await slots.tell(user, data["slot"], (data["stars"] - 1) / 4, event=data["visit"])
         return {"paid": None if told.paid is None else str(told.paid)}

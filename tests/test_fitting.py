@@ -194,16 +194,16 @@ def test_without_times_or_with_few_people_nothing_is_fitted() -> None:
 def test_rows_without_a_readable_time_are_left_out_and_enrolled_people_are_no_pulls() -> None:
     log = pl.DataFrame(
         {
-            "agent": ["a", "a", "b", "c"],
-            "arm": ["x", "y", "x", None],
-            "reward": [1, 0, 1, None],
-            "step": ["1", "2", "?", None],
+            "agent": [*"aa" * 5, "b", "c"],
+            "arm": [*"xy" * 5, "x", None],
+            "reward": [*[1, 0] * 5, 1, None],
+            "step": [*map(str, range(1, 11)), "?", None],
         }
     )
-    with pytest.warns(UnusableRows, match=r"row 2 \(no step that can be read\)"):
+    with pytest.warns(UnusableRows, match=r"row 10 \(no step that can be read\)"):
         past = read(log)
     assert past.agents == ("a", "c")
-    assert past.pulls.tolist() == [[1, 1], [0, 0]]
+    assert past.pulls.tolist() == [[5, 5], [0, 0]]
     assert past.acts is not None
     assert past.acts.enrolled
     with pytest.raises(InvalidInput, match=r"^the log's column at must hold times"):

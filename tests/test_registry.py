@@ -16,7 +16,7 @@ import freepull as fp
 from freepull import registry, studies
 from freepull.errors import InvalidInput, ReadableEngine, StudyError
 from freepull.simulation import facade
-from freepull.simulation.compiled.formulas import is_formula
+from freepull.simulation.compiled.coding import is_formula
 from support.drive import assert_sentence
 from support.program import ENVIRONMENT, check_refusal, command, freepull, inside
 

@@ -24,7 +24,7 @@ WORLDS: list[tuple[fp.Principal, Any, Any]] = [
         fp.answers.WithProbability(0.7),
     ),
     (
-        fp.Principal(fp.rules.Population(0.2), offers="one", protocol=fp.protocols.BanAfter(2)),
+        fp.Principal(fp.rules.Certified(0.2, epsilon=0.05), offers="one", protocol=fp.protocols.BanAfter(2)),
         fp.agents.EpsilonGreedy(),
         [fp.answers.HoldOut(1), fp.answers.IfWorthIt()],
     ),

@@ -54,17 +54,20 @@ def test_every_operation_parameter_and_field_is_described(document: Any) -> None
 
 def test_words_and_limits_are_in_the_schemas(document: Any) -> None:
     schemas = {name: it["properties"] for name, it in document["components"]["schemas"].items()}
-    for name in ("NewCampaign", "NewAgents", "NewToken", "Pull", "Batch", "AgentPull", "Budget", "Stop"):
+    for name in ("NewCampaign", "NewAgents", "NewToken", "Pull", "Batch", "AgentPull", "Deed", "Result", "Answer", "Budget", "Stop"):
         assert document["components"]["schemas"][name]["additionalProperties"] is False
     assert schemas["Status"]["status"]["enum"] == ["enrolling", "running", "paused", "stopped"]
     assert "decided" in str(schemas["Status"]["phase"])
     assert "'enum': ['paid', 'refused', 'cancelled']" in str(schemas["ToldReply"]["outcome"])
     assert "parked" in schemas["AgentRow"]["state"]["enum"]
     assert schemas["NewToken"]["scope"]["enum"] == ["admin", "operator", "read", "gateway", "payer"]
-    assert {"mode", "leavers", "late_joiners"} == {
+    assert {"mode", "leavers", "late_joiners", "pay_on"} == {
         it for it, found in schemas["NewCampaign"].items() if "enum" in found
     }
-    assert (schemas["Pull"]["reward"]["minimum"], schemas["Pull"]["reward"]["maximum"]) == (0, 1)
+    for name in ("Pull", "AgentPull", "Result"):  # which numbers and words, the campaign's scale says
+        assert [it["type"] for it in schemas[name]["reward"]["anyOf"]] == ["number", "boolean", "string"]
+        assert "from 0 to 1" in schemas[name]["reward"]["description"]
+        assert "scale" in schemas[name]["reward"]["description"]
     assert "'maxLength': 200" in str(schemas["Pull"]["event"])
     assert "'minItems': 2" in str(schemas["NewCampaign"]["arms"])
     assert "'minimum': 2" in str(schemas["NewCampaign"]["arms"])

@@ -77,6 +77,7 @@ def test_allow_names_the_methods_of_every_path(service: Service) -> None:
     table = {path: {method.upper() for method in methods} for path, methods in paths.items()}
     table |= {path: {"GET"} for path in ("/", "/dashboard.css", "/icon.svg", "/plotly.js", "/v1/openapi.json")}
     values = {"campaign": "onboarding", "agent": "ann", "arm": "A", "id": "x", "file": "ledger.csv", "kind": "404"}
+    values["target"] = "shop"
     headers = {"authorization": f"Bearer {service.admin}"}
     for path, methods in table.items():
         for method in {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE"} - methods:

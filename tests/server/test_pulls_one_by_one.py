@@ -20,6 +20,7 @@ GOOD = {"agent": "ann", "arm": "A", "reward": 0.5}
     [
         ({"reward": 1.5}, "InvalidReward"),
         ({"reward": -1}, "InvalidReward"),
+        ({"reward": "0.5"}, "InvalidReward"),
         ({"event": ""}, "InvalidInput"),
         ({"event": "x" * 201}, "InvalidInput"),
         ({"event": 0}, "InvalidInput"),
@@ -40,7 +41,7 @@ def test_a_bad_pull_of_a_batch_is_refused_alone(service: Service, wrong: dict[st
 
 def test_a_batch_that_is_typed_wrongly_is_refused_whole(service: Service) -> None:
     path = service.create()
-    for wrong in ({"reward": "0.5"}, {"arm": 0}, {"event": 0.5}, {"more": 1}):
+    for wrong in ({"reward": None}, {"reward": [0.5]}, {"arm": 0}, {"event": 0.5}, {"more": 1}):
         body = {"observations": [GOOD, GOOD | wrong]}
         assert service.send("POST", f"{path}/observations:batch", body).status_code == 422
     assert service.send("GET", path).json()["observations"] == 0

@@ -20,9 +20,11 @@ JSON = {"content-type": "application/json"}
         (b'{"arm": "\xff", "reward": 0.5}', 400, "Encode the body in UTF-8."),
         (b'{"arm": "A"}', 422, "Add this field."),
         (b'{"arm": "A", "reward": 0.5, "more": 1}', 422, "Leave this field out."),
-        (b'{"arm": "A", "reward": "0.5"}', 422, "Change reward."),
+        (b'{"arm": "A", "reward": null}', 422, "Change reward."),
+        (b'{"arm": "A", "reward": "0.5"}', 422, "Send a reward from 0 to 1, or on the campaign's scale."),
+        (b'{"arm": "A", "reward": true}', 422, "Send a reward from 0 to 1, or on the campaign's scale."),
         (b"[]", 422, "Send a body of this kind."),
-        (b'{"arm": "A", "reward": 1.5}', 422, "Send a reward from 0 to 1."),
+        (b'{"arm": "A", "reward": 1.5}', 422, "Send a reward from 0 to 1, or on the campaign's scale."),
         (b'{"arm": "A", "reward": 1, "event": ""}', 422, "Change event, and send the request again."),
     ],
 )
@@ -32,6 +34,25 @@ def test_a_remedy_says_what_to_do_with_a_body(service: Service, body: bytes, sta
     found = service.send("POST", f"{path}/me/observations", token=token, content=body, headers=JSON)
     assert (found.status_code, found.json()["remedy"][: len(remedy)]) == (status, remedy)
     assert found.json()["title"] == {400: "Cannot be read", 422: "Not allowed"}[status]
+
+
+@pytest.mark.parametrize(
+    ("scale", "reward", "must"),
+    [
+        (None, "0.5", "a number in [0, 1], got '0.5'."),
+        (None, 1.5, "a number in [0, 1], got 1.5."),
+        ("1..5", 0.5, "a number from 1 to 5, as the scale is, got 0.5."),
+        ("1..5", "4", "XX"),
+        ("yes/no", "maybe", "yes or no, as the scale is, got 'maybe'."),
+        ("yes/no", 0.5, "yes or no, as the scale is, got 0.5."),
+    ],
+)
+def test_a_wrong_reward_is_told_the_scale(service: Service, scale: str | None, reward: object, must: str) -> None:
+    path = service.create(scale=scale)
+    token = service.tokens(path, "ann")["ann"]
+    found = service.send("POST", f"{path}/me/observations", {"arm": "A", "reward": reward}, token)
+    assert (found.status_code, found.json()["detail"]) == (422, f"reward must be {must}")
+    assert found.json()["type"] == "/problems/InvalidReward"
 
 
 def test_a_missing_body_is_called_so(service: Service) -> None:

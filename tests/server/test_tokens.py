@@ -53,7 +53,10 @@ def test_an_agent_reaches_nothing_but_its_own(service: Service) -> None:
 
 READS = {(method, route) for method, route, _ in ADMIN_ROUTES if method == "GET"}
 SECRETS = {("GET", "/tokens"), ("GET", "/tokens/audit"), ("GET", "/exports/backup.db"), ("GET", "/webhooks")}
-SPOKEN = {("POST", f"{{c}}/agents/bob/{verb}") for verb in ("offer", "observations", "pass-over")}
+SPOKEN = {
+    ("POST", f"{{c}}/agents/bob/{verb}")
+    for verb in ("offer", "accept", "decline", "acts", "outcomes", "observations", "pass-over")
+}
 OPERATED = {
     *(("POST", f"{{c}}/{verb}") for verb in ("start", "pause", "resume", "snapshot", "agents")),
     *(("POST", f"{{c}}/agents/bob/{verb}") for verb in ("unban", "leave", "pass-over", "revoke")),

@@ -108,7 +108,7 @@ def test_whole_numbers_and_floats_do_not_compile_twice() -> None:
     from freepull.simulation.compiled.paper import incentivize
 
     run()
-    before = len(incentivize.signatures)  # type: ignore[attr-defined]
+    before = len(incentivize.dispatcher.signatures)  # type: ignore[attr-defined]
     run(principal=fp.Principal(fp.rules.Paper(0.1), bonus=2, observe=fp.observe.Adaptive(3), budget=50))
     run(principal=fp.Principal(fp.rules.Paper(0.1), observe=fp.observe.Steps(10), protocol=fp.protocols.BanFor(3)))
-    assert len(incentivize.signatures) == before  # type: ignore[attr-defined]
+    assert len(incentivize.dispatcher.signatures) == before  # type: ignore[attr-defined]

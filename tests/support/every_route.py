@@ -30,7 +30,6 @@ ADMIN_ROUTES: list[tuple[str, str, Any]] = [
             "verdict",
             "history",
             "pulls",
-            "margins",
             "stream",
         )
     ),

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -334,7 +335,7 @@ def plan(
     guesses = {"gap": gap, "means": means, "level": level, "spread": spread, "error": error, "rewards": rewards}
     if log is None and (scale is not None or columns is not None):
         raise InvalidInput(f"{'columns' if scale is None else 'scale'} must be left out without a log.")
-    past = None if log is None else read(log, scale, columns)
+    past = None if log is None else partial(read, log, scale, columns)
     beliefs, size, count = beliefs_from(game if panel is None else panel.game, past, arms, agents, guesses)
     if panel is not None and horizon is None:
         horizon = panel.horizon

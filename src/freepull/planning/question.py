@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import reduce
@@ -19,7 +19,7 @@ from freepull.agents import AlphaUCB
 from freepull.agents.activity import EveryStep
 from freepull.agents.answers import Always
 from freepull.agents.leaving import Stays
-from freepull.data import Posterior, read
+from freepull.data import Past, Posterior
 from freepull.errors import InvalidInput
 from freepull.fitting import fit
 from freepull.game import Game
@@ -114,7 +114,7 @@ MOST_ARMS, MOST_STREAMS = 1_000, 10_000_000
 
 
 def beliefs_from(
-    game: Any, log: Any, arms: int | None, agents: int | None, guesses: Mapping[str, Any]
+    game: Any, log: Callable[[], Past] | None, arms: int | None, agents: int | None, guesses: Mapping[str, Any]
 ) -> tuple[Beliefs, int, int]:
     """Return what is believed, M and K; exactly one source must have been given."""
     given = {name: value for name, value in guesses.items() if value is not None}
@@ -128,8 +128,8 @@ def beliefs_from(
         return _guessed(arms, agents, given)
     if given:
         raise InvalidInput(f"{next(iter(given))} must be left out with a {source}, which says it already.")
-    if source == "log":
-        past = read(log)
+    if log is not None:
+        past = log()
         _same("arms", arms, len(past.arms), "the log")
         if agents is None:
             return Logged(Posterior(past)), len(past.agents), len(past.arms)

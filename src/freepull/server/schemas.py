@@ -182,7 +182,7 @@ PLAIN: dict[str, dict[str, Any]] = {
 DURATION, PRICE = _durations(), "^(?=.*[1-9])" + pattern(MOST_PRICE).removeprefix("^")
 PRINCIPAL = _described(registry.parts("principal")[0])
 Name = Annotated[str, Meta(min_length=1, max_length=LONGEST_NAME, extra_json_schema={"pattern": PRINTABLE})]
-Reward = Annotated[float | bool | str, Meta(description="A number from 0 to 1, or as the campaign's scale has it.")]
+Reward = float | bool | str
 Id = Annotated[str, Meta(extra_json_schema={"minLength": 1, "maxLength": 200})]
 Number = Annotated[int, Meta(extra_json_schema={"minimum": 1, "exclusiveMaximum": 1 << 62})]
 """These limits are the campaign's, which says in its own words what is wrong; here they are described only."""
@@ -297,7 +297,7 @@ class Pull(Body, kw_only=True):
     arm: ArmName
     """What was pulled."""
     reward: Reward
-    """What came of it."""
+    """What came of it: a number from 0 to 1, or as the campaign's scale has it."""
     event: Id | Number | None = None
     """An id, or the agent's own number of the event: telling again with it is safe."""
 
@@ -331,7 +331,7 @@ class Result(Body, kw_only=True):
     event: Id | Number
     """The event by which the act was told; sending its outcome again is safe."""
     reward: Reward
-    """What came of it."""
+    """What came of it: a number from 0 to 1, or as the campaign's scale has it."""
 
 
 class AgentPull(Pull, kw_only=True):
@@ -341,7 +341,7 @@ class AgentPull(Pull, kw_only=True):
     """Who pulled."""
     arm: str
     """What was pulled."""
-    reward: float | bool | str
+    reward: Reward
     """What came of it, from 0 to 1 or on the campaign's scale."""
     event: str | int | None = None
     """An id of 1 to 200 characters, or the agent's own number of the event: telling again with it is safe."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,17 +15,20 @@ from freepull.numerics import fill_exploration
 from freepull.principal import pricing, protocols, schedules
 from freepull.principal.offers import affordable, units_of
 from freepull.principal.rules import Comparisons
-from freepull.simulation.compiled.formulas import (
-    BY_FORMULA,
-    BY_INDEX,
-    BY_MEMORY,
-    Answering,
-    Picking,
-    answering,
-    is_formula,
-    picking,
-)
 from freepull.simulation.experiment import Experiment
+
+if TYPE_CHECKING:
+    from freepull.simulation.compiled.formulas import Answering, Picking
+
+BY_INDEX, BY_MEMORY = 1000, 1001
+"""The strategies of `Indexed` and of `Remembering` agents, beside the numbers that declarations give."""
+BY_FORMULA = 1000
+"""The same for answers."""
+
+
+def is_formula(part: type) -> bool:
+    """Say whether an agent or answer is one."""
+    return issubclass(part, agents.Indexed | agents.Remembering | answers.Formula)
 
 
 def kernel_of(part: type) -> int:
@@ -140,6 +143,8 @@ class Coded:
 def code(experiment: Experiment) -> Coded:
     """Translate an experiment that is supported."""
     M, K = experiment.shape
+    from freepull.simulation.compiled.formulas import picking
+
     own = picking(experiment.agents, K)
     kind = np.array([_strategy(agent) for agent in experiment.agents])
     setting = np.array([0.0 if is_formula(type(agent)) else numbers_of(agent, 1)[0] for agent in experiment.agents])
@@ -211,6 +216,8 @@ def _answers(
 ) -> tuple[NDArray[np.int64], NDArray[np.float64], Answering]:
     settings = [[0.0] * 3 if is_formula(type(answer)) else numbers_of(answer, 3) for answer in replies]
     kinds = [BY_FORMULA if is_formula(type(answer)) else kernel_of(type(answer)) for answer in replies]
+    from freepull.simulation.compiled.formulas import answering
+
     return np.array(kinds, np.int64), np.array(settings), answering(replies)
 
 

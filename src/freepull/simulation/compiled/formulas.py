@@ -17,19 +17,15 @@ from numba.extending import intrinsic
 from numpy.typing import NDArray
 
 from freepull.agents import Indexed, Remembering
-from freepull.agents.answers import Formula
 from freepull.agents.base import formula, parameters
 from freepull.compiling import address_of, jit, jit_alone
 from freepull.numerics import mix, uniform
 from freepull.randomness import ARM, CHOICE_COIN, STEP
+from freepull.simulation.compiled.coding import BY_INDEX, is_formula
 from freepull.simulation.compiled.lanes import WIDTH, first_largest
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-BY_INDEX, BY_MEMORY = 1000, 1001
-"""The strategies of `Indexed` and of `Remembering` agents, beside the numbers that declarations give."""
-BY_FORMULA = 1000
-"""The same for answers."""
 _W, _STEP = np.uint64(WIDTH), np.uint64(STEP)
 _COIN = np.uint64(ARM * CHOICE_COIN % (1 << 64))
 _ARRAY, _INT, _FLOAT = types.Array(types.float64, 1, "C"), types.int64, types.float64
@@ -106,11 +102,6 @@ def _call(result: Any, expected: Any) -> Any:
 
 _call_indices, _call_choice = _call(types.void, _INDICES), _call(_INT, _CHOICE)
 _call_note, _call_accepts = _call(types.void, _NOTE), _call(_INT, _ACCEPTS)
-
-
-def is_formula(part: type) -> bool:
-    """Say whether an agent or answer is one."""
-    return issubclass(part, Indexed | Remembering | Formula)
 
 
 _KEPT: dict[type, tuple[int, int, Any]] = {}

@@ -18,6 +18,7 @@ from freepull.randomness import ANSWER_COIN, ANSWER_LOT, STEP
 from freepull.randomness import ARM as ARM_STEP
 from freepull.simulation.compiled.coding import (
     ALWAYS,
+    BY_FORMULA,
     HOLD_OUT,
     IF_WORTH_IT,
     POSTED,
@@ -25,7 +26,7 @@ from freepull.simulation.compiled.coding import (
     WITH_PROBABILITY,
     WORTH_AT_LEAST,
 )
-from freepull.simulation.compiled.formulas import BY_FORMULA, accepts_by_formula, note_paid
+from freepull.simulation.compiled.formulas import accepts_by_formula, note_paid
 from freepull.simulation.compiled.lanes import WIDTH
 from freepull.simulation.compiled.playing import (
     fixed_mean,

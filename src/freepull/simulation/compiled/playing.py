@@ -25,8 +25,8 @@ from freepull.numerics import (
     uniform_open,
 )
 from freepull.randomness import ARM, ATTEMPT, CHOICE_ARM, CHOICE_COIN, STEP
-from freepull.simulation.compiled.coding import ALPHA_UCB, EPSILON_GREEDY, GREEDY, KL_UCB, ROUND_ROBIN
-from freepull.simulation.compiled.formulas import BY_INDEX, learn_by_formula, pick_by_formula, pick_one_by_formula
+from freepull.simulation.compiled.coding import ALPHA_UCB, BY_INDEX, EPSILON_GREEDY, GREEDY, KL_UCB, ROUND_ROBIN
+from freepull.simulation.compiled.formulas import learn_by_formula, pick_by_formula, pick_one_by_formula
 from freepull.simulation.compiled.lanes import WIDTH, divide_chunk, first_largest, toss_chunk
 from freepull.simulation.compiled.presence import clock_of, count_act, is_there
 from freepull.simulation.compiled.state import CHOICES, INVERSES, KIND, MEANS, REWARDS, ROW, UNPULLED, UNSEEN

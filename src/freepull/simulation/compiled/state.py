@@ -17,8 +17,8 @@ from freepull.agents.answers import WorthAtLeast
 from freepull.numerics import fill_keys
 from freepull.principal.pricing import GROUPS, Posted
 from freepull.principal.record import UNITS
-from freepull.simulation.compiled.coding import Coded
-from freepull.simulation.compiled.formulas import formulas_of, is_formula
+from freepull.simulation.compiled.coding import Coded, is_formula
+from freepull.simulation.compiled.formulas import formulas_of
 from freepull.simulation.compiled.lanes import WIDTH
 from freepull.simulation.compiled.presence import presence_of
 from freepull.simulation.experiment import Experiment
