@@ -11,7 +11,7 @@ import time
 from typing import Any
 
 from litestar import Litestar, Request, Response, get, post
-from litestar.params import FromPath
+from litestar.params import FromPath, JSONBody
 
 import freepull as fp
 
@@ -39,7 +39,7 @@ def backend(url: str, token: str, campaign: str, secrets: list[bytes]) -> Litest
         return {"bonus": None if offer is None else f"{offer.bonus} for {offer.arm}"}
 
     @post("/users/{user:str}/visits")
-    async def visit(user: FromPath[str], data: dict[str, Any]) -> dict[str, Any]:
+    async def visit(user: FromPath[str], data: JSONBody[dict[str, Any]]) -> dict[str, Any]:
         """The user came, and has said how it was: one to five stars. With the visit's id it counts once."""
         told = await slots.tell(user, data["slot"], (data["stars"] - 1) / 4, event=data["visit"])
         return {"paid": None if told.paid is None else str(told.paid)}

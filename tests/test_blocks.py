@@ -26,8 +26,8 @@ pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parents[1]
 PAGES = sorted(f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md"))
 SOURCES = ["README.md", "CONTRIBUTING.md", "SECURITY.md", *PAGES]
-SHOWN = {"text", "math", "{eval-rst}", "{image}", "{toctree}", "{include}"}
-"""Kinds of blocks that are looked at, not run."""
+SHOWN = {"text", "math", "{eval-rst}", "{image}", "{toctree}", "{include}", "{literalinclude}"}
+"""Kinds of blocks that are looked at, not run; files that are shown are examples, which are run as such."""
 SERVED = "http://127.0.0.1:8000"
 LONG = "fp.plan(arms=4, agents=500, horizon=60, gap=0.05, delta=0.05)"
 SHORT = "fp.plan(arms=3, agents=40, horizon=60, gap=0.1, runs=40, curves=False)"
@@ -65,11 +65,15 @@ def test_every_block_says_what_it_is_and_is_tried_here() -> None:
 
 @pytest.mark.parametrize("source", sorted({block.source for block in of("python")}))
 def test_the_python_of_a_page_runs_from_top_to_bottom(source: str, tmp_path: Path) -> None:
-    served = any(SERVED in block.text for block in of("python", source))
+    served = any(SERVED in block.text or "Client(url" in block.text for block in of("python", source))
     names: dict[str, Any] = {"try_it": lambda arm: 1.0}
     with Service(f"sqlite:///{tmp_path}/served.db") if served else nullcontext() as service, chdir(tmp_path):
         if service is not None:
-            names |= {"url": service.at, "admin_token": service.admin}
+            names |= {"url": service.at, "admin_token": service.admin, "token": "of the bank"}
+            with fp.Client(service.at, service.admin) as client:
+                client.create(name="slots", arms=["A", "B"], agents=["user-17"], price="0.50 EUR", horizon=60).start()
+                scopes = ("gateway", "payer")
+                names |= {f"{scope}_token": client.new_token(scope, campaign="slots").token for scope in scopes}
         for number, block in enumerate(of("python", source)):
             code = block.text.replace(SERVED, names.get("url", SERVED)).replace(LONG, SHORT)
             if code.startswith(">>>"):
@@ -121,7 +125,9 @@ def test_a_command_of_a_page_runs_or_is_one_that_exists(source: str, line: str, 
 
 
 def test_study_files_of_the_pages_are_read(tmp_path: Path) -> None:
-    whole, sweep = of("toml", "docs/studies.md")
+    whole, sweep, grid = of("toml", "docs/studies.md")
+    (tmp_path / "grid.toml").write_text(grid.text)
+    assert len(studies.read(tmp_path / "grid.toml").cells) == 6
     (tmp_path / "study.toml").write_text(whole.text)
     assert len(studies.read(tmp_path / "study.toml").cells) == 12
     table, rest = whole.text.split("[agents]")[0], whole.text.partition("alpha = 2.0\n")[2]

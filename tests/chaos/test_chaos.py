@@ -10,8 +10,11 @@ from chaos.__main__ import CHAOS
 
 pytestmark = pytest.mark.slow
 
+ELSEWHERE = ("forks", "payouts on PostgreSQL")
+"""What tests of their own try too: test_forks.py, test_payouts.py."""
 
-@pytest.mark.parametrize("kind", CHAOS)
+
+@pytest.mark.parametrize("kind", [kind for kind in CHAOS if kind not in ELSEWHERE])
 def test_a_campaign_survives(kind: str) -> None:
     logging.getLogger("psycopg").setLevel(logging.ERROR)
     _, short = CHAOS[kind]

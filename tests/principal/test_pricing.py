@@ -11,6 +11,7 @@ import freepull as fp
 from freepull.errors import InvalidInput
 from freepull.principal.pricing import Quote
 from freepull.principal.record import UNITS
+from support.examples import cases
 
 GAME = fp.instances.Family(agents=8, means=[0.4, 0.5, 0.6], sd=0.1)
 ANSWERS: list[fp.answers.Answer] = [
@@ -39,15 +40,10 @@ def principal(pricing: Any, rule: fp.rules.Rule | None = None, **more: Any) -> f
     return fp.Principal(rule or fp.rules.Certified(0.1), pricing=pricing, **parts)
 
 
-@pytest.mark.parametrize(
-    "rule",
-    [
-        fp.rules.Certified(0.1),
-        fp.rules.Comparisons(0.1),
-        pytest.param(fp.rules.Paper(0.1, "simplified"), marks=pytest.mark.slow),
-        pytest.param(fp.rules.Population(0.1), marks=pytest.mark.slow),
-    ],
-)
+BOTH = [fp.rules.Certified(0.1), fp.rules.Population(0.1), fp.rules.Comparisons(0.1), fp.rules.Paper(0.1, "simplified")]
+
+
+@pytest.mark.parametrize("rule", cases(BOTH, 2))
 def test_both_engines_pay_the_same_to_the_last_bit(rule: fp.rules.Rule) -> None:
     pricings = [fp.pricing.Compensate(), fp.pricing.Compensate(0.0, 1.0, 0.05, 0.6), fp.pricing.Posted(start=0.3)]
     for i, pricing in enumerate(pricings):

@@ -54,7 +54,19 @@ def test_every_operation_parameter_and_field_is_described(document: Any) -> None
 
 def test_words_and_limits_are_in_the_schemas(document: Any) -> None:
     schemas = {name: it["properties"] for name, it in document["components"]["schemas"].items()}
-    for name in ("NewCampaign", "NewAgents", "NewToken", "Pull", "Batch", "AgentPull", "Deed", "Result", "Answer", "Budget", "Stop"):
+    for name in (
+        "NewCampaign",
+        "NewAgents",
+        "NewToken",
+        "Pull",
+        "Batch",
+        "AgentPull",
+        "Deed",
+        "Result",
+        "Answer",
+        "Budget",
+        "Stop",
+    ):
         assert document["components"]["schemas"][name]["additionalProperties"] is False
     assert schemas["Status"]["status"]["enum"] == ["enrolling", "running", "paused", "stopped"]
     assert "decided" in str(schemas["Status"]["phase"])

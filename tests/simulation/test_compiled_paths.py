@@ -19,6 +19,7 @@ from freepull.simulation.compiled import engine
 from freepull.simulation.compiled.coding import unsupported
 from freepull.simulation.experiment import Experiment, check
 from freepull.simulation.results import Outcome
+from support.examples import cases as chosen
 from support.examples import examples
 from support.tiers import some_quick
 
@@ -186,7 +187,7 @@ def test_every_pair_of_options_gives_the_same_path(number: int) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("number", some_quick(len(IDLE), 4))
+@pytest.mark.parametrize("number", chosen(some_quick(len(IDLE), 4), 4))
 def test_agents_who_come_and_go_give_the_same_path(number: int) -> None:
     case = dict(IDLE[number])
     compare(experiment(case, horizon=120, runs=[0, 1, 7], seed=number))

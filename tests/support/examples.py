@@ -3,12 +3,18 @@ for `make deep`."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from hypothesis import settings
 
 WHOLE = 100
 """Examples that the profile of `make test` asks for; other profiles are a share or a multiple of it."""
+
+
+def cases(numbers: Sequence[Any], every: int) -> list[Any]:
+    """Return one case in ``every``, or all of them for `make deep`."""
+    return list(numbers if settings.default is not None and settings.default.max_examples > WHOLE else numbers[::every])
 
 
 def examples(count: int, **others: Any) -> settings:

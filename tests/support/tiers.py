@@ -19,7 +19,11 @@ OUTSIDE = {"server": "postgres", "browser": "browser", "service": "slow", "both"
 STARTS = ("subprocess.Popen", "socket.bind")
 QUICK, WHOLE_FILE = "not slow", "\npytestmark = pytest.mark.slow\n"
 LONGEST = {
-    f"test_{it}.py" for it in ("reproduce", "stateful", "load", "docs", "blocks", "cluster", "chaos", "hostile_server")
+    f"test_{it}.py"
+    for it in (
+        *("compiled_paths", "chaos", "reproduce", "golden", "stateful", "load", "docs", "blocks", "cluster"),
+        *("hostile_server", "dashboard", "dashboard_contents"),
+    )
 }
 """These come first, then files with many slow tests, so that at the end no worker is left alone with one of them."""
 _running: list[str] = []
