@@ -47,6 +47,7 @@ ARGUED = {
     "names that the campaign has": r"has no agent |^arm must be one of|agents must be new",
     "decimal point": r"Expected `int.*, got `float`",
     "event ids": r"has used (this event id|number)|Idempotency-Key was used for another request",
+    "scale": r"^reward must be ",
     "currency": r"^budget must be in ",
     "time to come": r"^ends must be ",
     "two fields": r"^(weights|round_lasts|leavers|late_joiners|withdrawal|checks|horizon|agents|arms) must",

@@ -39,9 +39,12 @@ def test_the_document_describes_every_error_and_header(service: Service) -> None
             if method in ("post", "patch", "delete") and path.startswith("/v1"):
                 assert {"408", "409", "413", "415", "422"} <= known, path
             writes = method != "get" and path.startswith("/v1")
-            assert ("429" in known) == (writes or "{campaign}/me" in path or path.endswith("/stream")), path
+            limited = "{campaign}/me" in path or path.endswith(("/stream", "/agents/{agent}"))
+            assert ("429" in known) == (writes or limited), path
             headers = {it["name"] for it in operation.get("parameters", []) if it["in"] == "header"}
-            keyed = method == "post" and not any(it in path for it in ("/me", "tokens", "revoke", ":batch"))
+            own = path.replace("/agents/{agent}/", "/me/")
+            spoken = "/me/" in own and own in paths
+            keyed = method == "post" and not (spoken or any(it in path for it in ("tokens", "revoke", ":batch")))
             assert headers == {
                 *(["Idempotency-Key"] if keyed else []),
                 *(["Last-Event-ID"] if "stream" in path else []),

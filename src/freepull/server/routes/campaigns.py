@@ -244,7 +244,7 @@ async def webhooks(request: Asked) -> list[TargetRow]:
     return hosting_of(request).webhooks.rows()
 
 
-@post("/webhooks/{target:str}/test", status_code=200, **{**TOKENS, "tags": ["webhooks"]})
+@post("/webhooks/{target:str}/test", status_code=200, **{**POST, **TOKENS, "tags": ["webhooks"]})
 async def test_webhook(request: Asked, target: InPath) -> Tried:
     """Send a signed event of the kind test to a target, once, and say what came of it."""
     return await hosting_of(request).webhooks.test(target)
@@ -254,7 +254,7 @@ async def test_webhook(request: Asked, target: InPath) -> Tried:
     "/campaigns/{campaign:str}/webhooks/{target:str}/replay",
     status_code=200,
     dto=Strict[Replay],
-    **{**TOKENS, "tags": ["webhooks"]},
+    **{**POST, **TOKENS, "tags": ["webhooks"]},
 )
 async def replay_webhook(
     request: Asked, campaign: InPath, target: InPath, data: Annotated[Replay, In()]
