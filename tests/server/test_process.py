@@ -60,9 +60,9 @@ def test_a_process_is_ready_when_it_has_loaded_what_its_rules_call(
         loading.set()
         service.restart()
         limit = time.monotonic() + 20
-        while len(set(loaded)) < 6 and time.monotonic() < limit:
+        while len(set(loaded)) < 5 and time.monotonic() < limit:
             time.sleep(0.05)
-        assert len(set(loaded)) == len(loaded) == 6, "each once in a process"
+        assert len(set(loaded)) == len(loaded) == 5, "each once in a process"
 
 
 def test_a_process_without_descriptors_goes_on(tmp_path: Path) -> None:
