@@ -10,7 +10,7 @@ import pytest
 
 import freepull as fp
 from freepull.errors import InvalidInput
-from freepull.fluid import natural_pulls
+from freepull.theory import natural_pulls
 
 
 @pytest.mark.parametrize("t", [2.0, 10.0, 1e3, 1e6])

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 import freepull as fp
-from freepull.fluid import natural_pulls
+from freepull.theory import natural_pulls
 
 from .calibration_worlds import world
 

@@ -15,12 +15,11 @@ from typing import Any
 import numpy as np
 
 import freepull as fp
-from freepull.fluid import natural_pulls
 from freepull.simulation.compiled import engine
 from freepull.simulation.compiled.certified import CertifiedKernel
 from freepull.simulation.compiled.state import Block
 from freepull.simulation.experiment import Experiment, check
-from freepull.theory import lower_bound
+from freepull.theory import lower_bound, natural_pulls
 
 from .found import THREADS
 from .picks import Floats

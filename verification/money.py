@@ -15,14 +15,13 @@ import polars as pl
 
 import freepull as fp
 from freepull.agents.answers import Answer
-from freepull.fluid import natural_pulls
 from freepull.principal.pricing import Compensate, Quote
 from freepull.principal.record import UNITS
 from freepull.reproduction import theory
 from freepull.simulation.compiled import engine
 from freepull.simulation.experiment import check
 from freepull.simulation.results import Outcome
-from freepull.theory import cost_of, lower_bound
+from freepull.theory import cost_of, lower_bound, natural_pulls
 
 from . import crowds
 from .by_engine import by_engine

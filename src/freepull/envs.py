@@ -364,7 +364,7 @@ class PrincipalVectorEnv(VectorEnv):  # type: ignore[misc, type-arg, unused-igno
         prize: float = 100.0,
     ) -> None:
         from freepull.simulation.compiled.coding import unsupported
-        from freepull.simulation.compiled.fleet import Fleet
+        from freepull.simulation.compiled.engine import Fleet
 
         self._side = _Side(game, horizon, agents, answers, protocol, most, prize)
         if (reason := unsupported(self._side.experiment)) is not None:

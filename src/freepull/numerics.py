@@ -348,3 +348,28 @@ def reward_units(kind: int, p: Any, levels: Any, values: Any, word: Any) -> Any:
     else:
         x = p[1] + p[2] * p[0] * normal_quantile(p[3] + uniform_open(word) * p[4])
     return np.int64(np.rint(min(max(x, 0.0), 1.0) * UNIT))
+
+
+@jit
+def highest_index(means: Any, bonus: float, t: float) -> float:
+    """c with Σ_k bonus/(c − μ_k)² = t, bonus = α·log t: what all indices of one agent stand at.
+
+    The sum is convex and falls with c, so Newton's method from below stays below.
+    """
+    K = means.shape[0]
+    best = means[0]
+    for k in range(1, K):
+        best = max(best, means[k])
+    c = best + math.sqrt(bonus / t)
+    for _ in range(60):
+        total, slope = 0.0, 0.0
+        for k in range(K):
+            inverse = 1.0 / (c - means[k])
+            part = bonus * inverse * inverse
+            total += part
+            slope += part * inverse
+        step = 0.5 * (total - t) / slope
+        c += step
+        if step <= 1e-9 * (c - best):
+            break
+    return float(c)

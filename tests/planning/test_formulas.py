@@ -9,9 +9,9 @@ import pytest
 
 import freepull as fp
 from freepull.errors import InvalidInput
-from freepull.fluid import natural_pulls
 from freepull.planning.formulas import agents_for_certainty, agents_for_free, check_rule, evidence, fixed_test, sketch
 from freepull.principal.rules import Certified
+from freepull.theory import natural_pulls
 
 GAME = fp.Game([[0.6, 0.5, 0.3], [0.5, 0.5, 0.3]])
 EACH = fp.Principal(Certified(0.05), offers="each")

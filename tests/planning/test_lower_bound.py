@@ -10,8 +10,7 @@ import pytest
 
 import freepull as fp
 from freepull.errors import InvalidInput
-from freepull.fluid import natural_pulls
-from freepull.theory import cost_of, lower_bound
+from freepull.theory import cost_of, lower_bound, natural_pulls
 
 
 def slack(game: fp.Game, pulls: Any, delta: float) -> list[float]:

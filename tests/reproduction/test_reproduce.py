@@ -11,10 +11,9 @@ import pytest
 import freepull as fp
 from freepull import planning, reproduction, studies
 from freepull.errors import InvalidInput
-from freepull.fluid import natural_pulls
 from freepull.reproduction import FIGURES, Reproduction, Request, reproduce, theory
 from freepull.reproduction.section import gather
-from freepull.theory import cost_of
+from freepull.theory import cost_of, natural_pulls
 
 pytestmark = pytest.mark.slow
 

@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from freepull.agents import AlphaUCB
 from freepull.agents.answers import Always
 from freepull.errors import InvalidInput
-from freepull.fluid import natural_pulls
 from freepull.game import Game
 from freepull.planning.question import Case
 from freepull.principal import Principal
@@ -22,7 +21,7 @@ from freepull.principal.offers import affordable
 from freepull.principal.rules import Certified, Comparisons, Rule
 from freepull.principal.rules.base import Setting
 from freepull.principal.rules.rounds import fill_needed
-from freepull.theory import cost_of, lower_bound
+from freepull.theory import cost_of, lower_bound, natural_pulls
 
 Array = NDArray[np.float64]
 ENOUGH = 0.01

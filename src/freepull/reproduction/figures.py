@@ -6,7 +6,6 @@ import numpy as np
 import polars as pl
 
 from freepull import charts
-from freepull.fluid import natural_pulls
 from freepull.game import Game
 from freepull.instances import toy
 from freepull.reproduction.section import (
@@ -28,7 +27,7 @@ from freepull.reproduction.section import (
     told,
 )
 from freepull.simulation import Result
-from freepull.theory import cost_of, lower_bound
+from freepull.theory import cost_of, lower_bound, natural_pulls
 
 LABELS = {
     "none": "no incentives", "paper": "paper", "paper-appendix": "paper, appendix's bound", "authors": "authors",

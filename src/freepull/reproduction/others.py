@@ -7,7 +7,6 @@ import math
 import polars as pl
 
 from freepull import charts
-from freepull.fluid import natural_pulls
 from freepull.instances import toy
 from freepull.reproduction.figures import OWN_BEST
 from freepull.reproduction.section import (
@@ -27,6 +26,7 @@ from freepull.reproduction.section import (
     told,
 )
 from freepull.simulation import Result
+from freepull.theory import natural_pulls
 
 HORIZON = 100_000
 

@@ -14,7 +14,6 @@ from freepull import charts
 from freepull import theory as theorems
 from freepull.agents import AlphaUCB, RoundRobin
 from freepull.agents.answers import Always, HoldOut, Never, WithProbability
-from freepull.fluid import natural_pulls
 from freepull.game import Game
 from freepull.instances import toy
 from freepull.principal import Principal, protocols, schedules
@@ -22,6 +21,7 @@ from freepull.principal.pricing import Compensate
 from freepull.principal.rules import Certified, Paper, Passive, Rule
 from freepull.reproduction.section import Finding, Request, Section, figure, mean, spread, together, told
 from freepull.simulation import Result, simulate
+from freepull.theory import natural_pulls
 
 LEMMA_1_HORIZON = 10_000
 MEANS = [[0.8, 0.55, 0.1], [0.1, 0.55, 0.8]]

@@ -37,9 +37,8 @@ from freepull.server.middleware import (
 )
 from freepull.server.problems import Refused, described
 from freepull.server.readings import Readings, Traces, with_traces
-from freepull.server.routes import agents, campaigns, files, reading
+from freepull.server.routes import READER, agents, campaigns, reading
 from freepull.server.routes.agents import HotRoutes
-from freepull.server.routes.common import READER
 from freepull.server.webhooks import Target
 from freepull.version import __version__
 
@@ -175,7 +174,7 @@ def _routes(hosting: Hosting, metrics: Metrics, rate_limit: RateLimit, log: Log,
             others = [it for it in message["headers"] if it[0].lower() != b"allow"]
             message["headers"] = [*others, (b"allow", methods[scope["path_template"]])]
 
-    handlers = [module.HANDLERS for module in (campaigns, agents, reading, files)]
+    handlers = [module.HANDLERS for module in (campaigns, agents, reading)]
     app = Litestar(
         route_handlers=[
             Router("/v1", route_handlers=[it for group in handlers for it in group]),

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from freepull.simulation.comparing import Comparison, compare
-    from freepull.simulation.facade import simulate
+    from freepull.simulation.facade import Comparison, compare, simulate
     from freepull.simulation.results import Result
 
 __all__ = ["Comparison", "Result", "compare", "simulate"]
@@ -16,9 +15,8 @@ def __getattr__(name: str) -> Any:
     """Load the facade and Polars, which results are made of, when they are first used."""
     if name not in __all__:
         raise AttributeError(f"freepull.simulation has no {name!r}.")
-    from freepull.simulation import comparing, facade, results
+    from freepull.simulation import facade, results
 
-    globals().update(
-        Comparison=comparing.Comparison, Result=results.Result, compare=comparing.compare, simulate=facade.simulate
-    )
+    globals().update(Result=results.Result, Comparison=facade.Comparison)
+    globals().update(compare=facade.compare, simulate=facade.simulate)
     return globals()[name]

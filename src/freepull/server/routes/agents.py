@@ -20,7 +20,7 @@ from freepull.server.auth import RateLimit, Visitor, check
 from freepull.server.hosting import Hosting, Open
 from freepull.server.middleware import Metrics, Middleware, messages, name_in
 from freepull.server.problems import described
-from freepull.server.routes.common import (
+from freepull.server.routes import (
     BEARER,
     READ,
     READER,

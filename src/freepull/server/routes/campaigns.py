@@ -45,8 +45,7 @@ from freepull.messages import (
 )
 from freepull.server.openapi import Keyed
 from freepull.server.problems import Refused
-from freepull.server.routes.agents import HOT
-from freepull.server.routes.common import (
+from freepull.server.routes import (
     ADMIN,
     BEARER,
     OPERATOR,
@@ -68,6 +67,7 @@ from freepull.server.routes.common import (
     needs,
     visitor_of,
 )
+from freepull.server.routes.agents import HOT
 from freepull.server.schemas import BODIES, Mine, NewAgentTokens, NewCampaign, NewToken, Replay, Strict, read_principal
 
 CHANGE: dict[str, Any] = {"before_request": needs(*ADMIN), "responses": WRITE, "security": BEARER, "return_dto": None}

@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from freepull.compiling import jit
-from freepull.fluid import highest_index
+from freepull.numerics import highest_index
 from freepull.principal.rules.certified.books import (
     INFORMATION,
     LEVEL,
