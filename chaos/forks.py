@@ -9,7 +9,6 @@ import random
 import signal
 import tempfile
 import threading
-import traceback
 import warnings
 from collections.abc import Callable
 from contextlib import suppress
@@ -19,7 +18,7 @@ import freepull as fp
 from freepull.campaigns import Told
 
 from .outcome import Finding, finding
-from .world import AGENTS, NAME, Answer, Pull, create, lost, pull, right
+from .world import AGENTS, NAME, Answer, Pull, create, forked, lost, pull, right
 
 FORKS, PULLS = 5, 4
 """In every life of the parent, and the pulls between two of them."""
@@ -44,16 +43,7 @@ def run(lives: int = 60) -> Finding:
 
 def _life(url: str, life: int) -> list[Answer]:
     """Work in a process of its own, which forks others and is killed; return what it was answered."""
-    reading, writing = os.pipe()
-    child = os.fork()
-    if child == 0:
-        try:
-            _work(url, random.Random(life), writing)
-        except BaseException:
-            traceback.print_exc()
-        finally:
-            os._exit(1)
-    os.close(writing)
+    child, reading = forked(lambda writing: _work(url, random.Random(life), writing))
     with open(reading, "rb") as pipe:
         lines = [json.loads(line) for line in pipe]
     _, status = os.waitpid(child, 0)

@@ -19,7 +19,7 @@ from freepull.campaigns.journal.events import Kind
 from freepull.campaigns.journal.recovery import segments
 
 from .outcome import Finding, finding
-from .world import AGENTS, LATE, NAME, NO_PULL, PAYING, Answer, Pull, create, lost, pull, right
+from .world import AGENTS, LATE, NAME, NO_PULL, PAYING, Answer, Pull, create, forked, lost, pull, right
 
 CLIENTS = AGENTS
 """Agents that act at the same time."""
@@ -81,17 +81,7 @@ def life(
     url: str, turn: int, doubtful: list[Any], seconds: float, work: Callable[..., Coroutine[Any, Any, None]]
 ) -> tuple[list[list[Any]], float]:
     """Start a process that works on the campaign, kill it after some seconds, and return what it said."""
-    reading, writing = os.pipe()
-    child = os.fork()
-    if child == 0:
-        os.close(reading)
-        code = 1
-        try:
-            asyncio.run(work(url, turn, doubtful, writing, only_repeat=seconds == 0.0))
-            code = 0
-        finally:
-            os._exit(code)
-    os.close(writing)
+    child, reading = forked(lambda writing: asyncio.run(work(url, turn, doubtful, writing, only_repeat=seconds == 0.0)))
     lines, begun = list[list[Any]](), 0.0
     with open(reading, "rb") as pipe:
         for line in pipe:

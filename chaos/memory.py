@@ -8,7 +8,6 @@ import random
 import resource
 import signal
 import tempfile
-import traceback
 import warnings
 from collections import Counter
 from collections.abc import Callable
@@ -19,7 +18,7 @@ import freepull as fp
 from freepull.campaigns import Told
 
 from .outcome import Finding, finding
-from .world import AGENTS, ARMS, NAME, PAYING, Answer, Pull, create, lost, right
+from .world import AGENTS, ARMS, NAME, PAYING, Answer, Pull, create, forked, lost, right
 
 LEFT = (0, 1, 3, 8, 20, 60)
 """MB that a process may still have."""
@@ -88,20 +87,14 @@ def _acts(campaign: fp.Campaign, rng: random.Random, folder: str) -> dict[str, C
 
 def _life(url: str, life: int) -> tuple[list[tuple[str, Any, Any]], int]:
     """Work in a process of its own until something fails; return what it said, and how it ended."""
-    reading, writing = os.pipe()
-    child = os.fork()
-    if child == 0:
+
+    def work(writing: int) -> None:
         signal.signal(signal.SIGALRM, signal.SIG_DFL)
         signal.alarm(PATIENCE)
         warnings.simplefilter("ignore")
-        try:
-            _work(url, random.Random(life), lambda *words: os.write(writing, json.dumps(words).encode() + b"\n"))
-            os._exit(0)
-        except BaseException:
-            traceback.print_exc()
-        finally:
-            os._exit(1)
-    os.close(writing)
+        _work(url, random.Random(life), lambda *words: os.write(writing, json.dumps(words).encode() + b"\n"))
+
+    child, reading = forked(work)
     with open(reading, "rb") as pipe:
         lines = [tuple(json.loads(line)) for line in pipe if line.endswith(b"\n")]
     return lines, os.waitpid(child, 0)[1]

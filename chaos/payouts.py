@@ -21,7 +21,7 @@ from freepull.payouts import read_payments
 
 from .outcome import Finding, finding
 from .postgres_server import PostgresServer
-from .world import AGENTS, NAME, PAYING, create
+from .world import AGENTS, NAME, PAYING, create, forked
 
 KILLS = 50
 FAILS, HANGS, BREAKS, REFUSES = 0.15, 0.02, 0.15, 0.05
@@ -127,21 +127,17 @@ def _earn(campaign: fp.Campaign, turn: str, rounds: int) -> None:
 
 def _life(url: str, turn: int, payer: str | Path, seconds: float) -> int:
     """Let a process pay out and earn until it is killed; return how many payments were under way when it began."""
-    reading, writing = os.pipe()
-    child = os.fork()
-    if child == 0:
-        os.close(reading)
-        try:
-            campaign = fp.Campaign.open(url, NAME, wait=30.0, snapshot_every=200)
-            who: fp.Payer = impatient(payer) if isinstance(payer, str) else fp.FilePayer(payer)
-            os.write(writing, b"%08d" % len(campaign.ledger(settlement="sent")))
-            for number in range(10**6):
-                with suppress(fp.errors.ServiceError):  # it was silent for too long
-                    fp.payout(campaign, who, failed=(turn + number) % 2 == 1)
-                _earn(campaign, f"{turn}:{number}", 1)
-        finally:
-            os._exit(1)
-    os.close(writing)
+
+    def work(writing: int) -> None:
+        campaign = fp.Campaign.open(url, NAME, wait=30.0, snapshot_every=200)
+        who: fp.Payer = impatient(payer) if isinstance(payer, str) else fp.FilePayer(payer)
+        os.write(writing, b"%08d" % len(campaign.ledger(settlement="sent")))
+        for number in range(10**6):
+            with suppress(fp.errors.ServiceError):  # it was silent for too long
+                fp.payout(campaign, who, failed=(turn + number) % 2 == 1)
+            _earn(campaign, f"{turn}:{number}", 1)
+
+    child, reading = forked(work)
     with open(reading, "rb") as pipe:
         sent = int(pipe.read(8))
         time.sleep(seconds)

@@ -6,7 +6,6 @@ import json
 import os
 import random
 import tempfile
-import traceback
 import warnings
 from collections import Counter
 from collections.abc import Callable
@@ -20,7 +19,7 @@ from freepull.campaigns.journal.recovery import verify
 from freepull.campaigns.stores import connect
 
 from .outcome import Finding, finding
-from .world import ASKING, NAME, create, right
+from .world import ASKING, NAME, create, forked, right
 
 NOBODY, TOLD = 65534, 5
 BITS = range(8)
@@ -123,21 +122,16 @@ def _files(folder: Path) -> Files:
 
 def _as_another(folder: Path, act: str) -> str:
     """Do something in a process that is nobody's; return what came of it."""
-    reading, writing = os.pipe()
-    child = os.fork()
-    if child == 0:
-        try:
-            warnings.simplefilter("ignore")
-            if os.geteuid() == 0:
-                os.setgroups([])
-                os.setgid(NOBODY)
-                os.setuid(NOBODY)
-            os.write(writing, json.dumps(_tried(_acts(folder)[act])).encode())
-        except BaseException:
-            traceback.print_exc()
-        finally:
-            os._exit(0)
-    os.close(writing)
+
+    def work(writing: int) -> None:
+        warnings.simplefilter("ignore")
+        if os.geteuid() == 0:
+            os.setgroups([])
+            os.setgid(NOBODY)
+            os.setuid(NOBODY)
+        os.write(writing, json.dumps(_tried(_acts(folder)[act])).encode())
+
+    child, reading = forked(work)
     with open(reading, "rb") as pipe:
         heard = pipe.read()
     os.waitpid(child, 0)

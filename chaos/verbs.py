@@ -8,7 +8,6 @@ import random
 import signal
 import tempfile
 import time
-import traceback
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -26,7 +25,7 @@ from freepull.campaigns.stores.postgres import PostgresStore
 
 from .outcome import Finding, finding
 from .postgres_server import PostgresServer
-from .world import NAME, right
+from .world import NAME, forked, right
 
 PRINCIPAL = fp.Principal(
     fp.rules.Comparisons(1e-100), observe=fp.observe.Steps(0), offers="each", protocol=fp.protocols.NeverBan()
@@ -133,18 +132,12 @@ def _now(where: Where) -> Model:
 
 def _life(where: Where, turn: int, verbs: int, seconds: float) -> tuple[Model, tuple[str, Any] | None]:
     """Work in a process of its own until it is killed; return what was answered, and what was under way."""
-    reading, writing = os.pipe()
-    child = os.fork()
-    if child == 0:
-        os.close(reading)
+
+    def work(writing: int) -> None:
         warnings.simplefilter("ignore")
-        try:
-            _work(where, random.Random(turn), lambda *words: os.write(writing, json.dumps(words).encode() + b"\n"))
-        except BaseException:
-            traceback.print_exc()
-        finally:
-            os._exit(1)
-    os.close(writing)
+        _work(where, random.Random(turn), lambda *words: os.write(writing, json.dumps(words).encode() + b"\n"))
+
+    child, reading = forked(work)
     model, doubt = Model(), None
     with open(reading, "rb") as pipe:
         lines = [pipe.readline() for _ in range(2 * verbs + 1)]

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import random
-from collections.abc import Iterable
+import traceback
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -96,3 +98,24 @@ def right(store: Where) -> str:
     except fp.errors.FreepullError as error:
         return str(error)
     return ""
+
+
+def forked(work: Callable[[int], object]) -> tuple[int, int]:
+    """Run work in a process of its own, given where to write what it says; return its number, and where to read that.
+
+    It ends with 0 only if the work comes to its end.
+    """
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            os.close(reading)
+            work(writing)
+            code = 0
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            os._exit(code)
+    os.close(writing)
+    return child, reading

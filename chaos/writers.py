@@ -17,7 +17,7 @@ from freepull.errors import CampaignBusy, FreepullError
 
 from .outcome import Finding, finding
 from .postgres_server import PostgresServer
-from .world import NAME, create, right
+from .world import NAME, create, forked, right
 
 
 def run(stopped: float = 10.0, turns: int = 3) -> Finding:
@@ -70,12 +70,8 @@ def slowly(turns: int = 12, processes: int = 3) -> Finding:
 
 def _reader(url: str, turns: int) -> tuple[int, int]:
     """Start a process that opens the campaign, tells one pull and closes it, so often; it says how that ends."""
-    reading, writing = os.pipe()
-    child = os.fork()
-    if child != 0:
-        os.close(writing)
-        return child, reading
-    try:
+
+    def work(writing: int) -> None:
         done, limit = 0, time.monotonic() + 20 * turns
         while done < turns and time.monotonic() < limit:
             try:
@@ -85,8 +81,8 @@ def _reader(url: str, turns: int) -> tuple[int, int]:
             except FreepullError as error:
                 said = type(error).__name__
             os.write(writing, said.encode() + b"\n")
-    finally:
-        os._exit(0)
+
+    return forked(work)
 
 
 def _fence(url: str, stopped: float, found: Finding) -> None:
@@ -123,12 +119,8 @@ def _fence(url: str, stopped: float, found: Finding) -> None:
 
 def _other(url: str) -> tuple[int, int]:
     """Start a process that asks and tells for ever, and says what it begins and how that ends."""
-    reading, writing = os.pipe()
-    child = os.fork()
-    if child != 0:
-        os.close(writing)
-        return child, reading
-    try:
+
+    def work(writing: int) -> None:
         campaign = fp.Campaign.open(url, NAME, wait=30.0)
         for number in range(10**9):
             os.write(writing, json.dumps(["begun", number]).encode() + b"\n")
@@ -140,8 +132,8 @@ def _other(url: str) -> tuple[int, int]:
             except FreepullError as error:
                 os.write(writing, json.dumps([type(error).__name__, number]).encode() + b"\n")
                 time.sleep(0.05)
-    finally:
-        os._exit(0)
+
+    return forked(work)
 
 
 def _drain(reading: int) -> bytes:

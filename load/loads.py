@@ -8,9 +8,18 @@ import json
 import random
 import ssl
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any
 
 from .traffic import Figures, Line, Process, hang_up
+
+
+async def _on_all(connections: int, one: Callable[[int], Coroutine[Any, Any, None]], figures: Figures) -> Figures:
+    """Do something on so many connections at once, and return what came of it."""
+    begun = time.perf_counter()
+    await asyncio.gather(*(one(n) for n in range(connections)))
+    figures.seconds = time.perf_counter() - begun
+    return figures
 
 
 async def closed_loop(
@@ -26,16 +35,10 @@ async def closed_loop(
             body = b'{"arm":"arm %d","reward":%.1f,"event":"%d-%d"}' % (i % 2, i % 11 / 10, n, i)
             begun = time.perf_counter()
             status, _ = await line.post("/campaigns/c0/me/observations", tokens[n % len(tokens)], body)
-            figures.statuses[status] += 1
-            if status == 200:
-                figures.times.append(time.perf_counter() - begun)
-                figures.events += 1
+            figures.note(status, time.perf_counter() - begun)
         await line.close()
 
-    begun = time.perf_counter()
-    await asyncio.gather(*(one(n) for n in range(connections)))
-    figures.seconds = time.perf_counter() - begun
-    return figures
+    return await _on_all(connections, one, figures)
 
 
 async def closed_loop_of_acts(port: int, tokens: Sequence[str], connections: int, seconds: float) -> Figures:
@@ -48,10 +51,7 @@ async def closed_loop_of_acts(port: int, tokens: Sequence[str], connections: int
         async def post(what: str, body: bytes) -> None:
             begun = time.perf_counter()
             status, _ = await line.post(f"/campaigns/c0/me/{what}", token, body)
-            figures.statuses[status] += 1
-            if status == 200:
-                figures.times.append(time.perf_counter() - begun)
-                figures.events += what == "acts"
+            figures.note(status, time.perf_counter() - begun, what == "acts")
 
         while time.perf_counter() < end:
             i += 1
@@ -60,10 +60,7 @@ async def closed_loop_of_acts(port: int, tokens: Sequence[str], connections: int
                 await post("outcomes", b'{"event":"a%.3f-%d-%d","reward":%.1f}' % (end, n, i - 1, i % 11 / 10))
         await line.close()
 
-    begun = time.perf_counter()
-    await asyncio.gather(*(one(n) for n in range(connections)))
-    figures.seconds = time.perf_counter() - begun
-    return figures
+    return await _on_all(connections, one, figures)
 
 
 async def batches(port: int, gateway: str, agents: int, connections: int, size: int, seconds: float) -> Figures:
@@ -82,16 +79,10 @@ async def batches(port: int, gateway: str, agents: int, connections: int, size: 
         while time.perf_counter() < end:
             begun = time.perf_counter()
             status, _ = await line.post("/campaigns/c0/observations:batch", gateway, chance.choice(bodies))
-            figures.statuses[status] += 1
-            if status == 200:
-                figures.times.append(time.perf_counter() - begun)
-                figures.events += size
+            figures.note(status, time.perf_counter() - begun, size)
         await line.close()
 
-    begun = time.perf_counter()
-    await asyncio.gather(*(one(n) for n in range(connections)))
-    figures.seconds = time.perf_counter() - begun
-    return figures
+    return await _on_all(connections, one, figures)
 
 
 async def gateway_loop(port: int, gateway: str, agents: int, connections: int, seconds: float) -> Figures:
@@ -107,16 +98,10 @@ async def gateway_loop(port: int, gateway: str, agents: int, connections: int, s
             for verb, body in (("offer", b""), ("observations", pull)):
                 begun = time.perf_counter()
                 status, _ = await line.post(f"{user}/{verb}", gateway, body)
-                figures.statuses[status] += 1
-                if status == 200:
-                    figures.times.append(time.perf_counter() - begun)
-                    figures.events += 1
+                figures.note(status, time.perf_counter() - begun)
         await line.close()
 
-    begun = time.perf_counter()
-    await asyncio.gather(*(one(n) for n in range(connections)))
-    figures.seconds = time.perf_counter() - begun
-    return figures
+    return await _on_all(connections, one, figures)
 
 
 async def steady(port: int, tokens: Sequence[str], rate: float, seconds: float, most: int = 2000) -> Figures:

@@ -102,6 +102,13 @@ class Figures:
         """Events a second."""
         return self.events / self.seconds
 
+    def note(self, status: int, seconds: float, events: int = 1) -> None:
+        """Count an answer; the time of a good one, and what it was for."""
+        self.statuses[status] += 1
+        if status == 200:
+            self.times.append(seconds)
+            self.events += events
+
     def p(self, share: float) -> float:
         """A quantile of the times of good answers, in milliseconds."""
         ordered = sorted(self.times)

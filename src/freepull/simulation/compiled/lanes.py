@@ -128,6 +128,41 @@ def _toss_chunk(typing: Any, words: Any, keys: Any, arm: Any, first: Any, work: 
     return signature, generate
 
 
+_PARTS = [ir.Constant(_INT, j * NATIVE) for j in range(WIDTH // NATIVE)]
+"""Where the vectors of a chunk begin."""
+
+
+def _search(builder: Any, at: Any, arms: Any, first: int, tops: list[Any], value: Any, larger: Any) -> Any:
+    """Go through the arms from ``first`` on; return the largest values by vector, and the lowest arm that has each.
+
+    ``tops`` are what a value must exceed at the beginning, ``value`` gives that of the lanes at a position.
+    """
+    before = builder.block
+    test, body, end = (builder.append_basic_block(name) for name in ("arms.test", "arms.body", "arms.end"))
+    builder.branch(test)
+
+    builder.position_at_end(test)
+    k = builder.phi(_INT)
+    top, which = [builder.phi(it.type) for it in tops], [builder.phi(_INTS) for _ in tops]
+    k.add_incoming(ir.Constant(_INT, first), before)
+    for j, it in enumerate(tops):
+        top[j].add_incoming(it, before)
+        which[j].add_incoming(_ints(0), before)
+    builder.cbranch(builder.icmp_unsigned("<", k, arms), body, end)
+
+    builder.position_at_end(body)
+    row, this = builder.add(at, builder.mul(k, ir.Constant(_INT, WIDTH))), _splat(builder, k, _INTS)
+    for j, part in enumerate(_PARTS):
+        found = value(builder.add(row, part))
+        more = larger(">", found, top[j])
+        top[j].add_incoming(builder.select(more, found, top[j]), body)
+        which[j].add_incoming(builder.select(more, this, which[j]), body)
+    k.add_incoming(builder.add(k, ir.Constant(_INT, 1)), body)
+    builder.branch(test)
+    builder.position_at_end(end)
+    return top, which
+
+
 @intrinsic  # type: ignore[misc, unused-ignore]
 def _first_largest(typing: Any, mean: Any, root: Any, at: Any, arms: Any, s: Any, out: Any, to: Any) -> Any:
     """out[to + l] = argmax_k mean[at + 16k + l] + s·root[at + 16k + l] for the lanes l = 0…15; ties: the lowest arm.
@@ -139,42 +174,16 @@ def _first_largest(typing: Any, mean: Any, root: Any, at: Any, arms: Any, s: Any
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         mean, root, out = (_data(context, builder, signature.args[i], args[i]) for i in (0, 1, 5))
         at, arms, s, to = args[2], args[3], args[4], args[6]
+        scale = _splat(builder, s, _DOUBLES)
 
         def index(offset: Any) -> Any:
             bonus = builder.fmul(scale, _load(builder, root, offset))
             return builder.fadd(_load(builder, mean, offset), bonus)
 
-        scale = _splat(builder, s, _DOUBLES)
-        parts = [ir.Constant(_INT, j * NATIVE) for j in range(WIDTH // NATIVE)]
-        before = builder.block
-        firsts = [index(builder.add(at, part)) for part in parts]
-        test, body, end = (builder.append_basic_block(name) for name in ("arms.test", "arms.body", "arms.end"))
-        builder.branch(test)
-
-        builder.position_at_end(test)
-        k = builder.phi(_INT)
-        best = [builder.phi(_DOUBLES) for _ in parts]
-        arm = [builder.phi(_INTS) for _ in parts]
-        k.add_incoming(ir.Constant(_INT, 1), before)
-        for j, first in enumerate(firsts):
-            best[j].add_incoming(first, before)
-            arm[j].add_incoming(ir.Constant(_INTS, [0] * NATIVE), before)
-        builder.cbranch(builder.icmp_unsigned("<", k, arms), body, end)
-
-        builder.position_at_end(body)
-        row = builder.add(at, builder.mul(k, ir.Constant(_INT, WIDTH)))
-        this = _splat(builder, k, _INTS)
-        for j, part in enumerate(parts):
-            value = index(builder.add(row, part))
-            larger = builder.fcmp_ordered(">", value, best[j])
-            best[j].add_incoming(builder.select(larger, value, best[j]), body)
-            arm[j].add_incoming(builder.select(larger, this, arm[j]), body)
-        k.add_incoming(builder.add(k, ir.Constant(_INT, 1)), body)
-        builder.branch(test)
-
-        builder.position_at_end(end)
-        for j, part in enumerate(parts):
-            _store(builder, arm[j], out, builder.add(to, part))
+        firsts = [index(builder.add(at, part)) for part in _PARTS]
+        _, which = _search(builder, at, arms, 1, firsts, index, builder.fcmp_ordered)
+        for arm, part in zip(which, _PARTS, strict=True):
+            _store(builder, arm, out, builder.add(to, part))
         return context.get_dummy_value()
 
     return signature, generate
@@ -191,37 +200,16 @@ def _most_owed(typing: Any, goals: Any, cells: Any, at: Any, arms: Any, arm: Any
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         goals, cells, arm, most = (_data(context, builder, signature.args[i], args[i]) for i in (0, 1, 4, 5))
         at, arms, to = args[2], args[3], args[6]
-        parts = [ir.Constant(_INT, j * NATIVE) for j in range(WIDTH // NATIVE)]
         every_other = ir.Constant(ir.VectorType(_INT32, NATIVE), list(range(0, 2 * NATIVE, 2)))
-        before = builder.block
-        test, body, end = (builder.append_basic_block(name) for name in ("owed.test", "owed.body", "owed.end"))
-        builder.branch(test)
 
-        builder.position_at_end(test)
-        k = builder.phi(_INT)
-        k.add_incoming(ir.Constant(_INT, 0), before)
-        top, which = ([builder.phi(_INTS) for _ in parts] for _ in range(2))
-        for phi in (*top, *which):
-            phi.add_incoming(_ints(0), before)
-        builder.cbranch(builder.icmp_unsigned("<", k, arms), body, end)
-
-        builder.position_at_end(body)
-        row = builder.add(at, builder.mul(k, ir.Constant(_INT, WIDTH)))
-        this = _splat(builder, k, _INTS)
-        for j, part in enumerate(parts):
-            here = builder.add(row, part)
+        def owed(here: Any) -> Any:
             twice = builder.add(here, here)
             words = (_load_ints(builder, cells, builder.add(twice, ir.Constant(_INT, i))) for i in (0, NATIVE))
             pulls = builder.and_(builder.shuffle_vector(*words, every_other), _ints(0xFFFFFFFF))
-            amount = builder.sub(_load_ints(builder, goals, here), pulls)
-            more = builder.icmp_signed(">", amount, top[j])
-            top[j].add_incoming(builder.select(more, amount, top[j]), body)
-            which[j].add_incoming(builder.select(more, this, which[j]), body)
-        k.add_incoming(builder.add(k, ir.Constant(_INT, 1)), body)
-        builder.branch(test)
+            return builder.sub(_load_ints(builder, goals, here), pulls)
 
-        builder.position_at_end(end)
-        for j, part in enumerate(parts):
+        top, which = _search(builder, at, arms, 0, [_ints(0) for _ in _PARTS], owed, builder.icmp_signed)
+        for j, part in enumerate(_PARTS):
             _store(builder, which[j], arm, builder.add(to, part))
             _store(builder, top[j], most, builder.add(to, part))
         return context.get_dummy_value()
