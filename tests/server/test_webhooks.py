@@ -10,8 +10,9 @@ import pytest
 from chaos.receiving import Receiver, receiving
 from freepull import errors
 from freepull.server import webhooks
-from freepull.server.webhooks import Target, is_public, read_targets
+from freepull.server.webhooks import Place, Reading, Target, is_public, read_targets
 from support.running import Service, is_problem
+from support.staging import OPENED, Clock, create
 
 
 @pytest.fixture(autouse=True)
@@ -64,6 +65,47 @@ def test_what_happens_is_told_signed_and_in_the_log_s_order(
         receiver.wait(lambda: "unstuck" in receiver.kinds())
         told = next(it for it in receiver.events if it["kind"] == "settled")
         assert (told["entry"], told["settlement"]) == (1, "settled")
+
+
+@pytest.mark.parametrize("pay_on", ["act", "outcome"])
+def test_every_offer_is_told_with_its_end_and_every_payment_with_its_entry(tmp_path: Path, pay_on: str) -> None:
+    clock = Clock()
+    settings = {"pay_on": pay_on, "if_no_outcome": 0.0, "accept_within": "1 hour", "outcome_within": "2 days"}
+    campaign = create(f"sqlite:///{tmp_path}/trial.db", clock, agents=5, **settings)
+    taken = [campaign.ask(m) for m in range(5)]
+    for m, offer in enumerate(taken):
+        assert offer is not None
+        if m in (0, 2):
+            campaign.act(m, offer.arm, "v1")
+    campaign.tell(1, taken[1].arm, 0.5)  # type: ignore[union-attr]
+    campaign.outcome(0, "v1", 0.5)
+    campaign.decline(3)
+    clock.pass_hours(1.0)  # agent 4 has not accepted in time, and the same offer again
+    assert campaign.ask(4) is not None
+    campaign.pause()
+    campaign.tell(4, "C", 0.5)  # the offer was taken back
+    campaign.resume()
+    clock.pass_hours(72.0)
+    campaign.status()  # the outcome of agent 2 has not come
+    for m in (0, 1):
+        campaign.tell(m, "C", 0.5)
+    while (offer := campaign.ask(0)) is None or offer.arm == "A":
+        for m in range(5):
+            campaign.ask(m)
+            campaign.tell(m, "A", 0.5)
+    campaign.leave(0)
+    found, _ = Reading(campaign.core).next(Place(), ())
+    instead = [it for it in found if it["kind"] == "cancelled" and it["agent"] == "#4"]
+    assert [it.pop("arm") for it in instead] == ["C"]  # of the pull; all others have that of their offer
+    ends = {it["offer"]: (it["kind"], it["agent"], it.get("arm", "A")) for it in found if it["kind"] in ENDS}
+    assert ends == {it.offer: (it.ending, it.agent, it.arm) for it in campaign.offers() if it.ending}
+    paid = [(it["entry"], it["offer"], it["agent"], it["amount"], it["key"]) for it in found if it["kind"] == "paid"]
+    assert paid == [(it.entry, it.offer, it.agent, it.amount, it.key) for it in campaign.ledger()]
+    assert {it["kind"] for it in found} == {"started", "offered", "paused", "resumed", "recalled", "left", *ENDS}
+    OPENED.pop().close()
+
+
+ENDS = ("paid", "refused", "expired", "cancelled")
 
 
 @pytest.mark.slow

@@ -142,7 +142,8 @@ class Decider:
         self.close_step(at)
         self.write(Kind.LEFT, at, agent=agent, more={"by": by})
         if agent in state.offers.open:
-            self.write(Kind.CANCELLED, at, agent=agent, offer=state.offers.open[agent].offer)
+            standing = state.offers.open[agent]
+            self.write(Kind.CANCELLED, at, agent=agent, arm=standing.arm, offer=standing.offer)
         self.end_step_if_due(at)
 
     def withdraw(self, arm: int, at: int, by: str) -> None:
@@ -289,7 +290,8 @@ class Decider:
             number, (agent, arm, _) = next(iter(acts.items()))
             if self.state.settings.principal.rule.designates:
                 self.close_step(at)
-            self.write(Kind.NEVER_CAME, at, agent=agent, arm=arm, offer=number)
+            due = self.state.offers.due.get(number)
+            self.write(Kind.NEVER_CAME, at, agent=agent, arm=arm, offer=number, value=0 if due is None else due.offer)
 
     def room(self) -> int:
         """Return how many more pulls end the step."""
