@@ -211,6 +211,23 @@ def test_nothing_is_paid_out_of_a_rehearsal_or_twice_after_an_upgrade(tmp_path: 
     verify(url, "pairwise")
 
 
+def test_what_a_payer_has_said_is_noted_also_if_it_says_something_odd_afterwards(sqlite: str, clock: Clock) -> None:
+    campaign = create(sqlite, clock)
+    earn(campaign)
+    with pytest.raises(errors.UnknownName, match="the state of a receipt of scripted must be one of settled, failed"):
+        fp.payout(campaign, Scripted(bob="done"))
+    assert states(campaign) == ["settled", "sent", "sent"]
+
+
+@pytest.mark.parametrize(
+    "url", ["http://pay.example/", "https://", "https://[::1", "https://ann:pw@pay.example/", "https://x:99999/", 7]
+)
+def test_a_payer_s_address_is_looked_at_before_anything_is_sent(url: str) -> None:
+    with pytest.raises(errors.InvalidInput, match="url must begin with https://") as refused:
+        fp.HttpPayer(url)
+    assert "pw" not in str(refused.value)
+
+
 def test_a_file_payer_writes_every_payment_into_one_file(sqlite: str, clock: Clock, tmp_path: Path) -> None:
     campaign = create(sqlite, clock, agents=["=1+1", "bob", "cy"])
     earn(campaign, "=1+1", "bob")
