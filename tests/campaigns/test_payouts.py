@@ -188,6 +188,21 @@ def test_a_name_is_not_erased_while_somebody_is_owed(url: str, clock: Clock) -> 
     assert contents(campaign)["names"] == []
 
 
+def test_a_name_is_not_erased_while_a_bonus_waits_for_an_outcome(sqlite: str, clock: Clock) -> None:
+    campaign = create(sqlite, clock, pay_on="outcome", if_no_outcome=0.0)
+    offer = campaign.ask("ann")
+    assert offer is not None
+    campaign.act("ann", offer.arm, "v1")
+    for names in (["ann"], None):
+        with pytest.raises(errors.WrongMoment, match="ann must be told of first: 1 bonuses wait for the outcomes"):
+            campaign.erase_names(names)
+    campaign.erase_names(["bob"])
+    campaign.outcome("ann", "v1", 0.5)
+    fp.payout(campaign, Scripted())
+    campaign.erase_names(["ann"])
+    assert [name for _, name in contents(campaign)["names"]] == ["cy"]
+
+
 def test_nothing_is_paid_out_of_a_rehearsal_or_twice_after_an_upgrade(tmp_path: Path, clock: Clock) -> None:
     (tmp_path / "old.db").write_bytes(gzip.decompress((DATA / "campaigns-0.1.db.gz").read_bytes()))
     payer = Scripted()

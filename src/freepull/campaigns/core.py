@@ -430,6 +430,14 @@ class Core:
         known = state.settlements
         if state.rehearsals or (state.settings.early and not known.states):
             return
+        waiting = [it.agent for it in state.offers.due.values() if it.agent in agents]
+        if waiting:
+            others = "" if len(set(waiting)) == 1 else f" and {len(set(waiting)) - 1:,} others"
+            raise WrongMoment(
+                f"{self.register.shown(waiting[0])}{others} must be told of first: {len(waiting):,} bonuses wait for "
+                "the outcomes of acts; tell these, or wait until their time is over, and erase the names then, or "
+                "anyway."
+            )
         if known.settled == state.offers.endings["paid"]:
             return
         rows = chain(self.store.read(self.name, "ledger"), (state.rows or {}).get("ledger", ()))
