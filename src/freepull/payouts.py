@@ -261,9 +261,18 @@ def read_payments(path: str | os.PathLike[str]) -> list[dict[str, str]]:
             rows = list(csv.DictReader(file))
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise InvalidInput(f"{path} could not be read as CSV: {error}; choose another file.") from None
-    if any(not row.get("key") or not str(row.get("entry")).isdigit() for row in rows):
+    if any(not row.get("key") or not str(row.get("entry")).isdecimal() for row in rows):
         raise InvalidInput(f"{path} must have a key and an entry in every row; take a file that payout has written.")
     return rows
+
+
+def first_key(key: str) -> str:
+    """Return the key that a payment had before it failed for the first time.
+
+    >>> first_key("c0ffee-17"), first_key("c0ffee-17-2")
+    ('c0ffee-17', 'c0ffee-17')
+    """
+    return "-".join(key.split("-")[:2])
 
 
 PATIENCE, TRIES = 10.0, 5

@@ -21,6 +21,7 @@ from freepull.campaigns.journal.recovery import verify
 from freepull.messages import Move
 from freepull.money import Money
 from freepull.payouts import Payment, Receipt, read_payments
+from support.program import inside
 from support.staging import Clock, contents, create, picture, reopen
 
 DATA = Path(__file__).parent / "data"
@@ -264,6 +265,27 @@ def test_a_file_payer_writes_every_payment_into_one_file(sqlite: str, clock: Clo
     assert sorted(keys) == sorted(it.key for it in campaign.ledger())
     with pytest.raises(errors.InvalidInput, match="folder must be a folder that exists"):
         fp.FilePayer(tmp_path / "none")
+
+
+def test_a_file_is_settled_without_those_of_its_payments_that_have_failed(
+    sqlite: str, clock: Clock, tmp_path: Path
+) -> None:
+    campaign = create(sqlite, clock)
+    earn(campaign)
+    payer = fp.FilePayer(tmp_path)
+    fp.payout(campaign, payer)
+    campaign.close()
+    (file,) = payer.files()
+    settle = ["campaign", "settle", sqlite, "onboarding"]
+    assert inside(*settle, "failed", "--entries", "2").stdout == "1 payments are failed now; 0 were before\n"
+    told = inside(*settle, "settled", "--file", str(file))
+    said = "2 payments are settled now; 0 were before; 1 are left out, which have failed since the file was written\n"
+    assert told.stdout == said
+    campaign = reopen(campaign, sqlite, clock)
+    assert states(campaign) == ["settled", "failed", "settled"]
+    campaign.close()
+    file.write_text(file.read_text().replace(",2,bob", ",3,bob"))
+    assert "has no payment" in inside(*settle, "settled", "--file", str(file)).stderr
 
 
 @pytest.fixture
