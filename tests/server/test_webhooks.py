@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -205,12 +207,53 @@ def test_a_host_that_leads_to_this_machine_is_not_reached(tmp_path: Path, monkey
 
 
 INSIDE = """127.0.0.1 10.1.2.3 172.16.0.1 192.168.1.1 169.254.169.254 100.64.0.1 0.0.0.0 224.0.0.1
-    ::1 fe80::1%eth0 fd00::1 ::ffff:10.0.0.1 64:ff9b::7f00:1 2002:7f00:1:: ::"""
+    ::1 fe80::1%eth0 fec0::1 fd00::1 ::ffff:10.0.0.1 64:ff9b::7f00:1 2002:7f00:1:: ::"""
 
 
 @pytest.mark.parametrize("address", INSIDE.split())
 def test_addresses_inside_are_not_public(address: str) -> None:
     assert not is_public(address)
+
+
+def test_a_host_that_cannot_be_looked_up_is_a_failure_like_any_other(tmp_path: Path) -> None:
+    (tmp_path / "secret").write_text("sixteen letters or more")
+
+    async def run() -> list[bool]:
+        async with webhooks.pinned(False) as http:
+            targets = [Target("odd", f"https://{it}/", (tmp_path / "secret",)) for it in ("a..b", "a" * 70, "xn--a")]
+            return [(await webhooks.send(http, it, b"{}")).delivered for it in targets]
+
+    assert asyncio.run(run()) == [False] * 3
+
+
+def test_a_replay_that_is_asked_for_during_another_is_not_lost() -> None:
+    class Slow:
+        def place(self, event: int) -> Place:
+            delivery.jump = None if event == 1 else 1
+            return Place(event)
+
+    async def step() -> bool:
+        found.append(delivery.place.event)
+        writer.ended = None if len(found) < 3 else errors.WriterEnded("it is over.")
+        return True
+
+    found, writer = list[int](), SimpleNamespace(ended=None)
+    core = SimpleNamespace(writer=writer, register=None, store=SimpleNamespace(read=lambda *_: []), name="slots")
+    opened: Any = SimpleNamespace(campaign=SimpleNamespace(blocking=SimpleNamespace(core=core)))
+    http: Any = None
+
+    async def run() -> None:
+        delivery.jump = 7
+        await delivery.run()
+
+    delivery = webhooks.Delivery(Target("backend", "", ()), opened, http, lambda *_, **__: None)
+    delivery.reading, delivery._step, delivery._keep = Slow(), step, _nothing  # type: ignore[assignment, method-assign]
+    asyncio.run(run())
+    assert found == [7, 1, 1]
+
+
+async def _nothing(*_: object) -> None:
+    return
 
 
 def test_addresses_outside_are_public() -> None:
@@ -242,6 +285,8 @@ def test_targets_are_read_from_a_file(tmp_path: Path) -> None:
         ({"url": '"https://ann:pw@shop.example/"'}, "without a password"),
         ({"url": '"file:///etc/passwd"', "private": "true"}, "must begin with https://"),
         ({"url": "7"}, "must begin with https://"),
+        ({"url": '"https://[::1"'}, "must begin with https://"),
+        ({"url": '"https://shop.example:99999/"'}, "must begin with https://"),
         ({"secret_files": "[]"}, "must name from 1 to 3 files"),
         ({"secret_files": '["gone"]'}, "cannot be read"),
         ({"events": '["offerd"]'}, "did you mean 'offered'"),

@@ -21,7 +21,6 @@ from dataclasses import dataclass, field
 from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
-from urllib.parse import urlsplit
 
 import msgspec
 import numpy as np
@@ -43,6 +42,7 @@ from freepull.campaigns.journal.events import (
 )
 from freepull.campaigns.people import payment_key
 from freepull.campaigns.settings import shown
+from freepull.client.reach import origin
 from freepull.errors import FreepullError, InvalidInput
 from freepull.messages import SETTLEMENTS, DeliveryRow, TargetRow, Tried
 from freepull.money import Money
@@ -136,9 +136,11 @@ def _target(path: Path, name: str, table: Any) -> Target:
     if not isinstance(private, bool):
         raise InvalidInput(f"private of {where} must be true or false.")
     url = table.get("url", "")
-    parts = urlsplit(url if isinstance(url, str) else "")
-    plain = private and parts.scheme == "http"
-    if not (parts.scheme == "https" or plain) or not parts.hostname or "@" in parts.netloc or not url.isprintable():
+    try:
+        scheme, _, _ = origin(url)
+    except (ValueError, TypeError, AttributeError):
+        scheme = ""
+    if scheme != "https" and not (private and scheme == "http"):
         raise InvalidInput(
             f"url of {where} must begin with https:// and name a host, without a password; http:// is for private ones."
         )
@@ -173,6 +175,8 @@ def is_public(address: str) -> bool:
             inner = ipaddress.IPv4Address(int(found) & 0xFFFFFFFF)
         if inner is not None:
             return is_public(str(inner))
+        if found.is_site_local:
+            return False
     return found.is_global and not found.is_multicast and not found.is_reserved
 
 
@@ -210,7 +214,7 @@ async def send(http: httpx.AsyncClient, target: Target, body: bytes) -> Tried:
             status = found.status_code
     except TimeoutError:
         return Tried(False, f"no answer within {PATIENCE:g} s")
-    except (httpx.HTTPError, httpx.InvalidURL, FreepullError) as error:
+    except (httpx.HTTPError, httpx.InvalidURL, UnicodeError, FreepullError) as error:
         return Tried(False, " ".join(str(error).split())[:200] or type(error).__name__)
     return Tried(200 <= status < 300, f"status {status}")
 
@@ -371,7 +375,8 @@ class Delivery:
             await self._load()
             while self.core.writer.ended is None:
                 if self.jump is not None:
-                    self.place, self.jump = await asyncio.to_thread(self.reading.place, self.jump), None
+                    jump, self.jump = self.jump, None  # somebody may ask for another one meanwhile
+                    self.place = await asyncio.to_thread(self.reading.place, jump)
                 if not await self._step():
                     await self._keep(KEEPING)
                     await self._rest(LOOKING)
