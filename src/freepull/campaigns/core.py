@@ -252,7 +252,8 @@ class Core:
         number, arm = self.register.agent(it.agent), self.register.arm(it.arm)
         batch = Batch.of([Pull(number, arm, 0, *act_identity(number, it.event))])
         batch.kind = Kind.ACTED
-        return self.writer.submit(Job(lambda at, known: act(self._decider, batch, at, known), batch))
+        looked_up = Batch.of([Pull(number, id=key) for key in (*batch.known(), *map(outcome_identity, batch.known()))])
+        return self.writer.submit(Job(lambda at, known: act(self._decider, batch, at, known), looked_up))
 
     @handles(commands.TellOutcome)
     def outcome(self, it: commands.TellOutcome) -> Future[Told]:
