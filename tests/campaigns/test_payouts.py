@@ -81,7 +81,7 @@ def test_what_one_payer_has_sent_no_other_one_sends(sqlite: str, clock: Clock) -
     campaign = create(sqlite, clock)
     earn(campaign)
     campaign.settle([Move(1, "sent")], payer="bank")
-    with pytest.raises(errors.WrongMoment, match="entry 1 is sent by bank, so wallet cannot make it sent"):
+    with pytest.raises(errors.WrongMoment, match="entry 1 is sent by bank, so it cannot become sent by wallet;"):
         campaign.settle([Move(1, "sent")], payer="wallet")
     with pytest.raises(errors.WrongMoment):
         campaign.settle([Move(1, "settled")], payer="wallet")

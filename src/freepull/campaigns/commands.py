@@ -177,10 +177,10 @@ class Decider:
             fits = known.fits(entry, to, payer)
             if fits is False:
                 was, sender = SETTLEMENTS[known.state(entry)], known.sent.get(entry, ("", 0))[0]
-                of = f" by {sender}" if was == "sent" and sender else ""
+                of, by_whom = f" by {sender}" if was == "sent" and sender else "", f" by {payer}" if payer else ""
                 raise WrongMoment(
-                    f"entry {entry} is {was}{of}, so {payer or 'nobody'} cannot make it {SETTLEMENTS[to]}; leave it "
-                    "out, or look at the ledger for what became of it."
+                    f"entry {entry} is {was}{of}, so it cannot become {SETTLEMENTS[to]}{by_whom}; leave it out, or "
+                    "look at the ledger for what became of it."
                 )
             if fits or (state.settings.early and not known.states):
                 fresh.append((entry, to, note))

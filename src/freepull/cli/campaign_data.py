@@ -286,7 +286,8 @@ def _numbers(text: str) -> list[int]:
     found = list[int]()
     for part in text.split(","):
         first, _, last = part.strip().partition("-")
-        if not (first.isascii() and first.isdigit() and (not last or (last.isascii() and last.isdigit()))):
+        numbers = all(it.isascii() and it.isdigit() for it in (first, last or first))
+        if not numbers or int(first) > int(last or first):
             raise InvalidInput(f"--entries must be numbers such as 1-20,25, got {text!r}.")
         if int(last or first) - int(first) >= 10_000:
             raise InvalidInput(f"--entries must be at most 10,000 at a time, got {part.strip()}; take fewer.")
