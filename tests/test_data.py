@@ -160,7 +160,13 @@ def test_a_log_of_stars_is_not_planned_from_its_worst_rows(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize(
-    ("rewards", "scale"), [([12.5, 310, 0], "0..400"), (["yes", "no", "no"], "yes/no"), ([0, 7, 10], "0..10")]
+    ("rewards", "scale"),
+    [
+        ([12.5, 310, 0], "0..400"),
+        (["yes", "no", "no"], "yes/no"),
+        (["True", "false", "no"], "yes/no"),
+        ([0, 7, 10], "0..10"),
+    ],
 )
 def test_the_likely_scale_is_in_the_message(rewards: list[Any], scale: str) -> None:
     log = {"agent": [1] * 30, "arm": ["x", "y"] * 15, "reward": [str(it) for it in rewards] * 10}

@@ -162,7 +162,7 @@ def _too_many(
 
     where, why = unusable[0]
     beyond = rows.filter(pl.col("why").str.contains(" is outside ").fill_null(False)).height
-    words = rows.filter(pl.col("why").str.contains("^reward (?i:yes|no) ").fill_null(False)).height
+    words = rows.filter(pl.col("why").str.contains(f"^reward (?i:{'|'.join(WORDS)}) ").fill_null(False)).height
     told = rows["told"].drop_nulls().drop_nans()
     remedy = "put these rows right, or leave them out"
     if 2 * words > len(unusable):

@@ -25,7 +25,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from freepull import validation
-from freepull.client.reach import Deadline
+from freepull.client.reach import Deadline, origin
 from freepull.client.transport import httpx
 from freepull.commands import CampaignVerbs
 from freepull.errors import InvalidInput, ServiceError
@@ -100,6 +100,8 @@ class Payout:
         return f"{words}; left alone: {', '.join(left)}" if left else words
 
 
+SAID = ("settled", "failed", "sent")
+"""What a payer may say of a payment."""
 AT_ONCE = 100
 """Payments that a payer is given together, unless it says otherwise."""
 FAILED_BEFORE, SENT_ELSEWHERE = "failed before", "sent by another payer"
@@ -140,6 +142,7 @@ def _pay(campaign: Any, payer: Payer, due: list[LedgerEntry], found: Payout) -> 
         for receipt in payer.pay(list(payments.values())):
             if receipt.entry not in payments:
                 raise InvalidInput(f"{payer.name} speaks of entry {receipt.entry}, which it was not asked to pay.")
+            validation.one_of(f"the state of a receipt of {payer.name}", receipt.state, SAID)
             receipts[receipt.entry] = receipt
     finally:  # what is known is noted, also if the rest could not be asked
         known = (it for it in receipts.values() if it.state != "sent")
@@ -258,9 +261,18 @@ def read_payments(path: str | os.PathLike[str]) -> list[dict[str, str]]:
             rows = list(csv.DictReader(file))
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise InvalidInput(f"{path} could not be read as CSV: {error}; choose another file.") from None
-    if any(not row.get("key") or not str(row.get("entry")).isdigit() for row in rows):
+    if any(not row.get("key") or not str(row.get("entry")).isdecimal() for row in rows):
         raise InvalidInput(f"{path} must have a key and an entry in every row; take a file that payout has written.")
     return rows
+
+
+def first_key(key: str) -> str:
+    """Return the key that a payment had before it failed for the first time.
+
+    >>> first_key("c0ffee-17"), first_key("c0ffee-17-2")
+    ('c0ffee-17', 'c0ffee-17')
+    """
+    return "-".join(key.split("-")[:2])
 
 
 PATIENCE, TRIES = 10.0, 5
@@ -308,15 +320,19 @@ class HttpPayer:
         tries: int = TRIES,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
-        parts = urlsplit(url)
-        if parts.scheme != "https" and not (parts.scheme == "http" and parts.hostname in LOOPBACK):
+        try:
+            scheme, host, _ = origin(url)
+        except (ValueError, TypeError, AttributeError):
+            scheme, host = "", ""
+        if scheme != "https" and host not in LOOPBACK:
             raise InvalidInput(
-                f"url must begin with https://, or be on this machine itself, got {validation.shown(url)}."
+                "url must begin with https://, or be on this machine itself, and name a host, without a password; give "
+                "what lets you in as the token."
             )
         self.url, self._token = url, token
         self._seconds = validation.real("seconds", seconds, 0.0, 1e4, open_low=True)
         self._tries, self._sleep = validation.whole("tries", tries, 1, 100), sleep
-        self.name = f"http {parts.hostname}{parts.path}"[:200]
+        self.name = f"http {host}{urlsplit(url).path}"[:200]
         """How the ledger calls it: by host and path."""
 
     def pay(self, payments: Sequence[Payment]) -> Iterator[Receipt]:
@@ -370,5 +386,5 @@ class HttpPayer:
                     break
         try:
             return found.status_code, msgspec.json.decode(content, type=_Reply)
-        except (msgspec.MsgspecError, UnicodeError):
+        except (msgspec.MsgspecError, UnicodeError, RecursionError):
             return found.status_code, _Reply()

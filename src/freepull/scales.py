@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +17,7 @@ from freepull.errors import InvalidInput, InvalidReward
 
 _FORM = re.compile(r"(-?\d{1,12}(?:\.\d{1,6})?) ?\.\. ?(-?\d{1,12}(?:\.\d{1,6})?)(?: ([^\W\d]\w{0,19}|%))?")
 YES_NO = "yes/no"
-WORDS = {"yes": 1.0, "no": 0.0}
+WORDS = {"yes": 1.0, "no": 0.0, "true": 1.0, "false": 0.0}
 USUAL = ((0, 1), (1, 5), (0, 5), (1, 7), (0, 10), (1, 10), (0, 100))
 """Scales that a log is likely to have, the smallest first."""
 
@@ -70,7 +71,7 @@ class Scale:
             raise InvalidReward(str(error)) from None
         if self.low <= given <= self.high:
             return (given - self.low) / self.width, False
-        if not self.clips or not math.isfinite(given):
+        if not self.clips:
             raise InvalidReward(
                 f"reward must be a number from {self.low:g} to {self.high:g}, as the scale is, got "
                 f"{validation.shown(reward)}."
@@ -78,10 +79,12 @@ class Scale:
         return float(given > self.high), True
 
     def _coin(self, reward: Any) -> float:
-        found = WORDS.get(reward.strip().lower()) if isinstance(reward, str) else reward
-        if found not in (0, 1):
-            raise InvalidReward(f"reward must be yes or no, as the scale is, got {validation.shown(reward)}.")
-        return float(found)
+        given = WORDS.get(reward.strip().lower()) if isinstance(reward, str) else reward
+        with suppress(InvalidInput):
+            found = validation.real("reward", float(given) if isinstance(given, bool) else given)
+            if found in (0.0, 1.0):
+                return found
+        raise InvalidReward(f"reward must be yes or no, as the scale is, got {validation.shown(reward)}.")
 
     def read_many(self, rewards: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.bool_]] | None:
         """Return many rewards in [0, 1], and which lay outside; None if one of them has to be refused."""
@@ -101,11 +104,7 @@ class Scale:
 
     def shown(self, x: float) -> str:
         """Return a mean in [0, 1] on this scale, in words."""
-        return f"{self.mean(x):.4g} {self.unit}".rstrip()
-
-    def shown_effect(self, x: float) -> str:
-        """Return a difference of means on this scale, in words, rounded down to four places."""
-        return f"{math.floor(1e4 * self.effect(x)) / 1e4:.4f} {self.unit}".rstrip()
+        return f"{self.mean(x):.10g} {self.unit}".rstrip()
 
     def words(self, text: str) -> str:
         """Return a sentence of a verdict whose numbers, which are in [0, 1], are on this scale.
@@ -144,4 +143,4 @@ def likely(rewards: Iterable[float]) -> str:
         if first <= low and high <= last:
             return f"{first}..{last}"
     unit = 10.0 ** math.floor(math.log10(max(abs(high), abs(low), 1.0)))
-    return f"{min(0.0, math.floor(low / unit) * unit):g}..{max(1.0, math.ceil(high / unit) * unit):.0f}"
+    return f"{min(0.0, math.floor(low / unit) * unit):.0f}..{max(1.0, math.ceil(high / unit) * unit):.0f}"

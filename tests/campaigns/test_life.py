@@ -61,6 +61,24 @@ def test_an_act_is_paid_and_its_outcome_counts_when_it_comes(url: str, clock: Cl
     same_after_reopening(campaign, url, clock)
 
 
+def test_an_id_whose_outcome_is_remembered_is_not_used_for_another_act(sqlite: str, clock: Clock) -> None:
+    campaign = create(sqlite, clock, remembers="30 days", **ORDERED)
+    campaign.act("ann", "A", "v1")
+    clock.pass_hours(29 * 24)
+    came = campaign.outcome("ann", "v1", 0.5)
+    clock.pass_hours(2 * 24)
+    for _ in range(2):  # the log's time goes on with its events
+        campaign.tell("bob", "A", 0.5)
+        clock.pass_hours(1)
+    assert campaign.outcome("ann", "v1", 0.5) == came
+    with pytest.raises(errors.EventConflict, match="give it a new id"):
+        campaign.act("ann", "B", "v1")
+    assert campaign.status().open_acts == 0
+    campaign.act("ann", "B", "v2")
+    campaign.outcome("ann", "v2", 0.5)
+    same_after_reopening(campaign, sqlite, clock)
+
+
 @pytest.mark.parametrize("event", ["v1", 1])
 def test_acts_and_outcomes_are_safe_to_repeat(sqlite: str, clock: Clock, event: str | int) -> None:
     campaign = create(sqlite, clock, **ORDERED)

@@ -21,6 +21,7 @@ from freepull.campaigns.journal.recovery import verify
 from freepull.messages import Move
 from freepull.money import Money
 from freepull.payouts import Payment, Receipt, read_payments
+from support.program import inside
 from support.staging import Clock, contents, create, picture, reopen
 
 DATA = Path(__file__).parent / "data"
@@ -80,7 +81,7 @@ def test_what_one_payer_has_sent_no_other_one_sends(sqlite: str, clock: Clock) -
     campaign = create(sqlite, clock)
     earn(campaign)
     campaign.settle([Move(1, "sent")], payer="bank")
-    with pytest.raises(errors.WrongMoment, match="entry 1 is sent by bank, so wallet cannot make it sent"):
+    with pytest.raises(errors.WrongMoment, match="entry 1 is sent by bank, so it cannot become sent by wallet;"):
         campaign.settle([Move(1, "sent")], payer="wallet")
     with pytest.raises(errors.WrongMoment):
         campaign.settle([Move(1, "settled")], payer="wallet")
@@ -188,6 +189,21 @@ def test_a_name_is_not_erased_while_somebody_is_owed(url: str, clock: Clock) -> 
     assert contents(campaign)["names"] == []
 
 
+def test_a_name_is_not_erased_while_a_bonus_waits_for_an_outcome(sqlite: str, clock: Clock) -> None:
+    campaign = create(sqlite, clock, pay_on="outcome", if_no_outcome=0.0)
+    offer = campaign.ask("ann")
+    assert offer is not None
+    campaign.act("ann", offer.arm, "v1")
+    for names in (["ann"], None):
+        with pytest.raises(errors.WrongMoment, match="ann must be told of first: 1 bonuses wait for the outcomes"):
+            campaign.erase_names(names)
+    campaign.erase_names(["bob"])
+    campaign.outcome("ann", "v1", 0.5)
+    fp.payout(campaign, Scripted())
+    campaign.erase_names(["ann"])
+    assert [name for _, name in contents(campaign)["names"]] == ["cy"]
+
+
 def test_nothing_is_paid_out_of_a_rehearsal_or_twice_after_an_upgrade(tmp_path: Path, clock: Clock) -> None:
     (tmp_path / "old.db").write_bytes(gzip.decompress((DATA / "campaigns-0.1.db.gz").read_bytes()))
     payer = Scripted()
@@ -211,6 +227,23 @@ def test_nothing_is_paid_out_of_a_rehearsal_or_twice_after_an_upgrade(tmp_path: 
     verify(url, "pairwise")
 
 
+def test_what_a_payer_has_said_is_noted_also_if_it_says_something_odd_afterwards(sqlite: str, clock: Clock) -> None:
+    campaign = create(sqlite, clock)
+    earn(campaign)
+    with pytest.raises(errors.UnknownName, match="the state of a receipt of scripted must be one of settled, failed"):
+        fp.payout(campaign, Scripted(bob="done"))
+    assert states(campaign) == ["settled", "sent", "sent"]
+
+
+@pytest.mark.parametrize(
+    "url", ["http://pay.example/", "https://", "https://[::1", "https://ann:pw@pay.example/", "https://x:99999/", 7]
+)
+def test_a_payer_s_address_is_looked_at_before_anything_is_sent(url: str) -> None:
+    with pytest.raises(errors.InvalidInput, match="url must begin with https://") as refused:
+        fp.HttpPayer(url)
+    assert "pw" not in str(refused.value)
+
+
 def test_a_file_payer_writes_every_payment_into_one_file(sqlite: str, clock: Clock, tmp_path: Path) -> None:
     campaign = create(sqlite, clock, agents=["=1+1", "bob", "cy"])
     earn(campaign, "=1+1", "bob")
@@ -232,6 +265,27 @@ def test_a_file_payer_writes_every_payment_into_one_file(sqlite: str, clock: Clo
     assert sorted(keys) == sorted(it.key for it in campaign.ledger())
     with pytest.raises(errors.InvalidInput, match="folder must be a folder that exists"):
         fp.FilePayer(tmp_path / "none")
+
+
+def test_a_file_is_settled_without_those_of_its_payments_that_have_failed(
+    sqlite: str, clock: Clock, tmp_path: Path
+) -> None:
+    campaign = create(sqlite, clock)
+    earn(campaign)
+    payer = fp.FilePayer(tmp_path)
+    fp.payout(campaign, payer)
+    campaign.close()
+    (file,) = payer.files()
+    settle = ["campaign", "settle", sqlite, "onboarding"]
+    assert inside(*settle, "failed", "--entries", "2").stdout == "1 payments are failed now; 0 were before\n"
+    told = inside(*settle, "settled", "--file", str(file))
+    said = "2 payments are settled now; 0 were before; 1 are left out, which have failed since the file was written\n"
+    assert told.stdout == said
+    campaign = reopen(campaign, sqlite, clock)
+    assert states(campaign) == ["settled", "failed", "settled"]
+    campaign.close()
+    file.write_text(file.read_text().replace(",2,bob", ",3,bob"))
+    assert "has no payment" in inside(*settle, "settled", "--file", str(file)).stderr
 
 
 @pytest.fixture

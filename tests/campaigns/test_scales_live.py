@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
 import pytest
 from typer.testing import CliRunner
@@ -89,12 +90,12 @@ def test_what_is_on_no_scale_is_refused(sqlite: str, clock: Clock) -> None:
     with pytest.raises(errors.InvalidReward):
         amounts.tell_many([("ann", "A", 3.0, None), ("ann", "A", float("inf"), None)])
     coins = create(sqlite + "3", clock, scale="yes/no")
-    for good in ("yes", "No", True, 0, 1.0):
+    for good in ("yes", "No", True, 0, 1.0, "true", "FALSE"):
         coins.tell("ann", "A", good)
-    for wrong in (0.5, "maybe", 2):
+    for bad in (0.5, "maybe", 2, "1", np.array([0, 1]), 1 + 0j, b"1", None):
         with pytest.raises(errors.InvalidReward, match="must be yes or no"):
-            coins.tell("ann", "A", wrong)
-    assert (stars.status().observations, coins.status().observations) == (0, 5)
+            coins.tell("ann", "A", bad)  # type: ignore[arg-type]
+    assert (stars.status().observations, coins.status().observations) == (0, 7)
     for wrong in ("5..1", "1-5", "a..b", 5, "", "1..5 "):
         if wrong != "1..5 ":
             with pytest.raises(errors.InvalidInput, match="scale must be"):
@@ -109,12 +110,15 @@ def test_no_outcome_is_agreed_in_the_same_units(sqlite: str, clock: Clock) -> No
     assert "counts as 3" in str(campaign.verdict().rests_on)
     with pytest.raises(errors.InvalidInput, match="if_no_outcome"):
         create(sqlite, clock, name="other", principal=EACH, scale="1..5", if_no_outcome=0)
+    euros = create(sqlite, clock, name="euros", principal=EACH, scale="0..100000 EUR", if_no_outcome=12345)
+    euros.act("ann", "A", "v1")
+    assert "counts as 12345 EUR" in str(euros.verdict().rests_on)
 
 
 def test_files_have_the_units_that_were_told(sqlite: str, clock: Clock, tmp_path: Path) -> None:
     campaign = create(sqlite, clock, scale="yes/no")
-    (tmp_path / "in.csv").write_text("agent,arm,reward\nann,A,yes\nann,B,no\nbob,A,1\n")
-    assert campaign.import_observations(tmp_path / "in.csv") == 3
+    (tmp_path / "in.csv").write_text("agent,arm,reward\nann,A,yes\nann,B,no\nbob,A,1\nbob,B,false\n")
+    assert campaign.import_observations(tmp_path / "in.csv") == 4
     stars = create(sqlite + "2", clock, scale="1..5")
     stars.tell("ann", "A", 4)
     stars.export(tmp_path / "out.csv")
@@ -145,11 +149,12 @@ def test_a_shell_shows_and_takes_them(tmp_path: Path) -> None:
 def test_a_scale_is_read_as_it_is_written() -> None:
     assert Scale.parse("scale", "-5 .. 5 points") == Scale("-5..5 points", -5.0, 5.0, "points")
     assert Scale.parse("scale", "0..100 %").clips
-    assert [likely(it) for it in ([1, 5], [0, 5], [0, 10], [55, 99], [-3, 3], [])] == [
+    assert [likely(it) for it in ([1, 5], [0, 5], [0, 10], [55, 99], [-3, 3], [-1234567, 5], [])] == [
         "1..5",
         "0..5",
         "0..10",
         "0..100",
         "-3..3",
+        "-2000000..1000000",
         "0..1",
     ]

@@ -138,6 +138,25 @@ def test_a_budget_is_kept_to_the_cent_where_prices_differ_and_futility_is_an_opt
             assert campaign.settings.principal.futility == 0.05
 
 
+def test_an_offer_is_accepted_declined_and_settled_by_its_number(url: str) -> None:
+    new(url, *CERTIFIED)
+    run("start", url, "x")
+    offer = told("ask", url, "x", "#0")["id"]
+    assert told("accept", url, "x", "#0", "--offer", str(offer))["accepted"]
+    assert "has no open offer 9" in run("decline", url, "x", "#0", "--offer", "9", code=2).stderr
+    assert "#0 has declined its offer" in run("decline", url, "x", "#0", "--offer", str(offer)).stdout
+    run("tell", url, "x", "#1", told("ask", url, "x", "#1")["arm"], "0.5")
+    assert told("settle", url, "x", "settled", "--entries", "1-1")["moved"] == 1
+    assert (
+        "entry 1 is settled, so it cannot become open;"
+        in run("settle", url, "x", "open", "--entries", "1", code=2).stderr
+    )
+    assert (
+        "--entries must be numbers such as 1-20,25"
+        in run("settle", url, "x", "settled", "--entries", "5-2", code=2).stderr
+    )
+
+
 def test_where_nobody_gets_an_offer_it_says_why(url: str) -> None:
     new(url)
     assert "no offer: x has not started" in run("ask", url, "x", "#0").stdout

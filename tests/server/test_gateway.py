@@ -45,6 +45,23 @@ def test_a_backend_asks_and_tells_for_its_users_with_one_token(both: Service) ->
     assert (status["observations"], status["paid"]) == (2, 1)
 
 
+def test_rewards_are_told_on_the_campaign_s_scale_and_arms_by_number_in_every_way(service: Service) -> None:
+    service.create(scale="1..5", principal={"observe": {"part": "Steps", "n": 0}})
+    with fp.Client(service.at, gateway(service)) as client:
+        stars = client.campaign("onboarding")
+        stars.tell("ann", 0, 4)
+        stars.act("ann", 0, "v1")
+        stars.outcome("ann", "v1", 2)
+        told = stars.tell_each([("ann", 0, 3, None), ("bob", 1, 6, None), ("nobody", 0, 3, None), ("bob", 7, 3, None)])
+        kinds = [type(it) for it in told]
+        assert kinds == [fp.Told, errors.InvalidReward, errors.UnknownAgent, errors.UnknownArm]
+        for wrong in (6, "4", float("nan"), None):
+            with pytest.raises(errors.InvalidReward):
+                stars.tell("ann", "A", wrong)  # type: ignore[arg-type]
+    arm, *_ = service.send("GET", "/campaigns/onboarding").json()["arms"]
+    assert (arm["pulls"], arm["mean"]) == (3, 3.0)
+
+
 def test_it_works_the_same_on_asyncio(service: Service) -> None:
     service.create()
 

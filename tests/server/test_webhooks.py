@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -10,8 +12,9 @@ import pytest
 from chaos.receiving import Receiver, receiving
 from freepull import errors
 from freepull.server import webhooks
-from freepull.server.webhooks import Target, is_public, read_targets
+from freepull.server.webhooks import Place, Reading, Target, is_public, read_targets
 from support.running import Service, is_problem
+from support.staging import OPENED, Clock, create
 
 
 @pytest.fixture(autouse=True)
@@ -64,6 +67,47 @@ def test_what_happens_is_told_signed_and_in_the_log_s_order(
         receiver.wait(lambda: "unstuck" in receiver.kinds())
         told = next(it for it in receiver.events if it["kind"] == "settled")
         assert (told["entry"], told["settlement"]) == (1, "settled")
+
+
+@pytest.mark.parametrize("pay_on", ["act", "outcome"])
+def test_every_offer_is_told_with_its_end_and_every_payment_with_its_entry(tmp_path: Path, pay_on: str) -> None:
+    clock = Clock()
+    settings = {"pay_on": pay_on, "if_no_outcome": 0.0, "accept_within": "1 hour", "outcome_within": "2 days"}
+    campaign = create(f"sqlite:///{tmp_path}/trial.db", clock, agents=5, **settings)
+    taken = [campaign.ask(m) for m in range(5)]
+    for m, offer in enumerate(taken):
+        assert offer is not None
+        if m in (0, 2):
+            campaign.act(m, offer.arm, "v1")
+    campaign.tell(1, taken[1].arm, 0.5)  # type: ignore[union-attr]
+    campaign.outcome(0, "v1", 0.5)
+    campaign.decline(3)
+    clock.pass_hours(1.0)  # agent 4 has not accepted in time, and the same offer again
+    assert campaign.ask(4) is not None
+    campaign.pause()
+    campaign.tell(4, "C", 0.5)  # the offer was taken back
+    campaign.resume()
+    clock.pass_hours(72.0)
+    campaign.status()  # the outcome of agent 2 has not come
+    for m in (0, 1):
+        campaign.tell(m, "C", 0.5)
+    while (offer := campaign.ask(0)) is None or offer.arm == "A":
+        for m in range(5):
+            campaign.ask(m)
+            campaign.tell(m, "A", 0.5)
+    campaign.leave(0)
+    found, _ = Reading(campaign.core).next(Place(), ())
+    instead = [it for it in found if it["kind"] == "cancelled" and it["agent"] == "#4"]
+    assert [it.pop("arm") for it in instead] == ["C"]  # of the pull; all others have that of their offer
+    ends = {it["offer"]: (it["kind"], it["agent"], it.get("arm", "A")) for it in found if it["kind"] in ENDS}
+    assert ends == {it.offer: (it.ending, it.agent, it.arm) for it in campaign.offers() if it.ending}
+    paid = [(it["entry"], it["offer"], it["agent"], it["amount"], it["key"]) for it in found if it["kind"] == "paid"]
+    assert paid == [(it.entry, it.offer, it.agent, it.amount, it.key) for it in campaign.ledger()]
+    assert {it["kind"] for it in found} == {"started", "offered", "paused", "resumed", "recalled", "left", *ENDS}
+    OPENED.pop().close()
+
+
+ENDS = ("paid", "refused", "expired", "cancelled")
 
 
 @pytest.mark.slow
@@ -163,12 +207,53 @@ def test_a_host_that_leads_to_this_machine_is_not_reached(tmp_path: Path, monkey
 
 
 INSIDE = """127.0.0.1 10.1.2.3 172.16.0.1 192.168.1.1 169.254.169.254 100.64.0.1 0.0.0.0 224.0.0.1
-    ::1 fe80::1%eth0 fd00::1 ::ffff:10.0.0.1 64:ff9b::7f00:1 2002:7f00:1:: ::"""
+    ::1 fe80::1%eth0 fec0::1 fd00::1 ::ffff:10.0.0.1 64:ff9b::7f00:1 2002:7f00:1:: ::"""
 
 
 @pytest.mark.parametrize("address", INSIDE.split())
 def test_addresses_inside_are_not_public(address: str) -> None:
     assert not is_public(address)
+
+
+def test_a_host_that_cannot_be_looked_up_is_a_failure_like_any_other(tmp_path: Path) -> None:
+    (tmp_path / "secret").write_text("sixteen letters or more")
+
+    async def run() -> list[bool]:
+        async with webhooks.pinned(False) as http:
+            targets = [Target("odd", f"https://{it}/", (tmp_path / "secret",)) for it in ("a..b", "a" * 70, "xn--a")]
+            return [(await webhooks.send(http, it, b"{}")).delivered for it in targets]
+
+    assert asyncio.run(run()) == [False] * 3
+
+
+def test_a_replay_that_is_asked_for_during_another_is_not_lost() -> None:
+    class Slow:
+        def place(self, event: int) -> Place:
+            delivery.jump = None if event == 1 else 1
+            return Place(event)
+
+    async def step() -> bool:
+        found.append(delivery.place.event)
+        writer.ended = None if len(found) < 3 else errors.WriterEnded("it is over.")
+        return True
+
+    found, writer = list[int](), SimpleNamespace(ended=None)
+    core = SimpleNamespace(writer=writer, register=None, store=SimpleNamespace(read=lambda *_: []), name="slots")
+    opened: Any = SimpleNamespace(campaign=SimpleNamespace(blocking=SimpleNamespace(core=core)))
+    http: Any = None
+
+    async def run() -> None:
+        delivery.jump = 7
+        await delivery.run()
+
+    delivery = webhooks.Delivery(Target("backend", "", ()), opened, http, lambda *_, **__: None)
+    delivery.reading, delivery._step, delivery._keep = Slow(), step, _nothing  # type: ignore[assignment, method-assign]
+    asyncio.run(run())
+    assert found == [7, 1, 1]
+
+
+async def _nothing(*_: object) -> None:
+    return
 
 
 def test_addresses_outside_are_public() -> None:
@@ -200,6 +285,8 @@ def test_targets_are_read_from_a_file(tmp_path: Path) -> None:
         ({"url": '"https://ann:pw@shop.example/"'}, "without a password"),
         ({"url": '"file:///etc/passwd"', "private": "true"}, "must begin with https://"),
         ({"url": "7"}, "must begin with https://"),
+        ({"url": '"https://[::1"'}, "must begin with https://"),
+        ({"url": '"https://shop.example:99999/"'}, "must begin with https://"),
         ({"secret_files": "[]"}, "must name from 1 to 3 files"),
         ({"secret_files": '["gone"]'}, "cannot be read"),
         ({"events": '["offerd"]'}, "did you mean 'offered'"),

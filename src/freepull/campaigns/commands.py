@@ -142,7 +142,8 @@ class Decider:
         self.close_step(at)
         self.write(Kind.LEFT, at, agent=agent, more={"by": by})
         if agent in state.offers.open:
-            self.write(Kind.CANCELLED, at, agent=agent, offer=state.offers.open[agent].offer)
+            standing = state.offers.open[agent]
+            self.write(Kind.CANCELLED, at, agent=agent, arm=standing.arm, offer=standing.offer)
         self.end_step_if_due(at)
 
     def withdraw(self, arm: int, at: int, by: str) -> None:
@@ -176,10 +177,10 @@ class Decider:
             fits = known.fits(entry, to, payer)
             if fits is False:
                 was, sender = SETTLEMENTS[known.state(entry)], known.sent.get(entry, ("", 0))[0]
-                of = f" by {sender}" if was == "sent" and sender else ""
+                of, by_whom = f" by {sender}" if was == "sent" and sender else "", f" by {payer}" if payer else ""
                 raise WrongMoment(
-                    f"entry {entry} is {was}{of}, so {payer or 'nobody'} cannot make it {SETTLEMENTS[to]}; leave it "
-                    "out, or look at the ledger for what became of it."
+                    f"entry {entry} is {was}{of}, so it cannot become {SETTLEMENTS[to]}{by_whom}; leave it out, or "
+                    "look at the ledger for what became of it."
                 )
             if fits or (state.settings.early and not known.states):
                 fresh.append((entry, to, note))
@@ -289,7 +290,8 @@ class Decider:
             number, (agent, arm, _) = next(iter(acts.items()))
             if self.state.settings.principal.rule.designates:
                 self.close_step(at)
-            self.write(Kind.NEVER_CAME, at, agent=agent, arm=arm, offer=number)
+            due = self.state.offers.due.get(number)
+            self.write(Kind.NEVER_CAME, at, agent=agent, arm=arm, offer=number, value=0 if due is None else due.offer)
 
     def room(self) -> int:
         """Return how many more pulls end the step."""

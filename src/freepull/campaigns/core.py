@@ -252,7 +252,8 @@ class Core:
         number, arm = self.register.agent(it.agent), self.register.arm(it.arm)
         batch = Batch.of([Pull(number, arm, 0, *act_identity(number, it.event))])
         batch.kind = Kind.ACTED
-        return self.writer.submit(Job(lambda at, known: act(self._decider, batch, at, known), batch))
+        looked_up = Batch.of([Pull(number, id=key) for key in (*batch.known(), *map(outcome_identity, batch.known()))])
+        return self.writer.submit(Job(lambda at, known: act(self._decider, batch, at, known), looked_up))
 
     @handles(commands.TellOutcome)
     def outcome(self, it: commands.TellOutcome) -> Future[Told]:
@@ -430,6 +431,14 @@ class Core:
         known = state.settlements
         if state.rehearsals or (state.settings.early and not known.states):
             return
+        waiting = [it.agent for it in state.offers.due.values() if it.agent in agents]
+        if waiting:
+            others = "" if len(set(waiting)) == 1 else f" and {len(set(waiting)) - 1:,} others"
+            raise WrongMoment(
+                f"{self.register.shown(waiting[0])}{others} must be told of first: {len(waiting):,} bonuses wait for "
+                "the outcomes of acts; tell these, or wait until their time is over, and erase the names then, or "
+                "anyway."
+            )
         if known.settled == state.offers.endings["paid"]:
             return
         rows = chain(self.store.read(self.name, "ledger"), (state.rows or {}).get("ledger", ()))

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from freepull.campaigns.commands import GOING, Decider
-from freepull.campaigns.directory import Batch, Pull
+from freepull.campaigns.directory import Batch, Pull, outcome_identity
 from freepull.campaigns.journal.events import (
     CLIPPED,
     ENDINGS,
@@ -64,6 +64,11 @@ def act(decider: Decider, batch: Batch, at: int, known: Known) -> Told:
     if not len(looked.fresh):
         return looked.repeated[0]
     agent = int(batch.agents[0])
+    if not known.keys().isdisjoint(map(outcome_identity, batch.known())):
+        raise EventConflict(
+            f"agent {decider.shown(agent)} has used this event id for an earlier act, whose outcome is remembered, so "
+            "that of another one could not be told; give it a new id."
+        )
     flags = OBSERVED * (agent >= state.panel) | NUMBERED * bool(batch.numbers)
     written = RECORD.pack(*decider.act(agent, int(batch.arms[0]), flags, at).record())
     event = state.events - 1

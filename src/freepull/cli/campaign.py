@@ -198,7 +198,8 @@ def _field(field: msgspec.structs.FieldInfo) -> Parameter:
     kind, meta = get_args(field.type)
     made = (typer.Argument if field.required else typer.Option)(help=meta.description)
     default = Parameter.empty if field.required else field.default
-    whole = int in (kind, *get_args(kind)) and str not in get_args(kind)
+    kinds = [it.__origin__ if hasattr(it, "__metadata__") else it for it in (kind, *get_args(kind))]
+    whole = int in kinds and str not in kinds
     return _parameter(field.name, Annotated[int if whole else str, made], default)
 
 

@@ -259,22 +259,26 @@ def settle(
 ) -> None:
     """See the help."""
     from freepull.messages import Move
-    from freepull.payouts import read_payments
+    from freepull.payouts import first_key, read_payments
 
     if bool(entries) == (file is not None):
         raise InvalidInput("payments must be named by --entries, or be in a --file, but not both.")
     with opened(url, name) as campaign:
+        failed = 0
         if file is None:
             numbers = _numbers(entries)
         else:
-            keys = {row["key"]: int(row["entry"]) for row in read_payments(file)}
-            known = {it.key for it in campaign.ledger()}
-            strange = next((key for key in keys if key not in known), None)
-            if strange is not None:
-                raise InvalidInput(f"--file must be of {name}, which has no payment {strange}; choose another file.")
-            numbers = sorted(keys.values())
+            rows = sorted({(int(row["entry"]), row["key"]) for row in read_payments(file)})
+            known = {it.entry: it.key for it in campaign.ledger()}
+            for entry, key in rows:
+                if first_key(key) != first_key(known.get(entry, "")):
+                    raise InvalidInput(f"--file must be of {name}, which has no payment {key}; choose another file.")
+            numbers = [entry for entry, key in rows if key == known[entry]]
+            failed = len(rows) - len(numbers)
         moved = campaign.settle([Move(entry, state, note) for entry in numbers], by=by)
-    answer({"moved": moved}, as_json, f"{moved:,} payments are {state} now; {len(numbers) - moved:,} were before")
+    words = f"{moved:,} payments are {state} now; {len(numbers) - moved:,} were before"
+    more = f"; {failed:,} are left out, which have failed since the file was written" if failed else ""
+    answer({"moved": moved, "failed": failed}, as_json, words + more)
 
 
 def _numbers(text: str) -> list[int]:
@@ -282,7 +286,8 @@ def _numbers(text: str) -> list[int]:
     found = list[int]()
     for part in text.split(","):
         first, _, last = part.strip().partition("-")
-        if not (first.isascii() and first.isdigit() and (not last or (last.isascii() and last.isdigit()))):
+        numbers = all(it.isascii() and it.isdigit() for it in (first, last or first))
+        if not numbers or int(first) > int(last or first):
             raise InvalidInput(f"--entries must be numbers such as 1-20,25, got {text!r}.")
         if int(last or first) - int(first) >= 10_000:
             raise InvalidInput(f"--entries must be at most 10,000 at a time, got {part.strip()}; take fewer.")

@@ -191,7 +191,7 @@ def _as_declared(campaign: str, it: Command[Any]) -> Talk[Any]:
         raise InvalidInput(f"{it.verb} cannot be asked of a service; open the campaign itself for it.")
     names = {name: named(getattr(it, name)) for name in route.names if name == "agent"}
     if "arm" in route.names:
-        names["arm"] = (yield from _arms(campaign))(getattr(it, "arm"))  # noqa: B009 - not every command has one
+        names["arm"] = yield from _arm(campaign, getattr(it, "arm"))  # noqa: B009 - not every command has one
     path = within(campaign, *(part.format(**names) for part in route.path.split("/") if part))
     if hasattr(it, "after"):
         only = [(name, told) for name in it.__struct_fields__ if name != "after" and (told := getattr(it, name))]
@@ -209,10 +209,11 @@ def _plain(value: Any) -> Any:
     return value if value is None or isinstance(value, (str, int, float)) else list(value)
 
 
-def _arms(campaign: str) -> Talk[Callable[[Any], str]]:
-    """Return what names an arm that is known by number."""
-    found = [it.name for it in (yield from send(Call[list[Arm]]("GET", within(campaign, "arms"), list[Arm])))]
-    return lambda arm: arm if isinstance(arm, str) else _nth(found, arm)
+def _arm(campaign: str, arm: Any) -> Talk[str]:
+    """Return the name of an arm, which may be known by its number."""
+    if isinstance(arm, str):
+        return arm
+    return _nth([it.name for it in (yield from send(Call[list[Arm]]("GET", within(campaign, "arms"), list[Arm])))], arm)
 
 
 def _nth(arms: list[str], arm: Any) -> str:
@@ -231,16 +232,19 @@ def one_agent(campaign: str, agent: Any) -> Talk[Me]:
     return send(Call("GET", within(campaign, "agents", named(agent)), Me))
 
 
+def _arm_of(campaign: str, agent: Any, arm: Any) -> Talk[str]:
+    """Return the name of an arm, which whoever speaks for an agent may know."""
+    return arm if isinstance(arm, str) else _nth((yield from one_agent(campaign, agent)).arms, arm)
+
+
 def _ask(campaign: str, it: commands.Ask) -> Talk[CampaignOffer | None]:
     found: _Offered = yield from for_agent(campaign, it.agent, "offer", _Offered)
     return found.offer
 
 
 def _tell(campaign: str, it: commands.Tell) -> Talk[Told]:
-    arm = it.arm
-    if not isinstance(arm, str):
-        arm = _nth((yield from one_agent(campaign, it.agent)).arms, arm)
-    body = {"arm": arm, "reward": validation.reward(it.reward), "event": event_id(it.event)}
+    arm = yield from _arm_of(campaign, it.agent, it.arm)
+    body = {"arm": arm, "reward": validation.told(it.reward), "event": event_id(it.event)}
     found: _Told = yield from for_agent(campaign, it.agent, "observations", _Told, body)
     return found.told()
 
@@ -255,13 +259,13 @@ def _tell_each(campaign: str, it: commands.TellEach) -> Talk[list[Told | Freepul
 def _tell_some(campaign: str, observations: Iterator[Any]) -> Talk[list[Told | FreepullError]]:
     """Tell some pulls. What can be seen to be wrong is not sent, because JSON cannot say all of it."""
     body, wrong = list[dict[str, Any]](), dict[int, FreepullError]()
-    name: Callable[[Any], str] | None = None
+    arms = list[str]()
     for i, given in enumerate(observations):
         try:
             agent, arm, reward, event = Observation.of(given)
             if not isinstance(arm, str):
-                name = name or (yield from _arms(campaign))
-                arm = name(arm)
+                arms = arms or (yield from one_agent(campaign, agent)).arms
+                arm = _nth(arms, arm)
             pull = {"agent": named(agent), "arm": arm, "reward": validation.told(reward), "event": event_id(event)}
         except FreepullError as error:
             wrong[i] = error
@@ -291,7 +295,7 @@ def _outcome(campaign: str, it: commands.TellOutcome) -> Talk[Told]:
 
 def _act(campaign: str, it: commands.Act) -> Talk[Told]:
     """Name the arm, which may be known by its number."""
-    arm = it.arm if isinstance(it.arm, str) else (yield from _arms(campaign))(it.arm)
+    arm = yield from _arm_of(campaign, it.agent, it.arm)
     told: Told = yield from _as_declared(campaign, msgspec.structs.replace(it, arm=arm))
     return told
 

@@ -21,7 +21,6 @@ from dataclasses import dataclass, field
 from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
-from urllib.parse import urlsplit
 
 import msgspec
 import numpy as np
@@ -29,9 +28,21 @@ from numpy.typing import NDArray
 
 from freepull import validation
 from freepull.campaigns.core import Core
-from freepull.campaigns.journal.events import HEADER, OUTCOME, PAID, REFUSED, STEPS, Kind, Records, Segment, unpack
+from freepull.campaigns.journal.events import (
+    ENDINGS,
+    HEADER,
+    OUTCOME,
+    PAID,
+    PULLS,
+    STEPS,
+    Kind,
+    Records,
+    Segment,
+    unpack,
+)
 from freepull.campaigns.people import payment_key
 from freepull.campaigns.settings import shown
+from freepull.client.reach import origin
 from freepull.errors import FreepullError, InvalidInput
 from freepull.messages import SETTLEMENTS, DeliveryRow, TargetRow, Tried
 from freepull.money import Money
@@ -52,12 +63,13 @@ LOOKING, KEEPING, STUCK = 0.25, 1.0, 30.0
 """Seconds between two looks at the log, between two notes of how far a target has got, and at whether it is stuck."""
 QUIET = (Kind.CREATED, Kind.ENROLLED, Kind.ASKED, Kind.PASSED, Kind.NOTED, Kind.JOINED)
 """Events of which nobody is told."""
-PULLS = (Kind.TOLD,)
-"""Events that can pay or refuse an offer."""
-OF_PULLS = {PAID: "paid", REFUSED: "refused"}
+ANSWERS = (*PULLS, Kind.CAME)
+"""Events of which nobody is told unless they end an offer, as their flags say."""
+ENDS = {Kind.DECLINED: "refused", Kind.LAPSED: "expired", Kind.NEVER_CAME: "cancelled"}
+"""Events that are told by what they make of an offer."""
 MADE = ("paid", "refused", "eliminated", "decided", "alarmed", "stuck", "unstuck")
 """What is told beside the events of the log by their own names."""
-KINDS = (*(it.name.lower() for it in Kind if it not in (*QUIET, *PULLS, *STEPS)), *MADE)
+KINDS = (*(it.name.lower() for it in Kind if it not in (*QUIET, *ANSWERS, *STEPS, *ENDS)), *MADE)
 """All that a target can be told."""
 LEAST_SECRET, MOST_SECRETS = 16, 3
 SIGNATURE = "freepull-signature"
@@ -124,9 +136,11 @@ def _target(path: Path, name: str, table: Any) -> Target:
     if not isinstance(private, bool):
         raise InvalidInput(f"private of {where} must be true or false.")
     url = table.get("url", "")
-    parts = urlsplit(url if isinstance(url, str) else "")
-    plain = private and parts.scheme == "http"
-    if not (parts.scheme == "https" or plain) or not parts.hostname or "@" in parts.netloc or not url.isprintable():
+    try:
+        scheme, _, _ = origin(url)
+    except (ValueError, TypeError, AttributeError):
+        scheme = ""
+    if scheme != "https" and not (private and scheme == "http"):
         raise InvalidInput(
             f"url of {where} must begin with https:// and name a host, without a password; http:// is for private ones."
         )
@@ -161,6 +175,8 @@ def is_public(address: str) -> bool:
             inner = ipaddress.IPv4Address(int(found) & 0xFFFFFFFF)
         if inner is not None:
             return is_public(str(inner))
+        if found.is_site_local:
+            return False
     return found.is_global and not found.is_multicast and not found.is_reserved
 
 
@@ -198,7 +214,7 @@ async def send(http: httpx.AsyncClient, target: Target, body: bytes) -> Tried:
             status = found.status_code
     except TimeoutError:
         return Tried(False, f"no answer within {PATIENCE:g} s")
-    except (httpx.HTTPError, httpx.InvalidURL, FreepullError) as error:
+    except (httpx.HTTPError, httpx.InvalidURL, UnicodeError, FreepullError) as error:
         return Tried(False, " ".join(str(error).split())[:200] or type(error).__name__)
     return Tried(200 <= status < 300, f"status {status}")
 
@@ -265,7 +281,8 @@ class Reading:
                 *_, deadline, _, _, _, amount = offers[it["offer"]]
                 it |= {"bonus": price if amount is None else Money(amount, currency), "expires": shown(deadline)}
             elif it["kind"] == "paid":
-                it |= {"amount": Money(entries[it["entry"]][4], currency), "key": payment_key(id, it["entry"], 1)}
+                _, offer, _, _, amount, *_ = entries[it["entry"]]
+                it |= {"offer": offer, "amount": Money(amount, currency), "key": payment_key(id, it["entry"], 1)}
             if "agent" in it:
                 it["agent"] = self.register.shown(it["agent"])
             for name in ("arm", "arms"):
@@ -284,14 +301,14 @@ class Reading:
 
 def _pays(records: Records) -> NDArray[np.bool_]:
     """Say which events have paid a bonus."""
-    found: NDArray[np.bool_] = np.isin(records["kind"], PULLS) & (records["flags"] & OUTCOME == PAID)
+    found: NDArray[np.bool_] = np.isin(records["kind"], ANSWERS) & (records["flags"] & OUTCOME == PAID)
     return found
 
 
 def _counts(records: Records) -> NDArray[np.bool_]:
     """Say of which events anybody is told."""
     kinds = records["kind"]
-    nothing = np.isin(kinds, PULLS) & (records["flags"] & OUTCOME == 0)
+    nothing = np.isin(kinds, ANSWERS) & (records["flags"] & OUTCOME == 0)
     found: NDArray[np.bool_] = ~np.isin(kinds, QUIET) & ~nothing
     return found
 
@@ -301,11 +318,13 @@ def _told(record: Any, more: dict[str, Any], event: int, paid: int) -> Iterator[
     number, flags, arm, agent, value, offer, at = record.item()
     kind = Kind(number)
     base = {"event": event, "at": shown(at)}
-    if kind in PULLS:
-        name = OF_PULLS.get(flags & OUTCOME)
-        if name is not None:
-            entry = {"entry": paid} if name == "paid" else {}
-            yield {"kind": name, **base, "agent": agent, "arm": arm, "offer": offer, **entry}
+    if kind in ANSWERS:
+        entry = {"entry": paid} if flags & OUTCOME == PAID else {}
+        yield {"kind": ENDINGS[flags & OUTCOME], **base, "agent": agent, "arm": arm, "offer": offer, **entry}
+    elif kind in ENDS:
+        offer = value if kind == Kind.NEVER_CAME else offer
+        if offer:
+            yield {"kind": ENDS[kind], **base, "agent": agent, "arm": arm, "offer": offer}
     elif kind in STEPS:
         if more.get("eliminated"):
             yield {"kind": "eliminated", **base, "arms": list(more["eliminated"]), "step": value}
@@ -356,7 +375,8 @@ class Delivery:
             await self._load()
             while self.core.writer.ended is None:
                 if self.jump is not None:
-                    self.place, self.jump = await asyncio.to_thread(self.reading.place, self.jump), None
+                    jump, self.jump = self.jump, None  # somebody may ask for another one meanwhile
+                    self.place = await asyncio.to_thread(self.reading.place, jump)
                 if not await self._step():
                     await self._keep(KEEPING)
                     await self._rest(LOOKING)

@@ -136,7 +136,7 @@ class Kind(IntEnum):
     LAPSED = 25  # the end of an offer that was not accepted in time
     ACTED = 26  # one pull whose outcome is to come; offer: the one it ended, if any, or that waits for the outcome
     CAME = 27  # the outcome of an earlier pull; value: the reward; offer: the event that told the pull
-    NEVER_CAME = 28  # an outcome that did not come in time; offer: the event that told the pull
+    NEVER_CAME = 28  # the same for one that did not come in time; value: the offer that waited for it, if any
     SETTLED = 40  # an entry of the ledger, which is in ``offer``, has got into the state ``value``; more: payer, note
 
 
