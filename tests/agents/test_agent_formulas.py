@@ -177,6 +177,47 @@ def test_a_users_index_gives_what_the_built_in_one_gives() -> None:
     assert found[0].frame.equals(found[2].frame)
 
 
+@dataclass
+class Stubborn(fp.agents.UCBV):
+    """Picks as no index does."""
+
+    def pick(self, t: int) -> int:
+        return 2
+
+
+@dataclass
+class Contrary(Plain):
+    """Learns the opposite of what it saw."""
+
+    def learn(self, arm: int, reward: float) -> None:
+        super().learn(arm, 1.0 - reward)
+
+
+@dataclass
+class Minded(Plain):
+    """Has one mind, beside its index."""
+
+    def act(self, view: fp.agents.View) -> int:
+        return 0
+
+
+@dataclass(frozen=True)
+class Sulky(Moody):
+    """Takes nothing, whatever its formula says."""
+
+    def takes(self, offer: fp.answers.Situation) -> bool:
+        return False
+
+
+@pytest.mark.parametrize(
+    "parts", [{"agents": Stubborn()}, {"agents": Contrary()}, {"agents": Minded()}, {"answers": Sulky()}]
+)
+def test_a_formula_with_methods_of_its_own_runs_where_they_are_called(parts: dict[str, Any]) -> None:
+    with pytest.warns(fp.errors.ReadableEngine):
+        found = fp.simulate(GAME, principal=fp.Principal(), horizon=1_200, runs=1, **parts)
+    assert found.provenance["engine"] == "readable"
+
+
 def test_agents_with_other_parameters_are_lanes_of_other_chunks() -> None:
     agents = [Jitted(1.0), Jitted(2.0)]
     coded = code(check(GAME, agents, fp.answers.Always(), fp.Principal(), 50, 1, 0, "horizon", None))

@@ -195,7 +195,8 @@ class Indexed(TriesAllFirst):
     takes whichever of these it asks for by name: ``pulls`` N, ``total`` S and ``squares`` ΣX² of the arm, ``mean`` S/N
     and ``root`` 1/√N, which are at hand and save a division and a root, the arm's number ``arm``, the agent's clock
     ``t``, the number of ``arms``, and ``params``, which has the fields of the dataclass, all as numbers. Both engines
-    run it, the compiled one at its own speed. NaN is never the largest.
+    run it, the compiled one at its own speed, unless the class has its own ``start``, ``pick``, ``choose`` or
+    ``learn``. NaN is never the largest.
 
     >>> import math
     >>> @dataclass
