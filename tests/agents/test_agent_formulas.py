@@ -123,6 +123,15 @@ class NotANumber(Indexed):
 
 
 @dataclass
+class Boundless(Indexed):
+    """Has an infinite index after one pull."""
+
+    @staticmethod
+    def index(pulls: float, mean: float) -> float:
+        return mean + 1.0 / (pulls - 1.0)
+
+
+@dataclass
 class Counting(Remembering):
     """Remembers two numbers: what it was paid, and how often it acted."""
 
@@ -175,6 +184,14 @@ def test_a_users_index_gives_what_the_built_in_one_gives() -> None:
     assert {it.provenance["engine"] for it in found} == {"compiled"}
     assert found[0].frame.equals(found[1].frame)
     assert found[0].frame.equals(found[2].frame)
+
+
+@pytest.mark.parametrize("engine", ["readable", "compiled"])
+def test_every_arm_is_pulled_once_before_an_infinite_index_counts(engine: str) -> None:
+    settings: dict[str, Any] = {"principal": fp.Principal(fp.rules.Passive()), "runs": 1, "keep": "agents"}
+    found = fp.simulate(GAME, agents=Boundless(), horizon=3, engine=engine, **settings).agents
+    assert found is not None
+    assert found["pulls"].to_list() == [[1, 1, 1], [1, 1, 1]]
 
 
 @dataclass

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 import math
+import sys
 from array import array
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields
@@ -22,6 +23,8 @@ from freepull.errors import InvalidInput
 from freepull.randomness import CHOICE_COIN, uniform, word
 
 _NUMBERS = "f8[::1]"
+LARGEST = sys.float_info.max
+"""What an index counts as at most, so that an arm that was never pulled comes first."""
 INDEX = {
     "pulls": "f8", "total": "f8", "squares": "f8", "mean": "f8", "root": "f8", "arm": "i8", "t": "i8",
     "arms": "i8", "params": _NUMBERS,
@@ -196,7 +199,7 @@ class Indexed(TriesAllFirst):
     and ``root`` 1/√N, which are at hand and save a division and a root, the arm's number ``arm``, the agent's clock
     ``t``, the number of ``arms``, and ``params``, which has the fields of the dataclass, all as numbers. Both engines
     run it, the compiled one at its own speed, unless the class has its own ``start``, ``pick``, ``choose`` or
-    ``learn``. NaN is never the largest.
+    ``learn``. NaN is never the largest, and an infinite index counts as the largest finite number.
 
     >>> import math
     >>> @dataclass
@@ -233,7 +236,7 @@ class Indexed(TriesAllFirst):
         index, numbers, arms = formula(type(self), "index"), parameters(self), len(self.pulls)
         seen = enumerate(zip(self.pulls, self.sums, self.squares, strict=True))
         values = [index(float(N), S, Q, S / N, 1.0 / math.sqrt(N), k, t, arms, numbers) for k, (N, S, Q) in seen]
-        return first_largest([value if value == value else -math.inf for value in values])
+        return first_largest([min(value, LARGEST) if value == value else -math.inf for value in values])
 
 
 @dataclass

@@ -17,7 +17,7 @@ from numba.extending import intrinsic
 from numpy.typing import NDArray
 
 from freepull.agents import Indexed, Remembering
-from freepull.agents.base import formula, parameters
+from freepull.agents.base import LARGEST, formula, parameters
 from freepull.compiling import address_of, jit, jit_alone
 from freepull.numerics import mix, uniform
 from freepull.randomness import ARM, CHOICE_COIN, STEP
@@ -146,14 +146,14 @@ def _indices(index: Any) -> Callable[..., None]:
                 at = start + i
                 arm, N = np.int64(i // _W), max(pulls[at], 1.0)
                 value = index(N, totals[at], squares[at], means[at], roots[at], arm, t, arms, numbers)
-                value = value if value == value else -np.inf
+                value = min(value, LARGEST) if value == value else -np.inf
                 values[i] = np.inf if pulls[at] == 0.0 else value
         else:
             for i in range(many):
                 at = start + i * stride
                 arm, N = np.int64(i), max(pulls[at], 1.0)
                 value = index(N, totals[at], squares[at], means[at], roots[at], arm, t, arms, numbers)
-                value = value if value == value else -np.inf
+                value = min(value, LARGEST) if value == value else -np.inf
                 values[i] = np.inf if pulls[at] == 0.0 else value
 
     return indices
