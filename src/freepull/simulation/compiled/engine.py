@@ -16,6 +16,7 @@ from numba.core import event
 from freepull.game import Game
 from freepull.principal import rules
 from freepull.principal.record import UNITS
+from freepull.simulation import readable
 from freepull.simulation.compiled.certified import CertifiedKernel
 from freepull.simulation.compiled.coding import Coded, code
 from freepull.simulation.compiled.comparisons import ComparisonsKernel
@@ -111,7 +112,10 @@ class Player:
         self.checkpoints = frozenset(experiment.checkpoints)
 
     def play(self, runs: tuple[int, ...]) -> list[Outcome]:
-        """Play one block to its end; runs whose weights are their own are played one by one."""
+        """Play one block to its end; runs whose weights are their own are played one by one.
+
+        If somebody chose an arm that there is not, the readable engine says so, or that it did not matter.
+        """
         block = Block(self.experiment, self.coded, runs)
         if not block.shares_weights:
             return [outcome for run in runs for outcome in self.play((run,))]
@@ -130,6 +134,8 @@ class Player:
                 self._begin(block)
             if stop in self.checkpoints:
                 self._trace(block, stop, traces)
+        if block.lanes.formulas.strayed[0]:
+            return [readable.play(self.experiment, run) for run in runs]
         return self._outcomes(block, traces)
 
     def _begin(self, block: Block) -> None:

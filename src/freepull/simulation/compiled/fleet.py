@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from freepull.compiling import jit
-from freepull.errors import InvalidInput
+from freepull.errors import AgentError, InvalidInput
 from freepull.game import Game
 from freepull.numerics import TABLE, fill_keys
 from freepull.principal.record import UNITS
@@ -75,6 +75,9 @@ class Fleet:
         """
         b, paid = self.block, np.zeros(len(self.clocks), np.int64)
         _step(b.lanes, b.strategies, b.state, self.coded.terms, self.clocks, playing, arms, prices, paid)
+        if b.lanes.formulas.strayed[0]:
+            b.lanes.formulas.strayed[0] = 0
+            raise AgentError(f"agents must choose an arm from 0 to {self.experiment.shape[1] - 1}; mend their choice.")
         return paid
 
     @property

@@ -52,9 +52,13 @@ class Formulas(NamedTuple):
     values: Floats
     """The indices of one chunk."""
     memory: Floats
+    kept: Ints
+    """How many numbers of its memory a chunk has."""
     paid: Floats
     """What a lane is paid in this step."""
     acts: Ints
+    strayed: Ints
+    """One number: 1 once somebody has chosen an arm that there is not."""
     seen: Floats
     """N and S of one agent, for its answer."""
 
@@ -72,8 +76,8 @@ class Picking(NamedTuple):
     picks: Ints
     notes: Ints
     numbers: Floats
-    memory: int
-    """Numbers that one of them remembers."""
+    kept: Ints
+    """How many numbers they remember."""
 
 
 def _call(result: Any, expected: Any) -> Any:
@@ -188,9 +192,9 @@ def picking(agents: Sequence[Any], arms: int) -> Picking | None:
     if not any(is_formula(type(it)) for it in agents):
         return None
     found = [_addresses(type(it)) if is_formula(type(it)) else (0, 0, None) for it in agents]
-    memory = [it.numbers_kept(arms) for it in agents if isinstance(it, Remembering)]
+    kept = [it.numbers_kept(arms) if isinstance(it, Remembering) else 0 for it in agents]
     picks, notes = (np.array([each[i] for each in found], np.int64) for i in (0, 1))
-    return Picking(picks, notes, _stacked(agents), max(memory, default=0))
+    return Picking(picks, notes, _stacked(agents), np.array(kept, np.int64))
 
 
 def answering(answers: Sequence[Any]) -> Answering:
@@ -212,15 +216,15 @@ def formulas_of(picking: Picking | None, agent_of_chunk: Ints, K: int) -> Formul
     """Lay out what formulas see."""
     chunks, lanes = len(agent_of_chunk), len(agent_of_chunk) * WIDTH
     if picking is None:
-        picking = Picking(np.zeros(1, np.int64), np.zeros(1, np.int64), np.zeros((1, 1)), 0)
+        picking = Picking(np.zeros(1, np.int64), np.zeros(1, np.int64), np.zeros((1, 1)), np.zeros(1, np.int64))
         agent_of_chunk, streams = np.zeros(chunks, np.int64), 0
     else:
         streams = lanes * K
     return Formulas(
         picking.picks[agent_of_chunk], picking.notes[agent_of_chunk], picking.numbers[agent_of_chunk],
         pulls=np.zeros(streams), totals=np.zeros(streams), squares=np.zeros(streams), values=np.zeros(WIDTH * K),
-        memory=np.zeros((lanes, picking.memory)), paid=np.zeros(lanes), acts=np.zeros(lanes, np.int64),
-        seen=np.zeros((2, K)),
+        memory=np.zeros((lanes, picking.kept.max())), kept=picking.kept[agent_of_chunk], paid=np.zeros(lanes),
+        acts=np.zeros(lanes, np.int64), strayed=np.zeros(1, np.int64), seen=np.zeros((2, K)),
     )  # fmt: skip
 
 
@@ -261,10 +265,14 @@ def pick_one_by_formula(lanes: Any, formulas: Any, kind: int, lane: Any, at: Any
 
 @jit
 def _chosen(keys: Any, formulas: Any, chunk: Any, lane: Any, K: Any, t: int) -> Any:
-    """What a lane with a memory chooses."""
+    """What a lane with a memory chooses; 0 if there is no such arm."""
     coin = uniform(mix(keys[lane] + _COIN + _STEP * np.uint64(t)))
-    numbers = formulas.numbers[chunk]
-    return _call_choice(formulas.picks[chunk], (formulas.memory[lane], np.int64(t), np.int64(K), coin, numbers))
+    memory, numbers = formulas.memory[lane, : formulas.kept[chunk]], formulas.numbers[chunk]
+    arm = _call_choice(formulas.picks[chunk], (memory, np.int64(t), np.int64(K), coin, numbers))
+    if 0 <= arm < np.int64(K):
+        return arm
+    formulas.strayed[0] = 1
+    return np.int64(0)
 
 
 @jit
@@ -279,8 +287,8 @@ def learn_by_formula(formulas: Any, position: Any, lane: Any, arm: Any, K: Any, 
         formulas.acts[lane] += 1
         _call_note(
             formulas.notes[chunk],
-            (formulas.memory[lane], np.int64(arm), reward, formulas.paid[lane], formulas.acts[lane], np.int64(K),
-             formulas.numbers[chunk]),
+            (formulas.memory[lane, : formulas.kept[chunk]], np.int64(arm), reward, formulas.paid[lane],
+             formulas.acts[lane], np.int64(K), formulas.numbers[chunk]),
         )  # fmt: skip
         formulas.paid[lane] = 0.0
 
