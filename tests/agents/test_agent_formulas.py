@@ -186,6 +186,31 @@ def test_a_users_index_gives_what_the_built_in_one_gives() -> None:
     assert found[0].frame.equals(found[2].frame)
 
 
+SIGN = 1.0
+
+
+@dataclass
+class Signed(Indexed):
+    """Reads a number of this module."""
+
+    @staticmethod
+    def index(mean: float) -> float:
+        return SIGN * mean
+
+
+@pytest.mark.parametrize("engine", ["readable", "compiled"])
+def test_a_number_that_has_changed_since_is_seen(engine: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def rewarded() -> float:
+        settings: dict[str, Any] = {"principal": fp.Principal(fp.rules.Passive()), "horizon": 200, "engine": engine}
+        return float(fp.simulate(GAME, agents=Signed(), runs=2, **settings).frame["reward"].mean())
+
+    before = rewarded()
+    monkeypatch.setattr(f"{__name__}.SIGN", -1.0)
+    assert rewarded() < before - 50
+    monkeypatch.setattr(Signed, "index", staticmethod(lambda mean: mean))
+    assert rewarded() == before
+
+
 @pytest.mark.parametrize("engine", ["readable", "compiled"])
 def test_every_arm_is_pulled_once_before_an_infinite_index_counts(engine: str) -> None:
     settings: dict[str, Any] = {"principal": fp.Principal(fp.rules.Passive()), "runs": 1, "keep": "agents"}

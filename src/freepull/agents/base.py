@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from freepull import validation
-from freepull.compiling import Asks, adapted
+from freepull.compiling import Asks, adapted, digest
 from freepull.errors import InvalidInput
 from freepull.randomness import CHOICE_COIN, uniform, word
 
@@ -158,14 +158,14 @@ def first_largest(values: list[float]) -> int:
     return values.index(max(values))
 
 
-_KEPT: dict[tuple[type, str, bool], Any] = {}
-"""Formulas by class, name, and whether they are compiled."""
+_KEPT: dict[tuple[type, str, bool], tuple[str, Any]] = {}
+"""Formulas by class, name, and whether they are compiled, with the digest of what they were made of."""
 
 
 def formula(made: type, name: str, compiled: bool = True) -> Any:
     """Return one of a class's functions as a function of all that it may ask for, compiled or in plain Python."""
     if (made, name, compiled) in _KEPT:
-        return _KEPT[made, name, compiled]
+        return _KEPT[made, name, compiled][1]
     function, asks = getattr(made, name, None), Asks(ASKED[name], f"{made.__name__}.{name}")
     if function is None:
         told = ", ".join(asks.names)
@@ -173,8 +173,24 @@ def formula(made: type, name: str, compiled: bool = True) -> Any:
             f"{made.__name__} must have a static method {name}, which takes some of {told}; it has none."
         )
     named = [it.name for it in fields(cast(Any, made)) if it.init]
-    found = _KEPT[made, name, compiled] = adapted(function, asks, named, compiled)
+    found = adapted(function, asks, named, compiled)
+    _KEPT[made, name, compiled] = _digest(made, name), found
     return found
+
+
+def forget_changed(made: type) -> None:
+    """Forget what was made of functions of a class that have changed since, or a number that they read.
+
+    Machine code has numbers from around a function as they were when it was made.
+    """
+    for key, (made_of, _) in list(_KEPT.items()):
+        if key[0] is made and made_of != _digest(made, key[1]):
+            _KEPT.pop(key, None)
+
+
+def _digest(made: type, name: str) -> str:
+    function = getattr(made, name)
+    return digest(getattr(function, "py_func", function))
 
 
 def check_formulas(made: type) -> None:

@@ -17,6 +17,7 @@ from numba.extending import intrinsic
 from numpy.typing import NDArray
 
 from freepull.agents import Indexed, Remembering
+from freepull.agents.answers import Formula
 from freepull.agents.base import LARGEST, formula, parameters
 from freepull.compiling import address_of, jit, jit_alone
 from freepull.numerics import mix, uniform
@@ -108,28 +109,31 @@ _call_indices, _call_choice = _call(types.void, _INDICES), _call(_INT, _CHOICE)
 _call_note, _call_accepts = _call(types.void, _NOTE), _call(_INT, _ACCEPTS)
 
 
-_KEPT: dict[type, tuple[int, int, Any]] = {}
+_KEPT: dict[tuple[Any, ...], tuple[int, int, Any]] = {}
 """Where the functions of parts lie, and the functions, so that they are not lost."""
 
 
 def _addresses(part: type) -> tuple[int, int, Any]:
     """Return where a part's functions lie as machine code; 0 for a second one that it has not."""
-    if part not in _KEPT:
-        _KEPT[part] = _compiled(part)
-    return _KEPT[part]
+    names = ("index",) if issubclass(part, Indexed) else ("choice", "note")
+    if issubclass(part, Formula):
+        names = ("accepts",)
+    own = tuple(formula(part, name) for name in names)
+    if (part, *own) not in _KEPT:
+        _KEPT[part, *own] = _compiled(part, own)
+    return _KEPT[part, *own]
 
 
-def _compiled(part: type) -> tuple[int, int, Any]:
+def _compiled(part: type, own: tuple[Any, ...]) -> tuple[int, int, Any]:
     name = f"{part.__module__}_{part.__qualname__}".replace(".", "_")
     ours = part.__module__.partition(".")[0] == __package__.partition(".")[0]
     made: list[tuple[Callable[..., Any], str, Any]]
     if issubclass(part, Indexed):
-        made = [(_indices(formula(part, "index")), "indices", _INDICES)]
+        made = [(_indices(own[0]), "indices", _INDICES)]
     elif issubclass(part, Remembering):
-        made = [(_choice(formula(part, "choice")), "choice", _CHOICE)]
-        made.append((_note(formula(part, "note")), "note", _NOTE))
+        made = [(_choice(own[0]), "choice", _CHOICE), (_note(own[1]), "note", _NOTE)]
     else:
-        made = [(_accepts(formula(part, "accepts")), "accepts", _ACCEPTS)]
+        made = [(_accepts(own[0]), "accepts", _ACCEPTS)]
     kept = []
     for function, what, kinds in made:
         function.__qualname__ = f"{what}_of_{name}"
