@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -34,6 +35,20 @@ def test_the_same_is_played_without_a_principal_whatever_her_settings() -> None:
     world = _World(GAME, principal, 50, [0], fp.agents.AlphaUCB(), fp.answers.Always(), 0, 1)
     found = world.judged((Withholding(1, 50), fp.answers.Always()), range(2), 1)
     assert found.added.mean == pytest.approx(found.gain.mean - found.alone.mean)
+
+
+def test_one_interruption_ends_the_search(monkeypatch: pytest.MonkeyPatch) -> None:
+    played = []
+
+    def interrupted(*args: Any, **settings: Any) -> fp.Result:
+        played.append(settings)
+        found = fp.simulate(*args, **settings)
+        return replace(found, provenance=found.provenance | {"interrupted": True})
+
+    monkeypatch.setattr("freepull.strategic.simulate", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        fp.best_response(GAME, principal=PRINCIPAL, horizon=100)
+    assert len(played) == 1
 
 
 def test_an_agent_that_withholds_leaves_its_arm_alone() -> None:

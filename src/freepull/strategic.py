@@ -155,10 +155,13 @@ class _World:
         for m in self.who:
             agents[m], answers[m] = strategy
         principal = self.principal if paid else Principal(rules.Passive())
-        return simulate(
+        found = simulate(
             self.game, principal=principal, agents=agents, answers=answers, horizon=self.horizon, runs=list(runs),
             seed=self.seed, workers=self.workers, keep="agents", progress=False,
         )  # fmt: skip
+        if found.interrupted:
+            raise KeyboardInterrupt
+        return found
 
     def own(self, result: Result, what: str) -> Floats:
         """Return what the strategists got, run by run."""
