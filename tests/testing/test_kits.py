@@ -17,6 +17,7 @@ from freepull.testing import AGENT_CHECKS, RULE_CHECKS, check_agent, check_rule
 RULES: list[fp.rules.Rule] = [
     fp.rules.Certified(0.3),
     fp.rules.Certified(0.3, epsilon=0.1),
+    fp.rules.Comparisons(0.3),
     fp.rules.Population(0.3, pulls=4),
     fp.rules.Paper(0.3, "simplified", 0.05),
     fp.rules.Passive(),
