@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from freepull import numerics
@@ -19,6 +20,7 @@ from freepull.principal.rules.certified import evaluation
 SOURCE = '''
 """A module."""
 import math
+import numpy as np
 from typing import Any, NamedTuple
 FACTOR = 2.0
 class Books(NamedTuple):
@@ -42,7 +44,14 @@ def outer_of(source: str, module: str = "made_up") -> Callable[..., Any]:
 
 @pytest.mark.parametrize(
     ("old", "new"),
-    [("FACTOR = 2.0", "FACTOR = 3.0"), ("math.sqrt(x)", "math.log(x)"), ("+ 1.0", "+ 2.0"), ("inner(x) +", "x +")],
+    [
+        ("FACTOR = 2.0", "FACTOR = 3.0"),
+        ("FACTOR = 2.0", "FACTOR = np.full(1, 2.0)"),
+        ("math.sqrt(x)", "math.log(x)"),
+        ("+ 1.0", "+ 2.0"),
+        ("inner(x) +", "x +"),
+        ("outer(x: float)", "outer(x: float = 1.0)"),
+    ],
 )
 def test_what_a_function_is_made_of_changes_its_digest(old: str, new: str) -> None:
     assert old in SOURCE
@@ -67,6 +76,18 @@ def test_the_functions_of_a_closure_are_part_of_it() -> None:
 
     assert digest(around(math.sqrt, 2.0)) == digest(around(math.sqrt, 2.0))
     assert len({digest(around(f, factor)) for f in (math.sqrt, math.log, lambda x: x) for factor in (2.0, 3.0)}) == 6
+
+
+def test_an_array_is_read_to_its_last_bit() -> None:
+    numbers = np.linspace(0.0, 1.0, 5_000)
+
+    def outer(i: int) -> float:
+        return float(numbers[i])
+
+    before = digest(outer)
+    assert digest(outer) == before
+    numbers[2_500] += 1e-15
+    assert digest(outer) != before
 
 
 def test_a_module_that_is_called_otherwise_changes_it() -> None:

@@ -13,6 +13,7 @@ import pytest
 import freepull as fp
 from freepull.data import read
 from freepull.errors import InvalidInput, UnusableRows
+from support.drive import assert_sentence
 
 GOOD = {"agent": ["b", "a", "a", "b", "a"], "arm": [10, 2, 2, 2, 10], "reward": [0.5, 1.0, 0.0, 0.25, 1.0]}
 
@@ -226,3 +227,29 @@ def test_truth_values_are_coins() -> None:
     past = read(pl.DataFrame({"agent": [1, 1, 1], "arm": ["x", "y", "y"], "reward": [True, False, True]}))
     assert past.coins
     assert past.sums.tolist() == [[1.0, 1.0]]
+
+
+@pytest.mark.parametrize("unit", [1, 10**3, 10**6, 10**9])
+def test_times_since_1970_are_in_any_usual_unit(unit: int) -> None:
+    days = [(1_700_000_000 + 86_400 * day) * unit for day in range(3)]
+    acts = read(pl.DataFrame({"agent": [1, 1, 1], "arm": [0, 1, 0], "reward": [0, 1, 1], "at": days})).acts
+    assert acts is not None
+    assert np.diff(acts.time).tolist() == [1.0, 1.0]
+
+
+def test_a_date_that_may_be_two_days_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "log.csv"
+    path.write_text("agent,arm,reward,at\n" + "".join(f"{day},{day % 2},1,5/{day}/2026 9:30\n" for day in range(1, 13)))
+    with pytest.raises(InvalidInput) as problem:
+        read(path)
+    assert "'5/1/2026 9:30'" in assert_sentence(problem)
+
+
+def test_a_comma_is_decimal_only_where_it_separates_no_cells(tmp_path: Path) -> None:
+    path = tmp_path / "log.csv"
+    path.write_text("agent;arm;reward\n" + "".join(f"{m};{m % 2};0,5\n" for m in range(12)))
+    assert read(path).sums.sum() == 6.0
+    path.write_text("agent,arm,reward\n" + "".join(f'{m},{m % 2},"1,000"\n' for m in range(12)))
+    with pytest.raises(InvalidInput) as problem:
+        read(path, scale="0..5000")
+    assert "reward 1,000 is not a number" in assert_sentence(problem)

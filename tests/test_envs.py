@@ -149,3 +149,47 @@ def test_the_vector_form_says_what_it_cannot_run() -> None:
     with pytest.raises(InvalidInput) as problem:
         envs.PrincipalVectorEnv(GAME, 12, 2, agents=Replays())  # type: ignore[arg-type]
     assert "Replays is an agent of your own" in assert_sentence(problem)
+
+
+def test_lanes_without_a_seed_have_luck_of_their_own() -> None:
+    many = envs.PrincipalVectorEnv(GAME, 40, 3)
+    many.reset()
+    nothing = {"arm": np.full((3, 3), 3), "price": np.zeros((3, 3)), "stop": np.zeros(3, np.int64)}
+    for _ in range(20):
+        seen = many.step(nothing)[0]
+    single = envs.PrincipalEnv(GAME, 40)
+    for lane in range(3):
+        own = single.reset(seed=lane)[0]
+        for _ in range(20):
+            own = single.step({name: values[lane] for name, values in nothing.items()})[0]
+        assert np.array_equal(seen[lane], own)
+    assert not np.array_equal(seen[0], seen[1])
+
+
+def test_a_price_that_is_not_a_number_changes_nothing() -> None:
+    single, many = envs.PrincipalEnv(GAME, 40), envs.PrincipalVectorEnv(GAME, 40, 1)
+    before = single.reset(seed=1)[0], many.reset(seed=1)[0]
+    wrong: dict[str, Any] = {"arm": np.zeros(3, np.int64), "price": np.full(3, np.nan), "stop": 0}
+    for env, actions in ((single, wrong), (many, {name: np.array([value]) for name, value in wrong.items()})):
+        with pytest.raises(InvalidInput) as problem:
+            env.step(actions)
+        assert "price" in assert_sentence(problem)
+    assert np.array_equal(single._seen(), before[0])
+    assert np.array_equal(many._seen(), before[1])
+
+
+def test_an_agent_with_one_mind_sees_its_ban() -> None:
+    seen = []
+
+    class Refuses:
+        def act(self, view: fp.agents.View) -> int:
+            seen.append(view.banned)
+            return 0
+
+        def learn(self, arm: int, reward: float, paid: float) -> None: ...
+
+    env = envs.PrincipalEnv(fp.Game([[0.5, 0.5]]), 9, agents=Refuses(), protocol=fp.protocols.BanFor(2))
+    env.reset(seed=1)
+    for _ in range(4):
+        env.step({"arm": [1], "price": [0.5], "stop": 0})
+    assert seen == [False, True, True, False]

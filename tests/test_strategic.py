@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 import freepull as fp
 from freepull.agents import Withholding
 from freepull.errors import InvalidInput
+from freepull.strategic import _World
 from support.drive import assert_sentence
 
 GAME = fp.Game([[0.8, 0.55, 0.1], [0.1, 0.55, 0.8]])
@@ -28,6 +30,27 @@ def test_a_strategist_gains_by_withholding_and_the_parts_add_up() -> None:
     assert both.runs == 10
 
 
+def test_the_same_is_played_without_a_principal_whatever_her_settings() -> None:
+    principal = fp.Principal(PRINCIPAL.rule, observe=fp.observe.KnownGap(0.2))
+    world = _World(GAME, principal, 50, [0], fp.agents.AlphaUCB(), fp.answers.Always(), 0, 1)
+    found = world.judged((Withholding(1, 50), fp.answers.Always()), range(2), 1)
+    assert found.added.mean == pytest.approx(found.gain.mean - found.alone.mean)
+
+
+def test_one_interruption_ends_the_search(monkeypatch: pytest.MonkeyPatch) -> None:
+    played = []
+
+    def interrupted(*args: Any, **settings: Any) -> fp.Result:
+        played.append(settings)
+        found = fp.simulate(*args, **settings)
+        return replace(found, provenance=found.provenance | {"interrupted": True})
+
+    monkeypatch.setattr("freepull.strategic.simulate", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        fp.best_response(GAME, principal=PRINCIPAL, horizon=100)
+    assert len(played) == 1
+
+
 def test_an_agent_that_withholds_leaves_its_arm_alone() -> None:
     found = fp.simulate(
         GAME, principal=fp.Principal(fp.rules.Passive()), agents=Withholding(arm=1, until=200), horizon=300, runs=1,
@@ -41,6 +64,7 @@ def test_an_agent_that_withholds_leaves_its_arm_alone() -> None:
 @pytest.mark.parametrize(
     ("more", "said"),
     [({"agent": 2}, "agent must be numbers from 0 to 1"), ({"agent": []}, "agent must be numbers from 0 to 1"),
+     ({"agent": None}, "agent must be numbers from 0 to 1"),
      ({"game": lambda rng: GAME}, "game must be a freepull.Game")],
 )  # fmt: skip
 def test_what_cannot_be_asked_is_refused(more: dict[str, Any], said: str) -> None:

@@ -99,6 +99,6 @@ mixed.summary().filter(mixed.summary()["quantity"].is_in(["decided", "correct", 
 
 # %%
 # In a study file such an agent is named by where it can be imported from, ``agents = "my_agents:Loyal:every=10"``. If
-# it must be fast, `CONTRIBUTING <../contributing.html>`_ says how to add a kernel.
+# it must be fast, write it as a formula, which the compiled engine runs too: `research <../research.html>`_ says how.
 #
 # Next: `reproduce a figure <reproduce_a_figure.html>`_ of the paper, or `simulate on a cluster <study_on_dask.html>`_.

@@ -97,7 +97,7 @@ def _bars(results: Mapping[str, Result], quantity: str, ax: Axes, scale: float =
         mean, low, high = (scale * x for x in _summary(result, quantity))
         ax.bar(i, mean, width=0.6, color=COLOURS[i % 8], hatch=HATCHES[i % 8], edgecolor="white")
         ax.errorbar(i, mean, [[mean - low], [high - mean]], color="black", capsize=4, linewidth=1.2)
-    ax.set_xticks(range(len(results)), list(results))
+    ax.set_xticks(range(len(results)), [plain(name) for name in results])
     return ax
 
 

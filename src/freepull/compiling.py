@@ -376,8 +376,8 @@ def digest(function: Callable[..., Any]) -> str:
     >>> digest(digest) == digest(digest)
     True
     """
-    found: dict[int, Callable[..., Any]] = {}
-    new = [function]
+    found: dict[int, Any] = {}
+    new: list[Any] = [function]
     hashed = hashlib.sha256(repr(OPTIONS).encode() + _content(_pipelines.__wrapped__.__code__, None))
     while new:
         at = new.pop()
@@ -385,6 +385,7 @@ def digest(function: Callable[..., Any]) -> str:
             found[id(at)] = at
             hashed.update(f"{at.__module__}\0".encode())  # machine code that is kept names it
             hashed.update(_content(at.__code__, at.__doc__))
+            hashed.update(f"{at.__defaults__} {at.__kwdefaults__}\0".encode())
             for name, value in _globals(at):
                 code = getattr(value, "py_func", getattr(value, "_defn", value))  # the latter of Numba's intrinsics
                 if isinstance(code, types.FunctionType):
@@ -433,4 +434,6 @@ def _shown(value: Any) -> str:
     """Return a constant as text that is the same in every process."""
     if isinstance(value, types.ModuleType | type):
         return f"{value.__name__} {getattr(value, '_fields', '')}"
+    if hasattr(value, "tobytes") and hasattr(value, "dtype"):  # as text, an array is rounded
+        return f"{value.dtype} {value.shape} {hashlib.sha256(value.tobytes()).hexdigest()}"
     return f"{type(value).__name__} {value!r}"

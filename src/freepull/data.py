@@ -38,7 +38,7 @@ SEPARATORS = (";", "\t", "|")
 NOTHING = ("", "na", "n/a", "null", "none", "-")
 """Cells that hold no reward or time."""
 DATES = ("%d.%m.%Y %H:%M:%S", "%d.%m.%Y %H:%M", "%d.%m.%Y", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%d %H:%M:%S")
-"""How times may be written besides all of ISO 8601 and seconds or milliseconds since 1970."""
+"""How times may be written besides all of ISO 8601 and whole, milli-, micro- or nanoseconds since 1970."""
 
 
 @dataclass(frozen=True)
@@ -106,7 +106,7 @@ def read(log: Any, scale: str | None = None, columns: Any = None) -> Past:
     import polars as pl
 
     on = None if scale is None else Scale.parse("scale", scale)
-    frame, place = (log, "row") if isinstance(log, pl.DataFrame) else _file(log)
+    frame, place, decimal = (log, "row", False) if isinstance(log, pl.DataFrame) else _file(log)
     frame = _renamed(frame, columns)
     missing = [name for name in COLUMNS if name not in frame.columns]
     if missing:
@@ -117,7 +117,7 @@ def read(log: Any, scale: str | None = None, columns: Any = None) -> Past:
     twice = [name for name in COLUMNS if f"{name}_duplicated_0" in frame.columns]
     if twice:
         raise InvalidInput(f"the log must have one column {twice[0]}, got two; rename one of them.")
-    rows = _checked(frame, place, on)
+    rows = _checked(frame, place, on, decimal)
     bad = rows.filter(pl.col("why").is_not_null())
     unusable = tuple(zip(bad["where"].to_list(), bad["why"].to_list(), strict=True))
     if len(unusable) > MOST_UNUSABLE * rows.height:
@@ -176,7 +176,8 @@ def _too_many(
     )
 
 
-def _file(log: Any) -> tuple[pl.DataFrame, str]:
+def _file(log: Any) -> tuple[pl.DataFrame, str, bool]:
+    """Return what a file holds, what its rows are called, and whether numbers may have decimal commas."""
     import polars as pl
 
     if not isinstance(log, str | Path):
@@ -186,15 +187,17 @@ def _file(log: Any) -> tuple[pl.DataFrame, str]:
         raise InvalidInput(f"the log must be a file that exists, got {str(log)!r}.")
     try:
         if path.suffix.lower() in (".parquet", ".pq"):
-            return pl.read_parquet(path, glob=False), "row"
-        return pl.read_csv(path, infer_schema=False, glob=False, separator=_separator(path)), "line"
+            return pl.read_parquet(path, glob=False), "row", False
+        mark = _separator(path)
+        return pl.read_csv(path, infer_schema=False, glob=False, separator=mark), "line", mark != ","
     except (OSError, pl.exceptions.PolarsError) as error:
         if path.suffix.lower() == ".csv" and (line := _longer(path)) is not None:
             raise InvalidInput(
                 f"line {line} of the log {log} has more cells than the header; quote cells that contain commas."
             ) from None
         told = " ".join(str(error).split())[:200]
-        raise InvalidInput(f"the log {log} cannot be read as CSV or Parquet: {told}.") from None
+        remedy = "write it as CSV in UTF-8, or as Parquet"
+        raise InvalidInput(f"the log {log} cannot be read as CSV or Parquet: {told}; {remedy}.") from None
 
 
 def _separator(path: Path) -> str:
@@ -212,7 +215,7 @@ def _longer(path: Path) -> int | None:
         return next((lines.line_num for cells in lines if len(cells) > width), None)
 
 
-def _checked(frame: pl.DataFrame, place: str, scale: Scale | None) -> pl.DataFrame:
+def _checked(frame: pl.DataFrame, place: str, scale: Scale | None, decimal: bool) -> pl.DataFrame:
     """Return where, agent, arm, reward, and why a row cannot be used (null if it can); blank lines are no rows.
 
     ``told`` is the reward as the log has it.
@@ -228,7 +231,7 @@ def _checked(frame: pl.DataFrame, place: str, scale: Scale | None) -> pl.DataFra
         name["reward"] = pl.col("reward").cast(pl.Int8).cast(pl.String)
     name["reward"] = pl.when(~name["reward"].str.to_lowercase().is_in(NOTHING)).then(name["reward"])
     told = name["reward"].cast(pl.Float64, strict=False)
-    if place == "line":  # where commas do not separate cells, they may be in numbers
+    if decimal:
         told = told.fill_null(name["reward"].str.replace(",", ".", literal=True).cast(pl.Float64, strict=False))
     number, least, most = told, 0.0, 1.0
     if scale is not None:
@@ -297,14 +300,20 @@ def _time(frame: pl.DataFrame, column: str) -> pl.Expr:
 
 
 def _moment(text: pl.Expr) -> pl.Expr:
-    """Times as they may be written; of several forms, each row has its own."""
+    """Times as they may be written; of several forms, each row has its own.
+
+    A day before a month and a month before a day look alike, so only years come first, but for the forms of `DATES`.
+    """
     import polars as pl
 
     kind = pl.Datetime("us", "UTC")
     ticks = text.cast(pl.Float64, strict=False)
-    since = pl.when(ticks > 1e11).then(ticks / 1e3).when(ticks > 1e8).then(ticks) * 1e6
+    since = pl.when(ticks > 1e8).then(ticks * 1e6)
+    for least, unit in ((1e11, 1e3), (1e14, 1.0), (1e17, 1e-3)):
+        since = pl.when(ticks > least).then(ticks * unit).otherwise(since)
     forms = [text.str.to_datetime(form, time_unit="us", time_zone="UTC", strict=False) for form in DATES]
-    iso = text.str.to_datetime(time_unit="us", time_zone="UTC", strict=False)
+    year_first = pl.when(text.str.contains(r"^\d{4}")).then(text)
+    iso = year_first.str.to_datetime(time_unit="us", time_zone="UTC", strict=False)
     written = [pl.when(ticks.is_null()).then(form) for form in forms]
     return pl.coalesce(since.cast(pl.Int64, strict=False).cast(kind), *written, iso)
 

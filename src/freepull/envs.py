@@ -25,7 +25,7 @@ from freepull.principal.protocols import BanProtocol, TakeOrBan
 from freepull.principal.record import UNITS, finish
 from freepull.randomness import ARM, REWARD, STEP, key
 from freepull.simulation.experiment import Experiment, GameMaker, check, start
-from freepull.simulation.readable import Seat
+from freepull.simulation.readable import Seat, Standing
 
 try:
     import gymnasium
@@ -47,8 +47,8 @@ _ARM, _STEP = np.uint64(ARM), np.uint64(STEP)
 class _Luck:
     """Which seed and run an environment is at."""
 
-    def __init__(self) -> None:
-        self.seed, self.run = 0, -1
+    def __init__(self, seed: int = 0) -> None:
+        self.seed, self.run = seed, -1
 
     def turn(self, seed: int | None) -> None:
         """Begin the first run of a seed, or the next run."""
@@ -238,6 +238,8 @@ class _Side:
         K = self.experiment.shape[1]
         wanted = np.asarray(arms, np.int64)
         asked = np.clip(np.asarray(prices, np.float64), 0.0, self.most)
+        if np.isnan(asked).any():
+            raise InvalidInput(f"price must be numbers from 0 to {self.most:g}, got NaN.")
         return np.where(wanted < K, wanted, -1), np.ceil(asked * UNITS).astype(np.int64)
 
     def named(self, game: Game, pulls: Ints, sums: Ints) -> int:
@@ -329,7 +331,7 @@ class PrincipalEnv(gymnasium.Env):  # type: ignore[misc, type-arg, unused-ignore
             offer = None
             if arms[m] >= 0 and self._bans.until[m] < self._t:
                 offer = Offer(m, arms[m], prices[m] / UNITS)
-            arm = seat.choose(offer)
+            arm = seat.choose(offer, Standing(self._t, None, int(self._bans.until[m])))
             chosen.append(arm)
             if offer is not None and arm == offer.arm:
                 paid += prices[m]
@@ -344,8 +346,8 @@ class PrincipalEnv(gymnasium.Env):  # type: ignore[misc, type-arg, unused-ignore
 class PrincipalVectorEnv(VectorEnv):  # type: ignore[misc, type-arg, unused-ignore]
     """Many trials of `PrincipalEnv` at once, on the compiled engine: lane i of seed s is `PrincipalEnv` of seed s + i.
 
-    Parameters are those of `PrincipalEnv`, and ``num_envs``. A trial that has ended begins its next run with the next
-    step, whose action for it is not looked at.
+    Parameters are those of `PrincipalEnv`, and ``num_envs``. Before the first seed, s is 0. A trial that has ended
+    begins its next run with the next step, whose action for it is not looked at.
     """
 
     metadata = {"render_modes": [], "autoreset_mode": AutoresetMode.NEXT_STEP}  # noqa: RUF012
@@ -374,7 +376,7 @@ class PrincipalVectorEnv(VectorEnv):  # type: ignore[misc, type-arg, unused-igno
         self.action_space = batch_space(self.single_action_space, self.num_envs)
         self.observation_space = batch_space(self.single_observation_space, self.num_envs)
         self._fleet = Fleet(self._side.experiment, self.num_envs)
-        self._luck = [_Luck() for _ in range(self.num_envs)]
+        self._luck = [_Luck(lane) for lane in range(self.num_envs)]
         self._ended = np.zeros(self.num_envs, bool)
 
     def reset(self, *, seed: Any = None, options: Any = None) -> tuple[Seen, dict[str, Any]]:
@@ -395,19 +397,20 @@ class PrincipalVectorEnv(VectorEnv):  # type: ignore[misc, type-arg, unused-igno
 
     def step(self, actions: Any) -> tuple[Seen, Floats, NDArray[np.bool_], NDArray[np.bool_], dict[str, Any]]:
         """Make offers in every lane and let everybody act, or stop."""
-        begun = self._ended.copy()
+        offers, begun = self._side.offers(actions["arm"], actions["price"]), self._ended.copy()
         for i in np.flatnonzero(begun).tolist():
             self._turn(i, None)
         stopped = (np.asarray(actions["stop"]) == 1) & ~begun
         playing = ~begun & ~stopped
-        paid = self._fleet.step(playing, *self._side.offers(actions["arm"], actions["price"]))
+        paid = self._fleet.step(playing, *offers)
         rewards = -paid / UNITS
         ended = playing & (self._fleet.clocks >= self._side.experiment.horizon)
         self._ended = stopped | ended
         told: dict[str, Any] = {}
         if self._ended.any():
             pulls, sums = self._fleet.block.counts()
-            told = {"arm": np.full(self.num_envs, -1), "correct": np.zeros(self.num_envs, bool), "_arm": self._ended}
+            told = {"arm": np.full(self.num_envs, -1), "correct": np.zeros(self.num_envs, bool)}
+            told |= {"_arm": self._ended, "_correct": self._ended}
             for i in np.flatnonzero(self._ended).tolist():
                 game = self._fleet.games[i]
                 told["arm"][i] = arm = self._side.named(game, pulls[i], sums[i])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -111,7 +111,7 @@ def best_response(
     (252, 20)
     """
     validation.instance("game", game, Game, "a freepull.Game")
-    who = [agent] if isinstance(agent, int) else list(agent)
+    who = list(agent) if isinstance(agent, Sequence | np.ndarray) else [agent]
     if not who or not all(validation.is_index(m, game.agents) for m in who):
         raise InvalidInput(f"agent must be numbers from 0 to {game.agents - 1}, got {validation.shown(agent)}.")
     world = _World(game, principal, validation.whole("horizon", horizon, 1), who, agents, answers, seed, workers)
@@ -154,11 +154,14 @@ class _World:
         answers: list[Any] = [self.answers] * M
         for m in self.who:
             agents[m], answers[m] = strategy
-        principal = self.principal if paid else replace(self.principal, rule=rules.Passive(), futility=0.0)
-        return simulate(
+        principal = self.principal if paid else Principal(rules.Passive())
+        found = simulate(
             self.game, principal=principal, agents=agents, answers=answers, horizon=self.horizon, runs=list(runs),
             seed=self.seed, workers=self.workers, keep="agents", progress=False,
         )  # fmt: skip
+        if found.interrupted:
+            raise KeyboardInterrupt
+        return found
 
     def own(self, result: Result, what: str) -> Floats:
         """Return what the strategists got, run by run."""

@@ -16,7 +16,7 @@ from scipy import stats
 import freepull as fp
 from freepull import studies
 from freepull.agents.base import Indexed, Remembering, formula, parameters
-from freepull.errors import InvalidInput
+from freepull.errors import AgentError, InvalidInput
 from freepull.numerics import beta_upper
 from freepull.randomness import CHOICE, key
 from freepull.simulation.compiled.coding import code
@@ -123,6 +123,15 @@ class NotANumber(Indexed):
 
 
 @dataclass
+class Boundless(Indexed):
+    """Has an infinite index after one pull."""
+
+    @staticmethod
+    def index(pulls: float, mean: float) -> float:
+        return mean + 1.0 / (pulls - 1.0)
+
+
+@dataclass
 class Counting(Remembering):
     """Remembers two numbers: what it was paid, and how often it acted."""
 
@@ -175,6 +184,150 @@ def test_a_users_index_gives_what_the_built_in_one_gives() -> None:
     assert {it.provenance["engine"] for it in found} == {"compiled"}
     assert found[0].frame.equals(found[1].frame)
     assert found[0].frame.equals(found[2].frame)
+
+
+SIGN = 1.0
+
+
+@dataclass
+class Signed(Indexed):
+    """Reads a number of this module."""
+
+    @staticmethod
+    def index(mean: float) -> float:
+        return SIGN * mean
+
+
+@pytest.mark.parametrize("engine", ["readable", "compiled"])
+def test_a_number_that_has_changed_since_is_seen(engine: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def rewarded() -> float:
+        settings: dict[str, Any] = {"principal": fp.Principal(fp.rules.Passive()), "horizon": 200, "engine": engine}
+        return float(fp.simulate(GAME, agents=Signed(), runs=2, **settings).frame["reward"].mean())
+
+    before = rewarded()
+    monkeypatch.setattr(f"{__name__}.SIGN", -1.0)
+    assert rewarded() < before - 50
+    monkeypatch.setattr(Signed, "index", staticmethod(lambda mean: mean))
+    assert rewarded() == before
+
+
+@pytest.mark.parametrize("engine", ["readable", "compiled"])
+def test_every_arm_is_pulled_once_before_an_infinite_index_counts(engine: str) -> None:
+    settings: dict[str, Any] = {"principal": fp.Principal(fp.rules.Passive()), "runs": 1, "keep": "agents"}
+    found = fp.simulate(GAME, agents=Boundless(), horizon=3, engine=engine, **settings).agents
+    assert found is not None
+    assert found["pulls"].to_list() == [[1, 1, 1], [1, 1, 1]]
+
+
+@dataclass
+class Astray(Remembering):
+    """Chooses an arm that there is not."""
+
+    arm: int = 99
+    after: int = 3
+
+    @staticmethod
+    def choice(t: int, params: Any) -> int:
+        return int(params.arm) if t > params.after else 0
+
+    @staticmethod
+    def note(memory: Any) -> None:
+        memory[0] += 1.0
+
+
+@pytest.mark.parametrize("arm", [3, -1, 10**15])
+@pytest.mark.parametrize("engine", ["readable", "compiled"])
+def test_an_arm_that_there_is_not_is_refused(engine: str, arm: int) -> None:
+    with pytest.raises(AgentError) as problem:
+        fp.simulate(GAME, principal=fp.Principal(), agents=Astray(arm), horizon=9, runs=2, engine=engine)
+    must = r"Astray.pick(4) must return an arm from 0 to 2"
+    assert assert_sentence(problem).startswith(must)
+
+
+def test_an_arm_that_there_is_not_is_refused_in_environments() -> None:
+    envs = importlib.import_module("freepull.envs")
+    many = envs.PrincipalVectorEnv(GAME, 9, 2, agents=Astray())
+    many.reset(seed=1)
+    nothing = {"arm": np.full((2, 2), 3), "price": np.zeros((2, 2)), "stop": np.zeros(2, np.int64)}
+    for _ in range(3):
+        many.step(nothing)
+    with pytest.raises(AgentError) as problem:
+        many.step(nothing)
+    assert_sentence(problem)
+    many.reset(seed=1)
+    many.step(nothing)
+
+
+def test_a_choice_that_is_not_made_because_of_an_offer_does_not_matter() -> None:
+    principal = fp.Principal(fp.rules.Certified(0.3), observe=fp.observe.Steps(3), offers="each")
+    settings: dict[str, Any] = {"principal": principal, "agents": Astray(after=3), "horizon": 5, "runs": 3}
+    found = [fp.simulate(GAME, engine=engine, **settings) for engine in ("readable", "compiled")]
+    assert found[0].frame.equals(found[1].frame)
+
+
+@dataclass
+class Measuring(Remembering):
+    """Goes by how long its memory is."""
+
+    numbers: int = 1
+
+    def numbers_kept(self, arms: int) -> int:  # type: ignore[override]
+        return self.numbers
+
+    @staticmethod
+    def choice(memory: Any, t: int, arms: int) -> int:
+        return (t + len(memory) + int(memory[-1])) % arms
+
+    @staticmethod
+    def note(memory: Any, arm: int) -> None:
+        memory[-1] += arm
+
+
+def test_a_memory_is_as_long_as_its_own_class_wants_it() -> None:
+    settings: dict[str, Any] = {"principal": fp.Principal(), "agents": [Measuring(1), Measuring(5)], "runs": 2}
+    found = [fp.simulate(GAME, horizon=40, engine=engine, **settings) for engine in ("readable", "compiled")]
+    assert found[0].frame.equals(found[1].frame)
+
+
+@dataclass
+class Stubborn(fp.agents.UCBV):
+    """Picks as no index does."""
+
+    def pick(self, t: int) -> int:
+        return 2
+
+
+@dataclass
+class Contrary(Plain):
+    """Learns the opposite of what it saw."""
+
+    def learn(self, arm: int, reward: float) -> None:
+        super().learn(arm, 1.0 - reward)
+
+
+@dataclass
+class Minded(Plain):
+    """Has one mind, beside its index."""
+
+    def act(self, view: fp.agents.View) -> int:
+        return 0
+
+
+@dataclass(frozen=True)
+class Sulky(Moody):
+    """Takes nothing, whatever its formula says."""
+
+    def takes(self, offer: fp.answers.Situation) -> bool:
+        return False
+
+
+@pytest.mark.parametrize(
+    "parts", [{"agents": Stubborn()}, {"agents": Contrary()}, {"agents": Minded()}, {"answers": Sulky()}]
+)
+def test_a_formula_with_methods_of_its_own_runs_where_they_are_called(parts: dict[str, Any]) -> None:
+    with pytest.warns(fp.errors.ReadableEngine):
+        found = fp.simulate(GAME, principal=fp.Principal(), horizon=1_200, runs=1, **parts)
+    assert found.provenance["engine"] == "readable"
 
 
 def test_agents_with_other_parameters_are_lanes_of_other_chunks() -> None:

@@ -43,6 +43,13 @@ def test_spend_shows_cost_and_the_share_decided(results: dict[str, fp.Result]) -
     assert [text.get_text() for text in ax.texts] == ["decides\n0 %", "decides\n0 %"]
 
 
+def test_a_name_with_dollars_is_no_formula(results: dict[str, fp.Result]) -> None:
+    figure = Figure()
+    ax = charts.spend({"$1 or $2_": results["passive"]}, ax=figure.subplots())
+    figure.canvas.draw()
+    assert [label.get_text() for label in ax.get_xticklabels()] == [r"\$1 or \$2_"]
+
+
 def test_payments_show_the_matrix_on_given_axes(results: dict[str, fp.Result], tmp_path: Path) -> None:
     figure = Figure()
     ax = figure.subplots()

@@ -17,6 +17,7 @@ from freepull.testing import AGENT_CHECKS, RULE_CHECKS, check_agent, check_rule
 RULES: list[fp.rules.Rule] = [
     fp.rules.Certified(0.3),
     fp.rules.Certified(0.3, epsilon=0.1),
+    fp.rules.Comparisons(0.3),
     fp.rules.Population(0.3, pulls=4),
     fp.rules.Paper(0.3, "simplified", 0.05),
     fp.rules.Passive(),
@@ -182,3 +183,17 @@ def test_a_rule_that_breaks_a_promise_is_caught(kind: type[CertifiedState], prom
         RULE_CHECKS[promise](Of(0.3, kind=kind))
     with pytest.raises(AssertionError, match="the rule does not keep a promise: "):
         check_rule(Of(0.3, kind=kind))
+
+
+def test_both_engines_are_compared_however_little_there_is_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    played = []
+
+    def watched(*args: Any, **settings: Any) -> fp.Result:
+        found = fp.simulate(*args, **settings)
+        played.append(found.provenance["engine"])
+        return found
+
+    monkeypatch.setattr("freepull.simulation.facade._is_little", lambda _: True)
+    monkeypatch.setattr("freepull.testing.parts.simulate", watched)
+    check_agent(fp.agents.Greedy())
+    assert played == ["readable", "compiled"]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 import math
+import sys
 from array import array
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields
@@ -17,11 +18,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from freepull import validation
-from freepull.compiling import Asks, adapted
+from freepull.compiling import Asks, adapted, digest
 from freepull.errors import InvalidInput
 from freepull.randomness import CHOICE_COIN, uniform, word
 
 _NUMBERS = "f8[::1]"
+LARGEST = sys.float_info.max
+"""What an index counts as at most, so that an arm that was never pulled comes first."""
 INDEX = {
     "pulls": "f8", "total": "f8", "squares": "f8", "mean": "f8", "root": "f8", "arm": "i8", "t": "i8",
     "arms": "i8", "params": _NUMBERS,
@@ -155,14 +158,14 @@ def first_largest(values: list[float]) -> int:
     return values.index(max(values))
 
 
-_KEPT: dict[tuple[type, str, bool], Any] = {}
-"""Formulas by class, name, and whether they are compiled."""
+_KEPT: dict[tuple[type, str, bool], tuple[str, Any]] = {}
+"""Formulas by class, name, and whether they are compiled, with the digest of what they were made of."""
 
 
 def formula(made: type, name: str, compiled: bool = True) -> Any:
     """Return one of a class's functions as a function of all that it may ask for, compiled or in plain Python."""
     if (made, name, compiled) in _KEPT:
-        return _KEPT[made, name, compiled]
+        return _KEPT[made, name, compiled][1]
     function, asks = getattr(made, name, None), Asks(ASKED[name], f"{made.__name__}.{name}")
     if function is None:
         told = ", ".join(asks.names)
@@ -170,8 +173,24 @@ def formula(made: type, name: str, compiled: bool = True) -> Any:
             f"{made.__name__} must have a static method {name}, which takes some of {told}; it has none."
         )
     named = [it.name for it in fields(cast(Any, made)) if it.init]
-    found = _KEPT[made, name, compiled] = adapted(function, asks, named, compiled)
+    found = adapted(function, asks, named, compiled)
+    _KEPT[made, name, compiled] = _digest(made, name), found
     return found
+
+
+def forget_changed(made: type) -> None:
+    """Forget what was made of functions of a class that have changed since, or a number that they read.
+
+    Machine code has numbers from around a function as they were when it was made.
+    """
+    for key, (made_of, _) in list(_KEPT.items()):
+        if key[0] is made and made_of != _digest(made, key[1]):
+            _KEPT.pop(key, None)
+
+
+def _digest(made: type, name: str) -> str:
+    function = getattr(made, name)
+    return digest(getattr(function, "py_func", function))
 
 
 def check_formulas(made: type) -> None:
@@ -195,7 +214,8 @@ class Indexed(TriesAllFirst):
     takes whichever of these it asks for by name: ``pulls`` N, ``total`` S and ``squares`` ΣX² of the arm, ``mean`` S/N
     and ``root`` 1/√N, which are at hand and save a division and a root, the arm's number ``arm``, the agent's clock
     ``t``, the number of ``arms``, and ``params``, which has the fields of the dataclass, all as numbers. Both engines
-    run it, the compiled one at its own speed. NaN is never the largest.
+    run it, the compiled one at its own speed, unless the class has its own ``start``, ``pick``, ``choose`` or
+    ``learn``. NaN is never the largest, and an infinite index counts as the largest finite number.
 
     >>> import math
     >>> @dataclass
@@ -232,7 +252,7 @@ class Indexed(TriesAllFirst):
         index, numbers, arms = formula(type(self), "index"), parameters(self), len(self.pulls)
         seen = enumerate(zip(self.pulls, self.sums, self.squares, strict=True))
         values = [index(float(N), S, Q, S / N, 1.0 / math.sqrt(N), k, t, arms, numbers) for k, (N, S, Q) in seen]
-        return first_largest([value if value == value else -math.inf for value in values])
+        return first_largest([min(value, LARGEST) if value == value else -math.inf for value in values])
 
 
 @dataclass

@@ -192,8 +192,8 @@ class BayesUCB(Indexed):
     Parameters
     ----------
     c
-        Weight of the log log term in the level, which is 1 − 1/(t·(log t)^c); 0 works best in practice, the theory
-        asks for 5.
+        Weight of the log log term in the level, which is 1 − 1/(t·(log t)^c), where the paper has the logarithm of the
+        horizon; 0 works best in practice, the theory asks for 5.
 
     References
     ----------

@@ -13,6 +13,7 @@ from freepull import registry, validation
 from freepull.agents import Agent, Mind
 from freepull.agents.activity import Activity, EveryStep
 from freepull.agents.answers import Answer
+from freepull.agents.base import forget_changed
 from freepull.agents.leaving import Leaving, Stays
 from freepull.compiling import plainly
 from freepull.errors import InvalidInput
@@ -151,10 +152,14 @@ def check(
         raise InvalidInput(f"horizon must be at least {K}, the number of arms, and at most {LONGEST:,}, got {horizon}.")
     with plainly(M * K <= FEW_STREAMS), np.errstate(all="ignore"):
         trial = start(principal, first, horizon)
+    agents = _for_each("agents", agents, M, (Agent, Mind), AGENTS_HAVE)
+    answers = _for_each("answers", answers, M, Answer, "with a method takes(offer)")
+    for made in {type(it) for it in (*agents, *answers)}:
+        forget_changed(made)
     return Experiment(
         game=game,
-        agents=_for_each("agents", agents, M, (Agent, Mind), AGENTS_HAVE),
-        answers=_for_each("answers", answers, M, Answer, "with a method takes(offer)"),
+        agents=agents,
+        answers=answers,
         principal=principal,
         horizon=horizon,
         runs=numbers,

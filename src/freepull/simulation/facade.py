@@ -255,9 +255,9 @@ class Comparison:
     def differences(self, against: str | None = None) -> pl.DataFrame:
         """Return how much more of everything each principal has than one of them, with paired 95 % intervals.
 
-        ``width`` is the interval's width as a share of what it would be without pairs, from runs of as many games with
-        luck of their own. ``decided_at`` is over the runs that both have decided. Student's intervals, also for rates,
-        which are those of many runs.
+        ``width`` is the standard error as a share of what it would be without pairs, from as many runs with luck of
+        their own. ``decided_at`` is over the runs that both have decided. All intervals are Student's: those of rates
+        need many runs, and are points where no run differs.
         """
         other = self.against if against is None else validation.one_of("against", against, self.results)
         rows = []
@@ -293,7 +293,7 @@ class Comparison:
 
 
 def _narrower(one: NDArray[np.float64], two: NDArray[np.float64]) -> float:
-    """Return the width of a paired interval as a share of an unpaired one's; NaN where both are points."""
+    """Return the standard error of pairs as a share of that without pairs; NaN where both are 0."""
     if len(one) < 2:
         return math.nan
     apart = math.sqrt(float(np.var(one, ddof=1) + np.var(two, ddof=1)))

@@ -19,6 +19,7 @@ from freepull.agents import Agent, Mind, OnTable, View
 from freepull.agents.activity import Activity, EveryStep, Rate
 from freepull.agents.answers import Always, Answer
 from freepull.agents.base import Indexed, Remembering, formula, hears_of_bonuses, parameters
+from freepull.errors import InvalidInput
 from freepull.game import Game
 from freepull.principal import Principal, Trial, protocols, schedules
 from freepull.principal.rules import Rule
@@ -179,7 +180,11 @@ def _same_paths(agent: Any, answers: Any) -> None:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             settings |= {"horizon": STEPS, "runs": 3, "seed": 1, "progress": False, "trace": 1, "keep": "agents"}
-            one, two = (simulate(game, **settings, engine=engine) for engine in ("readable", "auto"))
+            one = simulate(game, **settings, engine="readable")
+            try:
+                two = simulate(game, **settings, engine="compiled")
+            except InvalidInput:  # it cannot run the agent
+                return
         assert one.trace is not None
         assert two.trace is not None
         assert one.trace.equals(two.trace), "the compiled engine takes another path"

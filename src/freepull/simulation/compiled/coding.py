@@ -26,9 +26,22 @@ BY_FORMULA = 1000
 """The same for answers."""
 
 
+FORMULAS: dict[type, tuple[str, ...]] = {
+    agents.Indexed: ("start", "pick", "choose", "learn"),
+    agents.Remembering: ("start", "pick", "learn"),
+    answers.Formula: ("takes",),
+}
+"""What formulas extend, and the methods that kernels take the place of."""
+
+
 def is_formula(part: type) -> bool:
-    """Say whether an agent or answer is one."""
-    return issubclass(part, agents.Indexed | agents.Remembering | answers.Formula)
+    """Say whether an agent or answer is one; not if it has a method of its own that no kernel would call."""
+    kind = next((it for it in FORMULAS if issubclass(part, it)), None)
+    return (
+        kind is not None
+        and not hasattr(part, "act")
+        and all(getattr(part, name) is getattr(kind, name) for name in FORMULAS[kind])
+    )
 
 
 def kernel_of(part: type) -> int:
@@ -169,9 +182,9 @@ def code(experiment: Experiment) -> Coded:
 
 
 def _strategy(agent: object) -> int:
-    if isinstance(agent, agents.Indexed):
-        return BY_INDEX
-    return BY_MEMORY if isinstance(agent, agents.Remembering) else kernel_of(type(agent))
+    if not is_formula(type(agent)):
+        return kernel_of(type(agent))
+    return BY_INDEX if isinstance(agent, agents.Indexed) else BY_MEMORY
 
 
 def _habits(experiment: Experiment) -> Habits:

@@ -16,11 +16,12 @@ from numba.core import event
 from numpy.typing import NDArray
 
 from freepull.compiling import jit
-from freepull.errors import InvalidInput
+from freepull.errors import AgentError, InvalidInput
 from freepull.game import Game
 from freepull.numerics import TABLE, fill_keys
 from freepull.principal import rules
 from freepull.principal.record import UNITS
+from freepull.simulation import readable
 from freepull.simulation.compiled.certified import CertifiedKernel
 from freepull.simulation.compiled.coding import Coded, code
 from freepull.simulation.compiled.comparisons import ComparisonsKernel
@@ -122,7 +123,10 @@ class Player:
         self.checkpoints = frozenset(experiment.checkpoints)
 
     def play(self, runs: tuple[int, ...]) -> list[Outcome]:
-        """Play one block to its end; runs whose weights are their own are played one by one."""
+        """Play one block to its end; runs whose weights are their own are played one by one.
+
+        If somebody chose an arm that there is not, the readable engine says so, or that it did not matter.
+        """
         block = Block(self.experiment, self.coded, runs)
         if not block.shares_weights:
             return [outcome for run in runs for outcome in self.play((run,))]
@@ -141,6 +145,8 @@ class Player:
                 self._begin(block)
             if stop in self.checkpoints:
                 self._trace(block, stop, traces)
+        if block.lanes.formulas.strayed[0]:
+            return [readable.play(self.experiment, run) for run in runs]
         return self._outcomes(block, traces)
 
     def _begin(self, block: Block) -> None:
@@ -340,6 +346,9 @@ class Fleet:
         """
         b, paid = self.block, np.zeros(len(self.clocks), np.int64)
         _step(b.lanes, b.strategies, b.state, self.coded.terms, self.clocks, playing, arms, prices, paid)
+        if b.lanes.formulas.strayed[0]:
+            b.lanes.formulas.strayed[0] = 0
+            raise AgentError(f"agents must choose an arm from 0 to {self.experiment.shape[1] - 1}; mend their choice.")
         return paid
 
     @property

@@ -17,7 +17,8 @@ from numba.extending import intrinsic
 from numpy.typing import NDArray
 
 from freepull.agents import Indexed, Remembering
-from freepull.agents.base import formula, parameters
+from freepull.agents.answers import Formula
+from freepull.agents.base import LARGEST, formula, parameters
 from freepull.compiling import address_of, jit, jit_alone
 from freepull.numerics import mix, uniform
 from freepull.randomness import ARM, CHOICE_COIN, STEP
@@ -52,9 +53,13 @@ class Formulas(NamedTuple):
     values: Floats
     """The indices of one chunk."""
     memory: Floats
+    kept: Ints
+    """How many numbers of its memory a chunk has."""
     paid: Floats
     """What a lane is paid in this step."""
     acts: Ints
+    strayed: Ints
+    """One number: 1 once somebody has chosen an arm that there is not."""
     seen: Floats
     """N and S of one agent, for its answer."""
 
@@ -72,8 +77,8 @@ class Picking(NamedTuple):
     picks: Ints
     notes: Ints
     numbers: Floats
-    memory: int
-    """Numbers that one of them remembers."""
+    kept: Ints
+    """How many numbers they remember."""
 
 
 def _call(result: Any, expected: Any) -> Any:
@@ -104,28 +109,31 @@ _call_indices, _call_choice = _call(types.void, _INDICES), _call(_INT, _CHOICE)
 _call_note, _call_accepts = _call(types.void, _NOTE), _call(_INT, _ACCEPTS)
 
 
-_KEPT: dict[type, tuple[int, int, Any]] = {}
+_KEPT: dict[tuple[Any, ...], tuple[int, int, Any]] = {}
 """Where the functions of parts lie, and the functions, so that they are not lost."""
 
 
 def _addresses(part: type) -> tuple[int, int, Any]:
     """Return where a part's functions lie as machine code; 0 for a second one that it has not."""
-    if part not in _KEPT:
-        _KEPT[part] = _compiled(part)
-    return _KEPT[part]
+    names = ("index",) if issubclass(part, Indexed) else ("choice", "note")
+    if issubclass(part, Formula):
+        names = ("accepts",)
+    own = tuple(formula(part, name) for name in names)
+    if (part, *own) not in _KEPT:
+        _KEPT[part, *own] = _compiled(part, own)
+    return _KEPT[part, *own]
 
 
-def _compiled(part: type) -> tuple[int, int, Any]:
+def _compiled(part: type, own: tuple[Any, ...]) -> tuple[int, int, Any]:
     name = f"{part.__module__}_{part.__qualname__}".replace(".", "_")
     ours = part.__module__.partition(".")[0] == __package__.partition(".")[0]
     made: list[tuple[Callable[..., Any], str, Any]]
     if issubclass(part, Indexed):
-        made = [(_indices(formula(part, "index")), "indices", _INDICES)]
+        made = [(_indices(own[0]), "indices", _INDICES)]
     elif issubclass(part, Remembering):
-        made = [(_choice(formula(part, "choice")), "choice", _CHOICE)]
-        made.append((_note(formula(part, "note")), "note", _NOTE))
+        made = [(_choice(own[0]), "choice", _CHOICE), (_note(own[1]), "note", _NOTE)]
     else:
-        made = [(_accepts(formula(part, "accepts")), "accepts", _ACCEPTS)]
+        made = [(_accepts(own[0]), "accepts", _ACCEPTS)]
     kept = []
     for function, what, kinds in made:
         function.__qualname__ = f"{what}_of_{name}"
@@ -146,14 +154,14 @@ def _indices(index: Any) -> Callable[..., None]:
                 at = start + i
                 arm, N = np.int64(i // _W), max(pulls[at], 1.0)
                 value = index(N, totals[at], squares[at], means[at], roots[at], arm, t, arms, numbers)
-                value = value if value == value else -np.inf
+                value = min(value, LARGEST) if value == value else -np.inf
                 values[i] = np.inf if pulls[at] == 0.0 else value
         else:
             for i in range(many):
                 at = start + i * stride
                 arm, N = np.int64(i), max(pulls[at], 1.0)
                 value = index(N, totals[at], squares[at], means[at], roots[at], arm, t, arms, numbers)
-                value = value if value == value else -np.inf
+                value = min(value, LARGEST) if value == value else -np.inf
                 values[i] = np.inf if pulls[at] == 0.0 else value
 
     return indices
@@ -188,9 +196,9 @@ def picking(agents: Sequence[Any], arms: int) -> Picking | None:
     if not any(is_formula(type(it)) for it in agents):
         return None
     found = [_addresses(type(it)) if is_formula(type(it)) else (0, 0, None) for it in agents]
-    memory = [it.numbers_kept(arms) for it in agents if isinstance(it, Remembering)]
+    kept = [it.numbers_kept(arms) if isinstance(it, Remembering) else 0 for it in agents]
     picks, notes = (np.array([each[i] for each in found], np.int64) for i in (0, 1))
-    return Picking(picks, notes, _stacked(agents), max(memory, default=0))
+    return Picking(picks, notes, _stacked(agents), np.array(kept, np.int64))
 
 
 def answering(answers: Sequence[Any]) -> Answering:
@@ -212,15 +220,15 @@ def formulas_of(picking: Picking | None, agent_of_chunk: Ints, K: int) -> Formul
     """Lay out what formulas see."""
     chunks, lanes = len(agent_of_chunk), len(agent_of_chunk) * WIDTH
     if picking is None:
-        picking = Picking(np.zeros(1, np.int64), np.zeros(1, np.int64), np.zeros((1, 1)), 0)
+        picking = Picking(np.zeros(1, np.int64), np.zeros(1, np.int64), np.zeros((1, 1)), np.zeros(1, np.int64))
         agent_of_chunk, streams = np.zeros(chunks, np.int64), 0
     else:
         streams = lanes * K
     return Formulas(
         picking.picks[agent_of_chunk], picking.notes[agent_of_chunk], picking.numbers[agent_of_chunk],
         pulls=np.zeros(streams), totals=np.zeros(streams), squares=np.zeros(streams), values=np.zeros(WIDTH * K),
-        memory=np.zeros((lanes, picking.memory)), paid=np.zeros(lanes), acts=np.zeros(lanes, np.int64),
-        seen=np.zeros((2, K)),
+        memory=np.zeros((lanes, picking.kept.max())), kept=picking.kept[agent_of_chunk], paid=np.zeros(lanes),
+        acts=np.zeros(lanes, np.int64), strayed=np.zeros(1, np.int64), seen=np.zeros((2, K)),
     )  # fmt: skip
 
 
@@ -261,10 +269,14 @@ def pick_one_by_formula(lanes: Any, formulas: Any, kind: int, lane: Any, at: Any
 
 @jit
 def _chosen(keys: Any, formulas: Any, chunk: Any, lane: Any, K: Any, t: int) -> Any:
-    """What a lane with a memory chooses."""
+    """What a lane with a memory chooses; 0 if there is no such arm."""
     coin = uniform(mix(keys[lane] + _COIN + _STEP * np.uint64(t)))
-    numbers = formulas.numbers[chunk]
-    return _call_choice(formulas.picks[chunk], (formulas.memory[lane], np.int64(t), np.int64(K), coin, numbers))
+    memory, numbers = formulas.memory[lane, : formulas.kept[chunk]], formulas.numbers[chunk]
+    arm = _call_choice(formulas.picks[chunk], (memory, np.int64(t), np.int64(K), coin, numbers))
+    if 0 <= arm < np.int64(K):
+        return arm
+    formulas.strayed[0] = 1
+    return np.int64(0)
 
 
 @jit
@@ -279,8 +291,8 @@ def learn_by_formula(formulas: Any, position: Any, lane: Any, arm: Any, K: Any, 
         formulas.acts[lane] += 1
         _call_note(
             formulas.notes[chunk],
-            (formulas.memory[lane], np.int64(arm), reward, formulas.paid[lane], formulas.acts[lane], np.int64(K),
-             formulas.numbers[chunk]),
+            (formulas.memory[lane, : formulas.kept[chunk]], np.int64(arm), reward, formulas.paid[lane],
+             formulas.acts[lane], np.int64(K), formulas.numbers[chunk]),
         )  # fmt: skip
         formulas.paid[lane] = 0.0
 
