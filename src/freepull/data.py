@@ -308,7 +308,7 @@ def _moment(text: pl.Expr) -> pl.Expr:
 
     kind = pl.Datetime("us", "UTC")
     ticks = text.cast(pl.Float64, strict=False)
-    since = pl.when(ticks > 1e8).then(ticks * 1e6)
+    since: pl.Expr = pl.when(ticks > 1e8).then(ticks * 1e6)
     for least, unit in ((1e11, 1e3), (1e14, 1.0), (1e17, 1e-3)):
         since = pl.when(ticks > least).then(ticks * unit).otherwise(since)
     forms = [text.str.to_datetime(form, time_unit="us", time_zone="UTC", strict=False) for form in DATES]

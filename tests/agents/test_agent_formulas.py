@@ -202,7 +202,7 @@ class Signed(Indexed):
 def test_a_number_that_has_changed_since_is_seen(engine: str, monkeypatch: pytest.MonkeyPatch) -> None:
     def rewarded() -> float:
         settings: dict[str, Any] = {"principal": fp.Principal(fp.rules.Passive()), "horizon": 200, "engine": engine}
-        return float(fp.simulate(GAME, agents=Signed(), runs=2, **settings).frame["reward"].mean())
+        return float(np.mean(fp.simulate(GAME, agents=Signed(), runs=2, **settings).frame["reward"].to_numpy()))
 
     before = rewarded()
     monkeypatch.setattr(f"{__name__}.SIGN", -1.0)

@@ -72,7 +72,12 @@ def test_what_happens_is_told_signed_and_in_the_log_s_order(
 @pytest.mark.parametrize("pay_on", ["act", "outcome"])
 def test_every_offer_is_told_with_its_end_and_every_payment_with_its_entry(tmp_path: Path, pay_on: str) -> None:
     clock = Clock()
-    settings = {"pay_on": pay_on, "if_no_outcome": 0.0, "accept_within": "1 hour", "outcome_within": "2 days"}
+    settings: dict[str, Any] = {
+        "pay_on": pay_on,
+        "if_no_outcome": 0.0,
+        "accept_within": "1 hour",
+        "outcome_within": "2 days",
+    }
     campaign = create(f"sqlite:///{tmp_path}/trial.db", clock, agents=5, **settings)
     taken = [campaign.ask(m) for m in range(5)]
     for m, offer in enumerate(taken):
