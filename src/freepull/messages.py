@@ -386,6 +386,8 @@ class Move(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """open, sent, settled or failed."""
     note: Annotated[str, Meta(max_length=200)] = ""
     """What the payer calls it, or why it failed; no names, because the log keeps it for good."""
+    key: Annotated[str, Meta(max_length=200)] = ""
+    """The key that it was sent with: refused if it has another one by now; empty: whichever it has."""
 
 
 class Moved(msgspec.Struct):

@@ -135,7 +135,7 @@ def payout(campaign: CampaignVerbs, payer: Payer, *, failed: bool = False) -> Pa
 
 def _pay(campaign: Any, payer: Payer, due: list[LedgerEntry], found: Payout) -> None:
     """Note that payments are sent, send them, and note what became of them."""
-    _settle(campaign, payer, [Move(it.entry, "sent") for it in due if it.settlement != "sent"])
+    _settle(campaign, payer, [Move(it.entry, "sent", key=it.key) for it in due if it.settlement != "sent"])
     payments = {it.entry: Payment(it.key, campaign.name, it.entry, it.agent, it.amount, it.at) for it in due}
     receipts = dict[int, Receipt]()
     try:
@@ -145,8 +145,11 @@ def _pay(campaign: Any, payer: Payer, due: list[LedgerEntry], found: Payout) -> 
             validation.one_of(f"the state of a receipt of {payer.name}", receipt.state, SAID)
             receipts[receipt.entry] = receipt
     finally:  # what is known is noted, also if the rest could not be asked
-        known = (it for it in receipts.values() if it.state != "sent")
-        _settle(campaign, payer, [Move(it.entry, it.state, _note(it.note)) for it in known])
+        for state in ("settled", "failed"):  # a key that has failed may not be the last one, and nothing is noted then
+            known = [it for it in receipts.values() if it.state == state]
+            keys = [payments[it.entry].key if state == "failed" else "" for it in known]
+            moves = zip(known, keys, strict=True)
+            _settle(campaign, payer, [Move(it.entry, state, _note(it.note), key) for it, key in moves])
     for entry, payment in payments.items():
         state = receipts[entry].state if entry in receipts else "sent"
         found.paid[state] += 1
@@ -361,7 +364,7 @@ class HttpPayer:
             try:
                 with deadline.within(self._seconds):
                     status, said = self._send(http, body, headers)
-            except httpx().HTTPError:
+            except (httpx().HTTPError, UnicodeError):
                 continue
             if status in (200, 201, 204):
                 return Receipt(payment.entry, "settled", said.reference)

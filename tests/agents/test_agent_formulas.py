@@ -200,9 +200,9 @@ class Signed(Indexed):
 
 @pytest.mark.parametrize("engine", ["readable", "compiled"])
 def test_a_number_that_has_changed_since_is_seen(engine: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    def rewarded() -> float:
+    def rewarded() -> Any:
         settings: dict[str, Any] = {"principal": fp.Principal(fp.rules.Passive()), "horizon": 200, "engine": engine}
-        return float(np.mean(fp.simulate(GAME, agents=Signed(), runs=2, **settings).frame["reward"].to_numpy()))
+        return fp.simulate(GAME, agents=Signed(), runs=2, **settings).frame["reward"].to_numpy().mean()
 
     before = rewarded()
     monkeypatch.setattr(f"{__name__}.SIGN", -1.0)
@@ -220,27 +220,46 @@ def test_every_arm_is_pulled_once_before_an_infinite_index_counts(engine: str) -
 
 
 @dataclass
+class Strict(Indexed):
+    """Refuses what no mean can be."""
+
+    @staticmethod
+    def index(mean: float, root: float) -> float:
+        if not (0.0 <= mean <= 1.0 and 0.0 < root <= 1.0):
+            raise ValueError("this is no mean")
+        return mean
+
+
+def test_an_index_is_asked_only_of_means_that_there_can_be() -> None:
+    settings: dict[str, Any] = {"principal": fp.Principal(), "agents": Strict(), "horizon": 60, "runs": 2}
+    found = [fp.simulate(GAME, engine=engine, **settings) for engine in ("readable", "compiled")]
+    assert found[0].frame.equals(found[1].frame)
+
+
+@dataclass
 class Astray(Remembering):
     """Chooses an arm that there is not."""
 
-    arm: int = 99
+    arm: float = 99
     after: int = 3
 
     @staticmethod
-    def choice(t: int, params: Any) -> int:
-        return int(params.arm) if t > params.after else 0
+    def choice(t: int, params: Any) -> Any:
+        if params.arm == 98.0:
+            return math.nan if t > params.after else 0.0
+        return float(params.arm) if t > params.after else 0.0
 
     @staticmethod
     def note(memory: Any) -> None:
         memory[0] += 1.0
 
 
-@pytest.mark.parametrize("arm", [3, -1, 10**15])
+@pytest.mark.parametrize("arm", [3, -1, 10**15, 98, 10.0**300])
 @pytest.mark.parametrize("engine", ["readable", "compiled"])
 def test_an_arm_that_there_is_not_is_refused(engine: str, arm: int) -> None:
     with pytest.raises(AgentError) as problem:
         fp.simulate(GAME, principal=fp.Principal(), agents=Astray(arm), horizon=9, runs=2, engine=engine)
-    must = r"Astray.pick(4) must return an arm from 0 to 2"
+    must = "Astray.pick(4) must return an arm from 0 to 2"
     assert assert_sentence(problem).startswith(must)
 
 

@@ -6,7 +6,7 @@ import gzip
 import json
 import tarfile
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -227,6 +227,57 @@ def test_nothing_is_paid_out_of_a_rehearsal_or_twice_after_an_upgrade(tmp_path: 
     verify(url, "pairwise")
 
 
+class Slow:
+    """A payer that refuses first keys, if told to, and lets something happen before it does anything."""
+
+    name = "bank"
+
+    def __init__(self, paid: list[str], refuses: bool = False, before: Callable[[], object] = list) -> None:
+        self.paid, self.refuses, self.before = paid, refuses, before
+        self.dies = False
+
+    def pay(self, payments: Sequence[Payment]) -> Iterator[Receipt]:
+        self.before()
+        for it in payments:
+            if self.refuses and it.key.count("-") == 1:
+                yield Receipt(it.entry, "failed")
+                continue
+            self.paid.append(it.key)
+            if self.dies:
+                raise KeyboardInterrupt
+            yield Receipt(it.entry, "settled")
+
+
+def test_a_run_that_is_late_does_not_fail_what_another_one_has_sent_since(sqlite: str, clock: Clock) -> None:
+    campaign, paid = create(sqlite, clock), list[str]()
+    earn(campaign, "ann")
+
+    def others() -> None:
+        """Hear that the first key has failed, send the second one, and be killed once it is paid."""
+        fp.payout(campaign, Slow(paid, refuses=True))
+        dying = Slow(paid)
+        dying.dies = True
+        with pytest.raises(KeyboardInterrupt):
+            fp.payout(campaign, dying, failed=True)
+
+    with pytest.raises(errors.WrongMoment, match=r"entry 1 has the key .*-1-2 by now, and not .*-1, which has failed"):
+        fp.payout(campaign, Slow(paid, refuses=True, before=others))
+    assert fp.payout(campaign, Slow(paid)).paid == {"settled": 1}
+    assert len(set(paid)) == 1  # however often it was sent
+
+
+def test_nothing_is_sent_with_a_key_that_has_failed_since_the_ledger_was_read(sqlite: str, clock: Clock) -> None:
+    campaign, paid = create(sqlite, clock), list[str]()
+    earn(campaign, "ann")
+    (entry,) = campaign.ledger()
+    fp.payout(campaign, Slow(paid, refuses=True))
+    with pytest.raises(errors.WrongMoment, match="read the ledger again"):
+        campaign.settle([Move(1, "sent", key=entry.key)], payer="wallet")
+    assert campaign.settle([Move(1, "failed", key=entry.key)], payer="bank") == 0  # it is
+    assert campaign.settle([Move(1, "sent", key=f"{entry.key}-2")], payer="wallet") == 1
+    assert (paid, states(campaign)) == ([], ["sent"])
+
+
 def test_what_a_payer_has_said_is_noted_also_if_it_says_something_odd_afterwards(sqlite: str, clock: Clock) -> None:
     campaign = create(sqlite, clock)
     earn(campaign)
@@ -236,7 +287,15 @@ def test_what_a_payer_has_said_is_noted_also_if_it_says_something_odd_afterwards
 
 
 @pytest.mark.parametrize(
-    "url", ["http://pay.example/", "https://", "https://[::1", "https://ann:pw@pay.example/", "https://x:99999/", 7]
+    "url",
+    [
+        "http://pay.example/",
+        "https://",
+        "https://[::1",
+        "https://ann:pw@b.example/",
+        "https://x:99999/",
+        "https://a..b",
+    ],
 )
 def test_a_payer_s_address_is_looked_at_before_anything_is_sent(url: str) -> None:
     with pytest.raises(errors.InvalidInput, match="url must begin with https://") as refused:

@@ -125,6 +125,20 @@ def test_files_have_the_units_that_were_told(sqlite: str, clock: Clock, tmp_path
     assert pl.read_csv(tmp_path / "out.csv")["reward"].to_list() == [4.0]
 
 
+@pytest.mark.parametrize(
+    ("scale", "told"),
+    [("1..10", [2.0, 7.5]), ("0..1000000 EUR", [0.01, 999_999.99]), ("0..0.000001", [0.0000002, 0.0000009])],
+)
+def test_what_is_exported_is_what_was_told(
+    sqlite: str, clock: Clock, tmp_path: Path, scale: str, told: list[float]
+) -> None:
+    campaign = create(sqlite, clock, scale=scale)
+    for reward in told:
+        campaign.tell("ann", "A", reward)
+    campaign.export(tmp_path / "out.parquet")
+    assert pl.read_parquet(tmp_path / "out.parquet")["reward"].to_list() == told
+
+
 def test_a_rehearsal_needs_no_scale(sqlite: str, clock: Clock) -> None:
     from freepull.campaigns.rehearsal import play
 

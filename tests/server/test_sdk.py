@@ -159,6 +159,8 @@ def test_an_address_where_nobody_is_gets_a_sentence() -> None:
         ),
     ):
         client.campaigns()
+    with fp.Client("http://xn--a", "x") as client, pytest.raises(errors.ServiceError, match="check the address"):
+        client.campaigns()
     with pytest.raises(errors.InvalidInput, match="url must begin with http"):
         fp.Client("127.0.0.1", "x")
     with pytest.raises(errors.InvalidInput, match="token must be the text"):
@@ -199,7 +201,7 @@ def test_a_token_is_sent_only_to_addresses_that_were_given(
 def test_addresses_are_checked() -> None:
     with pytest.raises(errors.InvalidInput, match="owners must begin with https"):
         fp.Client("https://a", "t", owners=["http://b"])
-    for wrong in ("b", "http://", "http://[", "http://a@b", 7):
+    for wrong in ("b", "http://", "http://[", "http://a@b", "http://a..b", "http://" + 70 * "a", 7):
         with pytest.raises(errors.InvalidInput, match="each of owners must begin with http"):
             fp.AgentClient("http://a", "c", "t", owners=[wrong])  # type: ignore[list-item]
     with pytest.raises(errors.InvalidInput, match="owners must be a list"):

@@ -9,8 +9,10 @@ from typing import Any
 
 import pytest
 
+import freepull as fp
 from chaos.receiving import Receiver, receiving
 from freepull import errors
+from freepull.campaigns.rehearsal import play
 from freepull.server import webhooks
 from freepull.server.webhooks import Place, Reading, Target, is_public, read_targets
 from support.running import Service, is_problem
@@ -169,6 +171,22 @@ def test_after_a_restart_it_goes_on_where_it_was_and_can_begin_again_at_any_even
         for refused, body in (("other", {"after": 0}), ("backend", {"after": 10**6}), ("backend", {"after": -2})):
             answer = service.send("POST", f"{path}/webhooks/{refused}/replay", body)
             assert (answer.status_code in (404, 422), is_problem(answer)) == (True, True)
+
+
+@pytest.mark.slow
+def test_nobody_is_told_that_simulated_agents_were_paid(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/trial.db"
+    played = create(url, Clock(), agents=2, arms=2)
+    play(played, fp.Game([[0.0, 1.0]] * 2), steps=3)
+    assert played.status().paid > 0
+    OPENED.pop().close()
+    with receiving(tmp_path) as (receiver, target), Service(url, [target]) as service:
+        path = service.create(name="real")
+        act(service, path, "ann")
+        receiver.wait(lambda: "paid" in receiver.kinds())
+        assert {it["campaign"] for it in receiver.requests} == {"real"}
+        (row,) = service.send("GET", "/webhooks").json()
+        assert [it["campaign"] for it in row["deliveries"]] == ["real"]
 
 
 @pytest.mark.slow

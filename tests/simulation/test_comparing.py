@@ -66,6 +66,8 @@ def test_a_run_that_only_one_decided_has_no_difference_in_time(found: fp.Compari
     ("principals", "against", "said"),
     [
         ({"alone": PRINCIPALS["one"]}, None, "principals must be two or more, by name"),
+        ({1: PRINCIPALS["one"], "1": PRINCIPALS["each"]}, None, "principals must be two or more, by names that differ"),
+        ({"one": PRINCIPALS["one"], "two": 5}, None, "principals['two'] must be a freepull.Principal"),
         (list(PRINCIPALS.values()), None, "principals must be two or more, by name"),
         (PRINCIPALS, "nobody", "against must be one of one, each, passive"),
     ],

@@ -283,11 +283,12 @@ class Remembering(Learner):
         super().start(arms, key)
         self.memory = array("d", bytes(8 * self.numbers_kept(arms)))
 
-    def pick(self, t: int) -> int:
+    def pick(self, t: int) -> Any:
         """The arm that the memory and a coin make it choose."""
         coin = uniform(word(self.key, CHOICE_COIN, t))
         choice = formula(type(self), "choice")
-        return int(choice(np.frombuffer(self.memory), t, len(self.pulls), coin, parameters(self)))
+        arm = choice(np.frombuffer(self.memory), t, len(self.pulls), coin, parameters(self))
+        return int(arm) if 0 <= arm < len(self.pulls) else arm  # what is no arm is refused as it is
 
     def learn(self, arm: int, reward: float, paid: float = 0.0) -> None:
         """Count the pull, add up its reward, and change the memory."""

@@ -34,7 +34,7 @@ from freepull.campaigns.journal.recovery import (
 )
 from freepull.campaigns.journal.snapshots import Snapshotter, newest
 from freepull.campaigns.journal.writer import MOST_QUEUED, Job, Writer
-from freepull.campaigns.people import SETTLED, Standing
+from freepull.campaigns.people import SETTLED, Standing, payment_key
 from freepull.campaigns.settings import Clock, Settings, agent_names, shown, system_clock
 from freepull.campaigns.state import State
 from freepull.campaigns.status import status_of, verdict_of
@@ -326,6 +326,11 @@ class Core:
         """How many events there are, the last of which may not be durable yet."""
         return self._decider.state.events
 
+    @property
+    def rehearsal(self) -> bool:
+        """Whether simulated agents have played it."""
+        return self._decider.state.rehearsals > 0
+
     def keep(self, rows: ManyRows) -> None:
         """Store rows beside the log, as long as the campaign is this process's."""
         self.writer.check()
@@ -458,12 +463,25 @@ class Core:
     def settle(self, it: commands.Settle) -> Future[int]:
         """Take note of what became of payments."""
         author, payer = who(it.by), who(it.payer, "payer")
-        moves = list[tuple[int, int, str]]()
+        moves, keys = list[tuple[int, int, str]](), list[str]()
         for given in it.moves:
             move = given if isinstance(given, Move) else Move(*given)
             state = SETTLEMENTS.index(validation.one_of("state", move.state, SETTLEMENTS))
             moves.append((validation.whole("entry", move.entry, 1), state, who(move.note, "note")))
-        return self.do(lambda decider, at: decider.settle(moves, payer, at, author))
+            keys.append(who(move.key, "key"))
+
+        def run(decider: Decider, at: int) -> int:
+            known = decider.state.settlements
+            for (entry, to, _), key in zip(moves, keys, strict=True):
+                now = payment_key(self.register.id, entry, known.tries(entry))
+                if key not in ("", now) and known.fits(entry, to, payer) is not None:
+                    raise WrongMoment(
+                        f"entry {entry} has the key {now} by now, and not {key}, which has failed; read the ledger "
+                        "again."
+                    )
+            return decider.settle(moves, payer, at, author)
+
+        return self.do(run)
 
     def snapshot(self) -> Future[Future[int]]:
         """Take a snapshot; the inner future is done when it is stored."""

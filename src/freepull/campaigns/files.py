@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
@@ -70,20 +71,21 @@ def observations(store: Store, register: Register) -> pl.DataFrame:
 
     A pull whose outcome is to come, or is missing, has no reward.
     """
-    places, told = _events(store, register, PULLS)
+    sequence, told = _events(store, register, PULLS)
     rewards = np.where(told["kind"] == Kind.ACTED, np.nan, told["value"] / UNITS)
     _, later = _events(store, register, (Kind.CAME, Kind.NEVER_CAME))
     instead = settings_of(store, register.campaign).without_outcome
-    came, acts = later["kind"] == Kind.CAME, np.searchsorted(places, later["offer"])
+    came, acts = later["kind"] == Kind.CAME, np.searchsorted(sequence, later["offer"])
     rewards[acts] = np.where(came, later["value"] / UNITS, np.nan if instead is None else instead)
     if register.scale is not None:
-        rewards = np.round(register.scale.low + register.scale.width * rewards, 6)
+        places = math.floor(-math.log10(register.scale.width / UNITS))  # as many as are stored
+        rewards = np.round(register.scale.low + register.scale.width * rewards, places)
     told["flags"][acts] |= np.where(came, later["flags"] & OUTCOME, 0).astype(np.uint8)
     agents = {int(agent): register.shown(int(agent)) for agent in np.unique(told["agent"])}
     outcomes = pl.Series([None if ending is None else ending for ending in ENDINGS], dtype=pl.String)
     return pl.DataFrame(
         {
-            "sequence": places,
+            "sequence": sequence,
             "at": pl.Series(told["at"].astype(np.int64)).cast(TIME),
             "agent": pl.Series(told["agent"].astype(np.int64)).replace_strict(agents, return_dtype=pl.String),
             "arm": pl.Series(register.arms, dtype=pl.String).gather(told["arm"].astype(np.int64)),

@@ -238,6 +238,10 @@ class Settlements:
         """Return the state of an entry."""
         return self.states[entry - 1] if entry <= len(self.states) else OPEN
 
+    def tries(self, entry: int) -> int:
+        """Return which key an entry has, counted from 1."""
+        return self.sent.get(entry, ("", 1))[1]
+
     def fits(self, entry: int, state: int, payer: str) -> bool | None:
         """Say whether an entry can get into a state; None if it is there already."""
         before = self.state(entry)

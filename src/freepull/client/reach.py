@@ -75,6 +75,7 @@ def origin(url: str) -> tuple[str, str, int]:
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname or "@" in parts.netloc or not url.isprintable():
         raise ValueError(url)
+    parts.hostname.encode("idna")  # a UnicodeError, which is a ValueError, where nobody could look it up
     return parts.scheme, parts.hostname, parts.port or {"http": 80, "https": 443}[parts.scheme]
 
 

@@ -238,7 +238,7 @@ class _Sender:
                 found = await self._request(attempt, seconds, most)
             except (library.TransportError, TimeoutError) as error:
                 wait: float | None = attempt.failed(error)
-            except (library.HTTPError, library.InvalidURL, library.StreamError) as error:
+            except (library.HTTPError, library.InvalidURL, library.StreamError, UnicodeError) as error:
                 raise odd(str(error)) from None
             else:
                 wait = attempt.answered(found)

@@ -459,8 +459,8 @@ class Webhooks:
         self._going: dict[tuple[str, str], tuple[Delivery, asyncio.Task[None]]] = {}
 
     def follow(self, found: Open) -> None:
-        """Begin to tell targets of a campaign that was opened."""
-        for it in self.targets.values():
+        """Begin to tell targets of a campaign that was opened; of a rehearsal, which pays nobody, nobody is told."""
+        for it in () if found.campaign.blocking.core.rehearsal else self.targets.values():
             if not it.campaigns or found.campaign.name in it.campaigns:
                 delivery = Delivery(it, found, self._client(it), self._log)
                 self._going[found.campaign.name, it.name] = delivery, asyncio.create_task(delivery.run())

@@ -328,8 +328,10 @@ def compare(
     >>> found.differences().filter(quantity="offered")["difference"].to_list()[0] < 0
     True
     """
-    if not isinstance(principals, Mapping) or len(principals) < 2:
-        raise InvalidInput(f"principals must be two or more, by name, got {validation.shown(principals)}.")
+    if not isinstance(principals, Mapping) or len({str(name) for name in principals}) < max(2, len(principals)):
+        raise InvalidInput(f"principals must be two or more, by names that differ, got {validation.shown(principals)}.")
+    for name, one in principals.items():
+        validation.instance(f"principals[{name!r}]", one, Principal, "a freepull.Principal(...)")
     first = next(iter(principals))
     other = first if against is None else validation.one_of("against", against, principals)
     results = {str(name): simulate(game, principal=it, **settings) for name, it in principals.items()}

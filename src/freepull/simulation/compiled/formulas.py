@@ -147,20 +147,25 @@ def _indices(index: Any) -> Callable[..., None]:
         pulls: Any, totals: Any, squares: Any, means: Any, roots: Any, first: int, count: int, apart: int, t: int,
         arms: int, numbers: Any, values: Any,
     ) -> None:  # fmt: skip
-        """The index of ``count`` streams, ``apart`` from each other: ∞ where one was never pulled, −∞ for NaN."""
+        """The index of ``count`` streams, ``apart`` from each other: ∞ where one was never pulled, −∞ for NaN.
+
+        Of one that was never pulled it is computed as after a reward of 0: numbers that a formula can live with.
+        """
         start, many, stride = np.uint64(first), np.uint64(count), np.uint64(apart)
         if apart == 1:
             for i in range(many):
                 at = start + i
                 arm, N = np.int64(i // _W), max(pulls[at], 1.0)
-                value = index(N, totals[at], squares[at], means[at], roots[at], arm, t, arms, numbers)
+                mean, root = (means[at], roots[at]) if pulls[at] > 0.0 else (0.0, 1.0)
+                value = index(N, totals[at], squares[at], mean, root, arm, t, arms, numbers)
                 value = min(value, LARGEST) if value == value else -np.inf
                 values[i] = np.inf if pulls[at] == 0.0 else value
         else:
             for i in range(many):
                 at = start + i * stride
                 arm, N = np.int64(i), max(pulls[at], 1.0)
-                value = index(N, totals[at], squares[at], means[at], roots[at], arm, t, arms, numbers)
+                mean, root = (means[at], roots[at]) if pulls[at] > 0.0 else (0.0, 1.0)
+                value = index(N, totals[at], squares[at], mean, root, arm, t, arms, numbers)
                 value = min(value, LARGEST) if value == value else -np.inf
                 values[i] = np.inf if pulls[at] == 0.0 else value
 
@@ -169,7 +174,8 @@ def _indices(index: Any) -> Callable[..., None]:
 
 def _choice(choice: Any) -> Callable[..., int]:
     def choose(memory: Any, t: int, arms: int, coin: float, numbers: Any) -> int:
-        return int(choice(memory, t, arms, coin, numbers))
+        arm = choice(memory, t, arms, coin, numbers)
+        return int(arm) if 0 <= arm < arms else -1
 
     return choose
 
