@@ -310,7 +310,7 @@ def _strategies(acts: Acts, arms: int) -> tuple[Explained, ...]:
         log = [float(np.log((1 - eta) * chance + eta / arms).sum()) for eta in TREMBLES]
         eta = TREMBLES[int(np.argmax(log))]
         logs.append(np.bincount(person, np.log((1 - eta) * chance + eta / arms), len(first)))
-        named.append(float(chance.mean()))
+        named.append(float(chance.mean()) if len(chance) else math.nan)
     table = np.array(logs)
     total = table.sum(axis=1)
     best, people = int(np.argmax(total)), table.shape[1]

@@ -661,6 +661,10 @@ class Me(msgspec.Struct):
     """Whether it gets no offers because it refused some."""
     next_number: int
     """The number of the next event, for agents who number them."""
+    scale: str = ""
+    """On which scale rewards are; empty: [0, 1]."""
+    range: tuple[float, float] = (0.0, 1.0)
+    """The ends of that scale."""
 
 
 class Enrolled(msgspec.Struct):

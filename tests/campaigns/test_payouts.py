@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gzip
 import json
 import tarfile
@@ -18,6 +19,7 @@ from chaos.payouts import impatient, payer_at
 from freepull import errors
 from freepull.campaigns.files import copy, restore
 from freepull.campaigns.journal.recovery import verify
+from freepull.campaigns.view import CampaignView
 from freepull.messages import Move
 from freepull.money import Money
 from freepull.payouts import Payment, Receipt, read_payments
@@ -393,3 +395,12 @@ def test_a_wrong_address_is_said_and_leaves_payments_to_be_sent_again(sqlite: st
     assert states(campaign) == ["sent"] * 3
     with pytest.raises(errors.InvalidInput, match="url must begin with https://"):
         fp.HttpPayer("http://pay.example/v1")
+
+
+def test_the_last_entries_in_a_state_are_found_among_all_of_them(url: str, clock: Clock) -> None:
+    campaign = create(url, clock)
+    earn(campaign)
+    campaign.settle([Move(1, "sent"), Move(2, "settled")], payer="bank")
+    view = CampaignView(campaign.core)
+    assert [it.entry for it in asyncio.run(view.ledger(last=1, settlement="sent"))] == [1]
+    assert [it.entry for it in asyncio.run(view.ledger(last=1))] == [3]

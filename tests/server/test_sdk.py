@@ -31,6 +31,28 @@ def make(client: fp.Client) -> fp.RemoteCampaign:
     return campaign
 
 
+class Heard(fp.agents.Greedy):
+    """A strategy that remembers what it learned."""
+
+    def learn(self, arm: int, reward: float) -> None:
+        HEARD.append((arm, reward))
+        super().learn(arm, reward)
+
+
+HEARD = list[tuple[int, float]]()
+
+
+def test_strategies_learn_in_the_unit_interval_whatever_the_scale(service: Service) -> None:
+    with fp.Client(service.at, service.admin) as client:
+        campaign = client.create(name="stars", arms=["A", "B"], agents=["ann"], price="1 EUR", scale="1..5")
+        campaign.start()
+        with fp.AgentClient(service.at, "stars", campaign.agent_tokens(["ann"])["ann"], strategy=Heard()) as me:
+            assert (me.me().scale, me.me().range) == ("1..5", (1.0, 5.0))
+            HEARD.clear()
+            me.act(lambda arm: 4.0)
+            assert [reward for _, reward in HEARD] == [0.75]
+
+
 def sent(command: Command[Any], campaign: str = "c") -> Call[Any]:
     """Return the first request that is sent for a command."""
     return next(talks.talk(campaign, command))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from dataclasses import replace
-from itertools import combinations, product
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -114,28 +114,11 @@ PRESENCE: dict[str, list[Any]] = {
 }  # fmt: skip
 
 
-def covering(options: dict[str, list[Any]], seed: int = 1) -> list[dict[str, Any]]:
-    """Greedy pairwise cover: every pair of values of every two options stands together in at least one case."""
+def spread(options: dict[str, list[Any]], count: int, seed: int) -> list[dict[str, Any]]:
+    """Draw cases in which every value of an option stands equally often, each time with others."""
     rng = np.random.default_rng(seed)
-    names = list(options)
-    left = {
-        (a, i, b, j)
-        for a, b in combinations(range(len(names)), 2)
-        for i, j in product(range(len(options[names[a]])), range(len(options[names[b]])))
-    }
-    cases = []
-    while left:
-        start = min(left)
-        best: tuple[int, list[int]] = (-1, [])
-        for _ in range(30):
-            row = [int(rng.integers(len(options[name]))) for name in names]
-            row[start[0]], row[start[2]] = start[1], start[3]
-            gain = sum((a, row[a], b, row[b]) in left for a, b in combinations(range(len(names)), 2))
-            best = max(best, (gain, row))
-        row = best[1]
-        left -= {(a, row[a], b, row[b]) for a, b in combinations(range(len(names)), 2)}
-        cases.append({name: options[name][i] for name, i in zip(names, row, strict=True)})
-    return cases
+    columns = {name: [values[i % len(values)] for i in rng.permutation(count)] for name, values in options.items()}
+    return [{name: column[i] for name, column in columns.items()} for i in range(count)]
 
 
 def experiment(case: dict[str, Any], horizon: int, runs: Any, seed: int) -> Experiment:
@@ -174,22 +157,51 @@ def compare(e: Experiment, workers: int = 1, lanes: int = 64) -> list[Outcome]:
     return found
 
 
+def is_deep(agents: Any) -> bool:
+    """Whether somebody is among them who keeps more of its past than counts and means."""
+    return any(
+        type(it) in (fp.agents.KLUCB, fp.agents.Thompson) for it in (agents if type(agents) is list else [agents])
+    )
+
+
+def world_of(laws: bool, people: bool) -> dict[str, list[Any]]:
+    """Return the options of one kind of world, all of which share their machine code.
+
+    With ``laws`` rewards are no coins, and somebody draws beliefs; with ``people`` they come, go and answer.
+    """
+    games, agents, answers = OPTIONS["game"], OPTIONS["agents"], OPTIONS["answers"]
+    coins = [0, 1, len(games) - 1]
+    world = OPTIONS | {"game": [it for i, it in enumerate(games) if (i in coins) != laws]}
+    world["agents"] = [it for it in agents if not is_deep(it)]
+    if laws:
+        world["agents"] = [
+            it if is_deep(it) else [*(it if type(it) is list else [it] * M)[1:], THOMPSON] for it in agents
+        ]
+    world["answers"] = [[it] * 3 + [fp.answers.Reluctant(0.3, 0.5)] for it in answers if type(it) is not list]
+    if not people:
+        return world | {"answers": [fp.answers.Always()]}
+    habits = [[it] * 3 + [fp.activity.Rate(0.5)] for it in PRESENCE["activity"] if type(it) is not list]
+    return world | PRESENCE | {"activity": habits}
+
+
+THOMPSON = fp.agents.Thompson()
 WEIGHTED = [fp.rules.Certified(0.3), fp.rules.Passive(), fp.rules.Comparisons(0.9, 0.02)]
-CASES = covering(OPTIONS)
-IDLE = covering(OPTIONS | PRESENCE)
+KINDS = list(product((False, True), repeat=2))
+CASES = [case for i, kind in enumerate(KINDS) for case in spread(world_of(*kind), 90, i)]
+MIXED = spread(OPTIONS | PRESENCE, 400, 9)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("number", some_quick(len(CASES), 4))
-def test_every_pair_of_options_gives_the_same_path(number: int) -> None:
+def test_all_options_give_the_same_path(number: int) -> None:
     case = dict(CASES[number])
     compare(experiment(case, horizon=120, runs=[0, 1, 7], seed=number))
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("number", chosen(some_quick(len(IDLE), 4), 4))
-def test_agents_who_come_and_go_give_the_same_path(number: int) -> None:
-    case = dict(IDLE[number])
+@pytest.mark.parametrize("number", chosen(some_quick(len(MIXED), 4), 100))
+def test_mixed_worlds_give_the_same_path(number: int) -> None:
+    case = dict(MIXED[number])
     compare(experiment(case, horizon=120, runs=[0, 1, 7], seed=number))
 
 
@@ -213,7 +225,7 @@ def cases(draw: st.DrawFn) -> tuple[dict[str, Any], int, int]:
             max_size=agents,
         )
     )
-    strategies = st.sampled_from([a for a in OPTIONS["agents"] if not isinstance(a, list)])
+    strategies = st.sampled_from([a for a in OPTIONS["agents"] if not isinstance(a, list) and not is_deep(a)])
     replies = st.sampled_from([a for a in OPTIONS["answers"] if not isinstance(a, list)])
     case = {name: draw(st.sampled_from(values)) for name, values in OPTIONS.items() if name != "trace"}
     case["trace"] = None
@@ -221,8 +233,9 @@ def cases(draw: st.DrawFn) -> tuple[dict[str, Any], int, int]:
     weights = None if plain else draw(st.none() | st.lists(st.integers(1, 99), min_size=agents, max_size=agents))
     case["game"] = fp.Game(means, weights=weights)
     case["agents"] = draw(st.one_of(strategies, st.lists(strategies, min_size=agents, max_size=agents)))
-    case["answers"] = draw(st.one_of(replies, st.lists(replies, min_size=agents, max_size=agents)))
+    case["answers"] = fp.answers.Always()
     if draw(st.booleans()):
+        case["answers"] = draw(st.one_of(replies, st.lists(replies, min_size=agents, max_size=agents)))
         for name, values in PRESENCE.items():
             parts = st.sampled_from([it for it in values if not isinstance(it, list)])
             case[name] = draw(st.one_of(parts, st.lists(parts, min_size=agents, max_size=agents)))
@@ -309,8 +322,8 @@ CROWDS: dict[str, list[Any]] = {
     ],
     "game": [CROWD, graded],
     "agents": [UCB, [UCB, fp.agents.EpsilonGreedy()] * 20],
-    "answers": [fp.answers.Always(), fp.answers.Reluctant(0.4, 0.5)],
-    "activity": [fp.activity.EveryStep(), fp.activity.Lognormal(0.5, 0.8, silent=0.1)],
+    "answers": [[fp.answers.Always()] * 39 + [fp.answers.Reluctant(0.4, 0.5)], fp.answers.Reluctant(0.4, 0.5)],
+    "activity": [fp.activity.Rate(2.0), fp.activity.Lognormal(0.5, 0.8, silent=0.1)],
     "leaving": [
         fp.leaving.Stays(), fp.leaving.AnyOf([fp.leaving.AtRandom(0.3, after=20), fp.leaving.InAnger(0.5, after=3)]),
     ],
@@ -319,7 +332,7 @@ CROWDS: dict[str, list[Any]] = {
     "budget": [None, 60.0],
     "until": ["horizon", "decided"],
 }  # fmt: skip
-CROWD_CASES = covering(CROWDS)
+CROWD_CASES = spread(CROWDS, 20, 1)
 
 
 def crowd(number: int) -> Experiment:

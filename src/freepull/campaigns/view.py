@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import islice
@@ -209,7 +210,8 @@ class CampaignView:
         self, after: int = 0, limit: int | None = None, last: int | None = None, settlement: str = ""
     ) -> list[LedgerEntry]:
         """Return what was paid, or the last of it; or only what is in a state of settlement."""
-        return await self._table(partial(tables.ledger, settlement=settlement), "ledger", after, limit, last)
+        some = partial(tables.ledger, settlement=settlement)
+        return await self._table(some, "" if settlement else "ledger", after, limit, last)
 
     async def bans(self, after: int = 0, limit: int | None = None, last: int | None = None) -> list[BanRow]:
         """Return bans, or the last ones."""
@@ -259,9 +261,12 @@ class CampaignView:
     async def _table(
         self, read: Reader[Found], table: str, after: int, limit: int | None, last: int | None = None
     ) -> list[Found]:
+        """Read rows; the last ones are found by their numbers in a table, or, where only some count, by reading all."""
         store, register = self._core.store, self._register
 
         def rows() -> list[Found]:
+            if last is not None and table == "":
+                return list(islice(deque(read(store, register, after), last), limit))
             behind = () if last is None else store.before_last(register.campaign, table, last)
             return list(islice(read(store, register, max(after, *behind) if behind else after), limit))
 
@@ -269,6 +274,7 @@ class CampaignView:
 
     def _me(self, decider: Decider, number: int) -> Me:
         state, row, standing = decider.state, self._row(decider, number), decider.state.offers.open.get(number)
+        scale = state.settings.on
         return Me(
             agent=row.name,
             campaign=self.name,
@@ -279,6 +285,8 @@ class CampaignView:
             offer=None if standing is None or standing.recalled or state.rehearsals else self._core.offer(standing),
             banned=_banned(decider, number),
             next_number=state.people.last_number(number) + 1,
+            scale="" if scale is None else scale.text,
+            range=(0.0, 1.0) if scale is None else (scale.low, scale.high),
         )
 
     def _row(self, decider: Decider, m: int) -> AgentRow:

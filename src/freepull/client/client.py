@@ -215,6 +215,7 @@ class _Mind:
         self._given = strategy
         self._strategy: Strategy | None = None
         self._arms: list[str] = []
+        self._range = 0.0, 1.0
         self._t = 0
 
     @property
@@ -222,11 +223,11 @@ class _Mind:
         """Whether it knows the arms."""
         return bool(self._arms)
 
-    def begin(self, arms: list[str]) -> None:
-        """Take note of the arms."""
+    def begin(self, me: Me) -> None:
+        """Take note of the arms, and of the scale."""
         if self._given is None:
             raise InvalidInput("strategy must be given to act, for example freepull.agents.AlphaUCB().")
-        self._arms, self._strategy = arms, copy.deepcopy(self._given)
+        self._arms, self._range, self._strategy = me.arms, me.range, copy.deepcopy(self._given)
         start = getattr(self._strategy, "start", None)
         if start is not None:
             start(len(self._arms), secrets.randbits(64))
@@ -238,9 +239,10 @@ class _Mind:
         return offer.arm if offer is not None else self._arms[self._strategy.pick(self._t)]
 
     def learn(self, arm: str, reward: float) -> None:
-        """Take note of a reward."""
+        """Take note of a reward, which strategies have in [0, 1]."""
         assert self._strategy is not None
-        self._strategy.learn(self._arms.index(arm), reward)
+        low, high = self._range
+        self._strategy.learn(self._arms.index(arm), min(max((reward - low) / (high - low), 0.0), 1.0))
 
 
 class _Agent:
@@ -295,7 +297,7 @@ class _Agent:
     def _choose(self) -> Talk[str]:
         """Ask, and return the arm to pull."""
         if not self._mind.ready:
-            self._mind.begin((yield from self._me()).arms)
+            self._mind.begin((yield from self._me()))
         return self._mind.choose((yield from talks.my_offer(self.campaign)))
 
     def _learn(self, arm: str, reward: float) -> Talk[Told]:
