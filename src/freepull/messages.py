@@ -341,6 +341,8 @@ class Status:
     """Pulls that count whose outcomes are to come, and pulls of late joiners."""
     never_came: int = 0
     """Outcomes that did not come in time, and count as was agreed."""
+    unavailable: int = 0
+    """Agents to whom an arm that is still in is unavailable now."""
     held: str = ""
     """Why no offers are made for now although it goes on; empty if they are."""
     scale: str = ""
@@ -659,6 +661,8 @@ class Me(msgspec.Struct):
     """Whether it gets no offers because it refused some."""
     next_number: int
     """The number of the next event, for agents who number them."""
+    unavailable: list[str] = []
+    """Arms that it cannot have for now, and is offered nothing for."""
 
 
 class Enrolled(msgspec.Struct):

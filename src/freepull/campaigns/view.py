@@ -279,6 +279,7 @@ class CampaignView:
             offer=None if standing is None or standing.recalled or state.rehearsals else self._core.offer(standing),
             banned=_banned(decider, number),
             next_number=state.people.last_number(number) + 1,
+            unavailable=[name for k, name in enumerate(self._register.arms) if (number, k) in state.people.unavailable],
         )
 
     def _row(self, decider: Decider, m: int) -> AgentRow:

@@ -29,7 +29,19 @@ from numpy.typing import NDArray
 
 from freepull import validation
 from freepull.campaigns.core import Core
-from freepull.campaigns.journal.events import HEADER, OUTCOME, PAID, REFUSED, STEPS, Kind, Records, Segment, unpack
+from freepull.campaigns.journal.events import (
+    HEADER,
+    OF_AGENTS,
+    OF_ARMS,
+    OUTCOME,
+    PAID,
+    REFUSED,
+    STEPS,
+    Kind,
+    Records,
+    Segment,
+    unpack,
+)
 from freepull.campaigns.people import payment_key
 from freepull.campaigns.settings import shown
 from freepull.errors import FreepullError, InvalidInput
@@ -319,10 +331,8 @@ def _told(record: Any, more: dict[str, Any], event: int, paid: int) -> Iterator[
         yield {"kind": "settled", **base, "entry": offer, "settlement": SETTLEMENTS[value], **note}
     elif kind not in QUIET:
         about: dict[str, Any] = {"agent": agent, "arm": arm, "offer": offer} if offer else {}
-        if kind in (Kind.PARKED, Kind.LEFT, Kind.UNBANNED):
-            about = {"agent": agent}
-        elif kind == Kind.WITHDRAWN:
-            about = {"arm": arm}
+        about |= {"agent": agent} if kind in OF_AGENTS else {}
+        about |= {"arm": arm} if kind in OF_ARMS else {}
         yield {"kind": kind.name.lower(), **base, **about}
 
 
