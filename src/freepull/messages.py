@@ -539,6 +539,21 @@ class Stuck(msgspec.Struct):
     """The command that helps; empty: none does, people have to."""
 
 
+class Outlook(msgspec.Struct):
+    """When a verdict is expected, and what will have been spent then: a forecast from what was seen, and no promise."""
+
+    made: datetime
+    """When it was made."""
+    chance: float
+    """The share of the simulated courses that end with a verdict: in time, and within the budget."""
+    when: list[datetime]
+    """Before which 5, 50 and 95 % of those verdicts come, at the pace of the later half of all pulls; empty: none."""
+    spend: list[Money]
+    """What 5, 50 and 95 % of all courses have spent at most, in all."""
+    runs: int
+    """How many courses were simulated."""
+
+
 class OverviewRow(msgspec.Struct):
     """A campaign in short: which arm, how sure, what was spent, and whether it is stuck."""
 
@@ -584,6 +599,8 @@ class OverviewRow(msgspec.Struct):
     """Checks of assumptions that have raised an alarm."""
     at: datetime | None = None
     """When something last happened."""
+    outlook: Outlook | None = None
+    """When a verdict is expected, and for how much; null: not known yet, or not any more."""
 
 
 class DeliveryRow(msgspec.Struct):

@@ -32,6 +32,7 @@ from freepull.messages import (
     LedgerEntry,
     Me,
     OfferRow,
+    Outlook,
     OverviewRow,
     Status,
     Stuck,
@@ -130,6 +131,8 @@ class CampaignView:
     def __init__(self, core: Core) -> None:
         self._core, self._register = core, core.register
         self.history = History(core)
+        self.outlook: Outlook | None = None
+        """When a verdict is expected, if whoever serves the campaign has found that out."""
 
     @property
     def name(self) -> str:
@@ -171,7 +174,12 @@ class CampaignView:
 
     async def overview(self) -> OverviewRow:
         """Say in short which arm, how sure, what was spent, and whether it is stuck."""
-        return await self._look(lambda decider: tables.overview(decider.state, self._register, system_clock()))
+        return await self._look(self._short)
+
+    def _short(self, decider: Decider) -> OverviewRow:
+        row = tables.overview(decider.state, self._register, system_clock())
+        row.outlook = None if row.decided or row.status == "stopped" else self.outlook
+        return row
 
     async def stuck(self) -> tuple[int, list[Stuck]]:
         """Say after how many events it was looked at, and why it does not go on."""
@@ -229,7 +237,7 @@ class CampaignView:
         def look(
             decider: Decider,
         ) -> tuple[Status, CampaignVerdict | None, list[AgentRow], list[OfferRow], Sample, OverviewRow]:
-            short = tables.overview(decider.state, self._register, system_clock())
+            short = self._short(decider)
             status = status_of(decider.state, self._register)
             verdict = None if decider.state.started is None else verdict_of(decider.state, self._register)
             waiting = [self._row(decider, self._register.agent(name)) for name in status.awaited]
