@@ -383,6 +383,30 @@ class Withdraw(Command[None], frozen=True):
     shell: ClassVar = Shell("B", "{arm} is withdrawn")
 
 
+class Unavailable(Command[None], frozen=True):
+    """Offer an agent nothing for an arm that it cannot have, for a while or until it is said to be available again."""
+
+    agent: Agent
+    arm: Arm
+    lasts: Annotated[
+        Annotated[str, Meta(examples=["2 days"])] | None,
+        Meta(description="For how long, such as 2 days; none: until it is said to be available again."),
+    ] = None
+    by: By = ""
+    route: ClassVar = Route("POST", "agents/{agent}/arms/{arm}/unavailable", Me)
+    shell: ClassVar = Shell('user-17 B --lasts "2 days"', "{arm} is unavailable to {agent}")
+
+
+class Available(Command[None], frozen=True):
+    """Let an agent have an arm again that was unavailable to it; saying it twice changes nothing."""
+
+    agent: Agent
+    arm: Arm
+    by: By = ""
+    route: ClassVar = Route("POST", "agents/{agent}/arms/{arm}/available", Me)
+    shell: ClassVar = Shell("user-17 B", "{arm} is available to {agent}")
+
+
 class EraseNames(Command[None], frozen=True):
     """Erase names of agents for good, unless they are owed something; the log and the tables know them by number."""
 
@@ -500,6 +524,8 @@ class Verbs:
     leave = Verb(Leave)
     unban = Verb(Unban)
     withdraw = Verb(Withdraw)
+    unavailable = Verb(Unavailable)
+    available = Verb(Available)
     erase_names = Verb(EraseNames)
     snapshot = Verb(TakeSnapshot)
     status = Verb(ReadStatus)

@@ -341,6 +341,8 @@ class Status:
     """Pulls that count whose outcomes are to come, and pulls of late joiners."""
     never_came: int = 0
     """Outcomes that did not come in time, and count as was agreed."""
+    unavailable: int = 0
+    """Agents to whom an arm that is still in is unavailable now."""
     held: str = ""
     """Why no offers are made for now although it goes on; empty if they are."""
     scale: str = ""
@@ -539,6 +541,21 @@ class Stuck(msgspec.Struct):
     """The command that helps; empty: none does, people have to."""
 
 
+class Outlook(msgspec.Struct):
+    """When a verdict is expected, and what will have been spent then: a forecast from what was seen, and no promise."""
+
+    made: datetime
+    """When it was made."""
+    chance: float
+    """The share of the simulated courses that end with a verdict: in time, and within the budget."""
+    when: list[datetime]
+    """Before which 5, 50 and 95 % of those verdicts come, at the pace of the later half of all pulls; empty: none."""
+    spend: list[Money]
+    """What 5, 50 and 95 % of all courses have spent at most, in all."""
+    runs: int
+    """How many courses were simulated."""
+
+
 class OverviewRow(msgspec.Struct):
     """A campaign in short: which arm, how sure, what was spent, and whether it is stuck."""
 
@@ -584,6 +601,8 @@ class OverviewRow(msgspec.Struct):
     """Checks of assumptions that have raised an alarm."""
     at: datetime | None = None
     """When something last happened."""
+    outlook: Outlook | None = None
+    """When a verdict is expected, and for how much; null: not known yet, or not any more."""
 
 
 class DeliveryRow(msgspec.Struct):
@@ -661,6 +680,8 @@ class Me(msgspec.Struct):
     """Whether it gets no offers because it refused some."""
     next_number: int
     """The number of the next event, for agents who number them."""
+    unavailable: list[str] = []
+    """Arms that it cannot have for now, and is offered nothing for."""
     scale: str = ""
     """On which scale rewards are; empty: [0, 1]."""
     range: tuple[float, float] = (0.0, 1.0)

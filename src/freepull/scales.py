@@ -57,6 +57,11 @@ class Scale:
         return self.high - self.low
 
     @property
+    def _such(self) -> float:
+        """A reward that is on this scale."""
+        return math.floor(self.low + 0.75 * self.width) if self.width >= 2 else self.low + 0.75 * self.width
+
+    @property
     def clips(self) -> bool:
         """Whether what lies outside counts as the end that is nearer."""
         return bool(self.unit)
@@ -67,8 +72,12 @@ class Scale:
             return self._coin(reward), False
         try:
             given = validation.real("reward", reward)
-        except InvalidInput as error:
-            raise InvalidReward(str(error)) from None
+        except InvalidInput:
+            quotes = ", without quotes" if isinstance(reward, str) else ""
+            raise InvalidReward(
+                f"reward must be a number from {self.low:g} to {self.high:g}, such as {self._such:g}{quotes}, got "
+                f"{validation.shown(reward)}."
+            ) from None
         if self.low <= given <= self.high:
             return (given - self.low) / self.width, False
         if not self.clips:

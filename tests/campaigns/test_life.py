@@ -11,8 +11,7 @@ import pytest
 import freepull as fp
 from freepull import errors
 from freepull.campaigns.journal.events import Kind
-from freepull.campaigns.journal.recovery import verify
-from support.staging import EACH, Clock, contents, create, kinds, picture, reopen
+from support.staging import EACH, Clock, create, kinds, reopen, same_after_reopening
 
 COMPARING = fp.Principal(
     fp.rules.Comparisons(0.05), observe=fp.observe.Steps(0), offers="each", protocol=fp.protocols.NeverBan()
@@ -21,19 +20,6 @@ BANNING = fp.Principal(
     fp.rules.Certified(0.05), observe=fp.observe.Steps(0), offers="each", protocol=fp.protocols.TakeOrBan()
 )
 ORDERED: dict[str, Any] = {"principal": EACH, "if_no_outcome": 0.0}
-
-
-def same_after_reopening(campaign: fp.Campaign, url: str, clock: Clock) -> fp.Campaign:
-    """Read a campaign back: from its log, from a snapshot, and as `verify` does; nothing may differ."""
-    before, rows = picture(campaign), contents(campaign)
-    campaign = reopen(campaign, url, clock)
-    assert (picture(campaign), contents(campaign)) == (before, rows)
-    campaign.snapshot()
-    campaign.close()
-    verify(url, campaign.name)
-    campaign = reopen(campaign, url, clock)
-    assert picture(campaign) == before
-    return campaign
 
 
 def sums(campaign: fp.Campaign) -> list[list[float]]:

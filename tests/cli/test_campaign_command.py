@@ -39,6 +39,8 @@ COMMANDS = [
     "unban",
     "leave",
     "pass-over",
+    "unavailable",
+    "available",
     "withdraw",
     "erase",
     "ledger",

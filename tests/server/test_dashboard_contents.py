@@ -243,7 +243,7 @@ def test_every_cell_of_every_table_is_in_its_column(page: Page, service: Service
 
 def test_what_is_known_how_sure_and_why_it_is_stuck_come_first(page: Page, service: Service) -> None:
     show(page, service)
-    assert page.inner_text("#sure") == "It would be decided now at a risk of 14 %; 5 % was agreed."
+    assert page.inner_text("#sure") == "If it were decided now, the risk of error would be 14 %; 5 % was agreed."
     assert page.inner_text("#better").split("\n") == ["better than B", "−0.013 to +0.21, +0.1 as seen"]
     bar = page.locator("#better .range span").evaluate("it => [it.style.left, it.style.width]")
     assert [float(it.rstrip("%")) for it in bar] == pytest.approx([50 - 50 * 0.0125 / 0.21, 50 + 50 * 0.0125 / 0.21])
@@ -317,7 +317,6 @@ def test_the_head_says_what_the_status_has(page: Page, service: Service) -> None
     assert page.inner_text("#observations").endswith("3 banned, 1 absent, 2 joined late")
     assert page.inner_text("#spent") == "11.50 EUR"
     assert page.inner_text("#budget") == "of 30.00 EUR, 1.00 EUR reserved, 23 bonuses paid"
-    assert page.locator("#used-up").is_hidden()
     assert page.locator("#held").is_hidden()
     assert page.text_content("#phase") == "incentivizing"
 

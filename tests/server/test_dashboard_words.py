@@ -32,10 +32,11 @@ def test_it_says_whom_it_waits_for_and_why_and_that_the_money_is_gone(page: Page
     words = page.inner_text("#awaited")
     assert "ann (banned: must pull unpaid, or be unbanned)" in words
     assert "bob (has left: must pull again)" in words
-    assert page.get_by_text("The budget is used up: raise it, or nobody is paid.").is_visible()
+    used_up = page.get_by_text("The budget of 1.20 EUR is used up: raise it, or nobody is paid.")
+    assert used_up.is_visible()
     shoot(page, "waiting")
     service.send("PATCH", f"{path}/budget", {"budget": "9 EUR"})
-    page.wait_for_selector("#used-up", state="hidden")
+    used_up.wait_for(state="hidden")
 
 
 def test_its_words_are_explained_and_nothing_is_forecast_while_it_observes(page: Page, service: Service) -> None:

@@ -89,7 +89,7 @@ def test_the_page_begins_with_all_campaigns_and_leads_to_each(page: Page, servic
     assert cards.locator("h2").all_inner_texts() == ["onboarding slots", "newsletter", "winter sale", "checkout"]
     assert page.inner_text("#overview-short") == "4 campaigns, 1 decided, 1 stuck"
     assert "is used up: raise it" in cards.nth(0).inner_text()
-    assert "at a risk of" in cards.nth(1).inner_text()
+    assert "risk of error" in cards.nth(1).inner_text()
     assert "Certified: such a trial ends" in cards.nth(3).inner_text()
     assert page.locator("#view").is_hidden()
     shoot(page, "overview")
@@ -112,7 +112,8 @@ def test_the_page_begins_with_all_campaigns_and_leads_to_each(page: Page, servic
     known = [it for it in told["differences"] if it["arm"] == told["leader"]]
     assert page.locator("#better .range").count() == len(known)
     assert f"better than {known[0]['than']}" in page.inner_text("#better")
-    assert "at a risk of" in page.inner_text("#sure") or "Nothing is sure yet" in page.inner_text("#sure")
+    assert "risk of error" in page.inner_text("#sure")
+    assert page.inner_text("#expected") == "Not known yet."
     shoot(page, "known")
     page.locator("#campaign").select_option("checkout")
     page.wait_for_selector("#known.certified")

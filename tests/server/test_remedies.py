@@ -42,7 +42,7 @@ def test_a_remedy_says_what_to_do_with_a_body(service: Service, body: bytes, sta
         (None, "0.5", "a number in [0, 1], got '0.5'."),
         (None, 1.5, "a number in [0, 1], got 1.5."),
         ("1..5", 0.5, "a number from 1 to 5, as the scale is, got 0.5."),
-        ("1..5", "4", "a finite number, got '4'."),
+        ("1..5", "4", "a number from 1 to 5, such as 4, without quotes, got '4'."),
         ("yes/no", "maybe", "yes or no, as the scale is, got 'maybe'."),
         ("yes/no", 0.5, "yes or no, as the scale is, got 0.5."),
     ],

@@ -57,7 +57,9 @@ SPOKEN = {
     ("POST", f"{{c}}/agents/bob/{verb}")
     for verb in ("offer", "accept", "decline", "acts", "outcomes", "observations", "pass-over")
 }
+AVAILABLE = {("POST", f"{{c}}/agents/bob/arms/A/{word}") for word in ("available", "unavailable")}
 OPERATED = {
+    *AVAILABLE,
     *(("POST", f"{{c}}/{verb}") for verb in ("start", "pause", "resume", "snapshot", "agents")),
     *(("POST", f"{{c}}/agents/bob/{verb}") for verb in ("unban", "leave", "pass-over", "revoke")),
 }
@@ -65,7 +67,7 @@ ALLOWED = {
     "admin": {(method, route) for method, route, _ in ADMIN_ROUTES},
     "operator": (READS - SECRETS) | OPERATED,
     "read": READS - SECRETS,
-    "gateway": {("GET", "/token"), ("POST", "{c}/observations:batch"), ("GET", "{c}/agents/bob"), *SPOKEN},
+    "gateway": {("GET", "/token"), ("POST", "{c}/observations:batch"), ("GET", "{c}/agents/bob"), *SPOKEN, *AVAILABLE},
     "payer": {("GET", "/token"), ("GET", "{c}/ledger"), ("POST", "{c}/ledger/settle")},
     "agent": {(method, route) for method, route, _ in AGENT_ROUTES},
 }

@@ -47,6 +47,8 @@ ADMIN_ROUTES: list[tuple[str, str, Any]] = [
     ("POST", "{c}/agents/bob/decline", {}),
     ("POST", "{c}/agents/bob/acts", {"arm": "A", "event": "a1"}),
     ("POST", "{c}/agents/bob/outcomes", {"event": "a1", "reward": 0.5}),
+    ("POST", "{c}/agents/bob/arms/A/unavailable", {"lasts": "1 hour"}),
+    ("POST", "{c}/agents/bob/arms/A/available", None),
     ("POST", "{c}/agents/bob/revoke", None),
     ("DELETE", "{c}/agents/bob/name", None),
     ("POST", "{c}/snapshot", None),

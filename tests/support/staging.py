@@ -6,7 +6,7 @@ from typing import Any
 
 import freepull as fp
 from freepull.campaigns.journal.events import TABLES, Kind
-from freepull.campaigns.journal.recovery import pieces_of, segments
+from freepull.campaigns.journal.recovery import pieces_of, segments, verify
 from freepull.campaigns.stores import Store
 
 OPENED: list[fp.Campaign] = []
@@ -67,3 +67,16 @@ def picture(campaign: fp.Campaign) -> bytes:
     """Return everything that is in memory, down to the last bit."""
     decider = campaign.core.writer.decider
     return pieces_of(decider.state, decider.log)
+
+
+def same_after_reopening(campaign: fp.Campaign, url: str, clock: Clock) -> fp.Campaign:
+    """Read a campaign back: from its log, from a snapshot, and as `verify` does; nothing may differ."""
+    before, rows = picture(campaign), contents(campaign)
+    campaign = reopen(campaign, url, clock)
+    assert (picture(campaign), contents(campaign)) == (before, rows)
+    campaign.snapshot()
+    campaign.close()
+    verify(url, campaign.name)
+    campaign = reopen(campaign, url, clock)
+    assert picture(campaign) == before
+    return campaign

@@ -32,6 +32,10 @@ class Decider:
         self.state, self.log = state, log
         self._deadlines = [(standing.deadline, agent, standing.offer) for agent, standing in state.offers.open.items()]
         heapq.heapify(self._deadlines)
+        until = ((end, *which) for which, end in state.people.unavailable.items() if end is not None)
+        self._returns: list[tuple[int, int, int]] = list(until)
+        """When arms are available again, to whom, and which."""
+        heapq.heapify(self._returns)
         self.shown: Callable[[int], str] = "#{}".format
         """How an agent is called in messages."""
 
@@ -153,6 +157,34 @@ class Decider:
         self.close_step(at)
         self.write(Kind.WITHDRAWN, at, arm=arm, more={"by": by})
         self._recall(at, [agent for agent, it in self.state.offers.open.items() if it.arm == arm])
+
+    def unavailable(self, agent: int, arm: int, lasts: int | None, at: int, by: str) -> None:
+        """Note that an agent cannot have an arm for so long, or until somebody says otherwise."""
+        state, until = self.state, None if lasts is None else at + lasts
+        if state.status == "stopped":
+            raise WrongMoment(f"campaign {self.name} has stopped, so it makes no offers any more.")
+        if until is None and state.people.unavailable.get((agent, arm), 0) is None:
+            return
+        self.close_step(at)
+        more: dict[str, Any] = {"by": by} if until is None else {"by": by, "until": until}
+        self.write(Kind.UNAVAILABLE, at, agent=agent, arm=arm, more=more)
+        if until is not None:
+            heapq.heappush(self._returns, (until, agent, arm))
+        if agent in state.offers.open and state.offers.open[agent].arm == arm:
+            self._recall(at, [agent])
+
+    def available(self, agent: int, arm: int, at: int, by: str) -> None:
+        """Note that an agent can have an arm again; saying it of one that it can have changes nothing."""
+        if (agent, arm) in self.state.people.unavailable:
+            self.close_step(at)
+            self.write(Kind.AVAILABLE, at, agent=agent, arm=arm, more={"by": by})
+
+    def _return_arms(self, at: int) -> None:
+        """Let agents have the arms again that were unavailable to them up to now."""
+        while self._returns and self._returns[0][0] <= at:
+            until, agent, arm = heapq.heappop(self._returns)
+            if self.state.people.unavailable.get((agent, arm)) == until:
+                self.available(agent, arm, at, "")
 
     def note(self, at: int, by: str, what: dict[str, Any]) -> None:
         """Write something into the audit."""
@@ -342,6 +374,7 @@ class Decider:
             if standing is not None and standing.offer == offer and standing.deadline <= at:
                 self._deadline(standing, at)
         self._give_up_outcomes(at)
+        self._return_arms(at)
         if state.round_closes is not None and at >= state.round_closes:
             self.end_step(at)
 
@@ -351,6 +384,7 @@ class Decider:
         if self.busy:
             return 0
         times = [self._deadlines[0][0]] if self._deadlines else []
+        times += [self._returns[0][0]] if self._returns else []
         times += [it.deadline for it in islice(state.acts.values(), 1)]
         times += [state.settings.ends] if state.settings.ends is not None and state.status != "stopped" else []
         times += [state.round_closes] if state.round_closes is not None else []

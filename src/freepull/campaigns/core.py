@@ -35,7 +35,7 @@ from freepull.campaigns.journal.recovery import (
 from freepull.campaigns.journal.snapshots import Snapshotter, newest
 from freepull.campaigns.journal.writer import MOST_QUEUED, Job, Writer
 from freepull.campaigns.people import SETTLED, Standing, payment_key
-from freepull.campaigns.settings import Clock, Settings, agent_names, shown, system_clock
+from freepull.campaigns.settings import Clock, Settings, agent_names, lasting, shown, system_clock
 from freepull.campaigns.state import State
 from freepull.campaigns.status import status_of, verdict_of
 from freepull.campaigns.stores import Lease, Store, Where, connect
@@ -406,6 +406,19 @@ class Core:
         """Take an arm out."""
         number, author = self.register.arm(it.arm), who(it.by)
         return self.do(lambda decider, at: decider.withdraw(number, at, author))
+
+    @handles(commands.Unavailable)
+    def unavailable(self, it: commands.Unavailable) -> Future[None]:
+        """Offer an agent nothing for an arm."""
+        agent, arm, author = self.register.agent(it.agent), self.register.arm(it.arm), who(it.by)
+        length = None if it.lasts is None else lasting("lasts", it.lasts)
+        return self.do(lambda decider, at: decider.unavailable(agent, arm, length, at, author))
+
+    @handles(commands.Available)
+    def available(self, it: commands.Available) -> Future[None]:
+        """Let an agent have an arm again."""
+        agent, arm, author = self.register.agent(it.agent), self.register.arm(it.arm), who(it.by)
+        return self.do(lambda decider, at: decider.available(agent, arm, at, author))
 
     @handles(commands.SetBudget)
     def budget(self, it: commands.SetBudget) -> Future[None]:

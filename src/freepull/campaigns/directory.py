@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from freepull import validation
 from freepull.campaigns.journal.events import Kind
-from freepull.errors import FreepullError, InvalidInput, UnknownAgent, UnknownArm
+from freepull.errors import FreepullError, InvalidInput, UnknownAgent, UnknownArm, UnknownName
 from freepull.messages import Observation
 from freepull.money import Money
 from freepull.principal.record import many_units, units
@@ -21,6 +21,7 @@ from freepull.scales import Scale
 LONGEST_ID = 200
 NAMED = 20
 """This many arms are named in a sentence."""
+NO_NEW_ARMS = "no arm can join later, because nothing was compared with it, so make a new campaign for a new one"
 LONGEST_NUMBER = 11
 """Characters of an agent's number, with its "#"; there are fewer than 2³² agents."""
 
@@ -147,7 +148,12 @@ class Register:
             return self._arm_numbers[given]
         if not isinstance(given, str) and validation.is_index(given, len(self.arms)):
             return int(given)
-        return self.arms.index(validation.one_of("arm", given, self.arms[:NAMED], UnknownArm))
+        try:
+            return self.arms.index(validation.one_of("arm", given, self.arms[:NAMED]))
+        except UnknownName as error:
+            said = str(error)
+            new = isinstance(given, str) and said.endswith(".")  # else another one was meant
+            raise UnknownArm(f"{said[:-1]}; {NO_NEW_ARMS}." if new else said) from None
 
     def reward(self, given: Any, simulated: bool = False) -> tuple[float, bool]:
         """Return a reward in [0, 1], as which simulated agents tell it, and whether it lay outside the scale."""

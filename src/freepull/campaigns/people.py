@@ -36,6 +36,8 @@ class People:
         self.declined: dict[int, int] = {}
         """Who has declined an offer, and which, and gets no other until it acts."""
         self.left: set[int] = set()
+        self.unavailable: dict[tuple[int, int], int | None] = {}
+        """Agents with an arm that each cannot have, and until when; None: until somebody says otherwise."""
         self.banned: dict[int, Row] = {}
         """The agent's last ban, as a row of the table of bans."""
         self.bans = 0

@@ -288,6 +288,8 @@ class State:
     def _started(self, event: Event, fresh: bool) -> None:
         trial = start(self.settings, self.panel, self.weights)
         trial.afford(self.settings.affordable(self.offers.budget))
+        for agent, arm in sorted(self.people.unavailable):
+            trial.bar(agent, arm)
         self.started, self.status = trial, "running"
         self.acted = np.zeros(self.panel, bool)
         self._open_round(event.at)
@@ -411,6 +413,17 @@ class State:
     def _withdrawn(self, event: Event, fresh: bool) -> None:
         self.trial.withdraw(event.arm)
 
+    def _unavailable(self, event: Event, fresh: bool) -> None:
+        self.people.unavailable[event.agent, event.arm] = (event.more or {}).get("until")
+        if self.started is not None and event.agent < self.panel:
+            self.trial.bar(event.agent, event.arm)
+
+    def _available(self, event: Event, fresh: bool) -> None:
+        if self.people.unavailable.pop((event.agent, event.arm), 0) == 0:
+            raise self._differs(f"arm {event.arm} is available to agent {event.agent} already")
+        if self.started is not None and event.agent < self.panel:
+            self.trial.bar(event.agent, event.arm, barred=False)
+
     def _budget(self, event: Event, fresh: bool) -> None:
         self.offers.budget = (event.more or {})["budget"]
         if self.started is not None:
@@ -470,6 +483,8 @@ _APPLY: dict[Kind, Callable[[State, Event, bool], Event | None]] = {
     Kind.LEFT: State._left,
     Kind.UNBANNED: State._unbanned,
     Kind.WITHDRAWN: State._withdrawn,
+    Kind.UNAVAILABLE: State._unavailable,
+    Kind.AVAILABLE: State._available,
     Kind.BUDGET: State._budget,
     Kind.PAUSED: State._paused,
     Kind.RESUMED: State._resumed,

@@ -103,6 +103,7 @@ def status_of(state: State, register: Register) -> Status:
         lapsed=endings["lapsed"],
         open_acts=len(state.acts),
         never_came=state.never_came,
+        unavailable=_lacking(state),
         held=held(state) or "",
         clipped=state.clipped,
     )
@@ -261,6 +262,12 @@ def _arms(state: State, register: Register) -> list[Arm]:
     ]
 
 
+def _lacking(state: State) -> int:
+    """Return how many agents cannot have an arm that is still in."""
+    active = None if state.started is None else state.started.rule.active
+    return len({agent for agent, arm in state.people.unavailable if active is None or active[arm]})
+
+
 def _leader(trial: Trial) -> tuple[int | None, str]:
     """Return the active arm that leads, and what it has; None if nobody has pulled any.
 
@@ -374,6 +381,7 @@ def _named(register: Register, detail: dict[str, Any]) -> dict[str, Any]:
         "principal": lambda given: (
             given | {"budget": f"{given['budget']:g} units of reward"} if given.get("budget") is not None else given
         ),
+        "until": lambda at: shown(at).isoformat(),
         "budget": lambda minor: None if minor is None else str(Money(minor, register.currency)),
     }
     return {name: read[name](value) if name in read else value for name, value in detail.items()}

@@ -33,6 +33,7 @@ from freepull.messages import (
     LedgerEntry,
     Me,
     OfferRow,
+    Outlook,
     OverviewRow,
     Status,
     Stuck,
@@ -131,6 +132,8 @@ class CampaignView:
     def __init__(self, core: Core) -> None:
         self._core, self._register = core, core.register
         self.history = History(core)
+        self.outlook: Outlook | None = None
+        """When a verdict is expected, if whoever serves the campaign has found that out."""
 
     @property
     def name(self) -> str:
@@ -172,7 +175,12 @@ class CampaignView:
 
     async def overview(self) -> OverviewRow:
         """Say in short which arm, how sure, what was spent, and whether it is stuck."""
-        return await self._look(lambda decider: tables.overview(decider.state, self._register, system_clock()))
+        return await self._look(self._short)
+
+    def _short(self, decider: Decider) -> OverviewRow:
+        row = tables.overview(decider.state, self._register, system_clock())
+        row.outlook = None if row.decided or row.status == "stopped" else self.outlook
+        return row
 
     async def stuck(self) -> tuple[int, list[Stuck]]:
         """Say after how many events it was looked at, and why it does not go on."""
@@ -231,7 +239,7 @@ class CampaignView:
         def look(
             decider: Decider,
         ) -> tuple[Status, CampaignVerdict | None, list[AgentRow], list[OfferRow], Sample, OverviewRow]:
-            short = tables.overview(decider.state, self._register, system_clock())
+            short = self._short(decider)
             status = status_of(decider.state, self._register)
             verdict = None if decider.state.started is None else verdict_of(decider.state, self._register)
             waiting = [self._row(decider, self._register.agent(name)) for name in status.awaited]
@@ -287,6 +295,7 @@ class CampaignView:
             next_number=state.people.last_number(number) + 1,
             scale="" if scale is None else scale.text,
             range=(0.0, 1.0) if scale is None else (scale.low, scale.high),
+            unavailable=[name for k, name in enumerate(self._register.arms) if (number, k) in state.people.unavailable],
         )
 
     def _row(self, decider: Decider, m: int) -> AgentRow:

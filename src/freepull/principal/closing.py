@@ -109,11 +109,20 @@ def payable(trial: Trial) -> tuple[Payable, int]:
 
 
 def wanting(trial: Trial, who: Payable, room: int, kappa: int | None) -> Work[Wanted | None]:
-    """Find who is wanted for what in the coming step; short of money, the neediest come first."""
+    """Find who is wanted for what in the coming step; short of money, the neediest come first.
+
+    Whoever is wanted for an arm that is unavailable to it is passed over in this step, for whoever comes next.
+    """
     if trial.over or kappa is None or trial.steps < kappa or room < 1:
         return None
     if trial.rule.hears_asks and not trial.offers.one:
         return None  # found at every ask
     if np.count_nonzero(trial.bans.until):
         who = who & (trial.bans.until <= trial.steps)
-    return (yield from trial.rule.wanting(who, room))
+    while True:
+        wanted = yield from trial.rule.wanting(who, room)
+        barred = [agent for agent, arm in trial.unavailable if wanted[agent] == arm]
+        if not barred:
+            return wanted
+        who = who.copy()
+        who[barred] = False

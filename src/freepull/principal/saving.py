@@ -29,6 +29,8 @@ def parts_of(trial: Trial) -> dict[str, Any]:
     unit = {} if setting.unit is None else {"unit": setting.unit}
     own: dict[str, Any] = {name: getattr(trial, name) for name in ("steps", "kappa", "decided_at", "regular")}
     own |= {"told": trial.told, "resting": sorted(trial.resting)}
+    if trial.lacking:
+        own |= {"unavailable": sorted(trial.unavailable), "lacking": sorted(trial.lacking)}
     if trial.rule.hears_asks:
         own["asking"] = trial.asking
     own |= {name: True for name in ("waits", "futile") if getattr(trial, name)}
@@ -48,6 +50,8 @@ def put_back(trial: Trial, parts: dict[str, Any]) -> None:
     own = part_of(parts, "trial")
     np.copyto(trial.told, own.pop("told"))
     trial.resting = set(own.pop("resting", ()))
+    trial.unavailable = {(agent, arm) for agent, arm in own.pop("unavailable", ())}
+    trial.lacking = set(own.pop("lacking", ()))
     np.copyto(trial.asking, own.pop("asking", trial.asking))
     for name, value in own.items():
         setattr(trial, name, value)

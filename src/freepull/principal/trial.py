@@ -74,6 +74,10 @@ class Trial:
         """Whether no agent was told of twice in one step, as the paper's clock has it; its proofs need that."""
         self.resting: set[int] = set()
         """Agents who get no new offers for now, whatever the rule wants; looked at when offers are chosen."""
+        self.unavailable: set[tuple[int, int]] = set()
+        """Agents, each with an arm that it cannot have for now."""
+        self.lacking: set[int] = set()
+        """Agents to whom an arm was ever unavailable."""
         self.told: NDArray[np.int64] = np.zeros(setting.agents, np.int64)
         """In which step each agent was last told of, counted from 1; 0: never."""
         self.checking = None if checks is None else Checking(checks, setting)
@@ -361,7 +365,9 @@ class Trial:
     def lapse(self, agent: int) -> None:
         """End an open offer that was not accepted in time: no refusal, and asking again brings the same one."""
         offer = self.cancel(agent)
-        if offer is not None and self.decided_at is None and not self.waits and not self.futile and self.may_pay(agent):
+        if offer is None or (agent, offer.arm) in self.unavailable:
+            return
+        if self.decided_at is None and not self.waits and not self.futile and self.may_pay(agent):
             self.offers.arms_wanted[agent] = offer.arm
 
     def tell_many(
@@ -502,6 +508,7 @@ class Trial:
             for arm in old.panel.withdrawn:
                 self.withdraw(arm)
         self.steps, self.kappa, self.regular, self.resting = old.steps, old.kappa, old.regular, old.resting
+        self.unavailable, self.lacking = old.unavailable, old.lacking
         self.waits, self.futile = old.waits, old.futile
         self.told[: len(old.told)] = old.told
         self.panel.absent[: len(old.told)] = old.panel.absent
@@ -541,6 +548,30 @@ class Trial:
             raise InvalidInput("no arm can be withdrawn any more, because the trial is decided.")
         self.panel.withdraw(int(arm))
         self.offers.release(int(arm))
+
+    def bar(self, agent: int, arm: int, barred: bool = True) -> None:
+        """Note that an arm is unavailable to an agent, who is offered nothing for it then; or that it no longer is.
+
+        An open offer for it is still paid if the agent takes it, and is no refusal if not. A pull that is told all the
+        same counts.
+        """
+        self._check_agent(agent)
+        self._check_arm(arm)
+        self.work()
+        agent, arm = int(agent), int(arm)
+        self.rule.bar(agent, arm, barred)
+        if not barred:
+            self.unavailable.discard((agent, arm))
+            return
+        self.unavailable.add((agent, arm))
+        self.lacking.add(agent)
+        wanted = arm in (self.offers.open[agent], self.offers.arms_wanted[agent])
+        if self.offers.open[agent] == arm:
+            self.offers.recall(agent)
+        if self.offers.arms_wanted[agent] == arm:
+            self.offers.forget(agent)
+        if wanted and self.offers.one:  # it is for somebody else now
+            self._plan()
 
     def end_step(self, at_once: bool = True) -> None:
         """Close a step: refusals become bans, then the rule is evaluated, then the schedule.
@@ -605,6 +636,10 @@ class Trial:
     ) -> Grounds:
         """Say what a verdict rests on; ``agent`` and ``arm`` name one."""
         found = self.panel.grounds(agent, arm)
+        if self.lacking and self.rule.hears_asks:
+            some = "1 agent" if len(self.lacking) == 1 else f"{len(self.lacking):,} agents"
+            lacked = f"; opened while the agent could have every arm still in, which {some} could not at all times"
+            found = replace(found, target=found.target + lacked)
         if self.acts.made and not self.acts.ordered:
             told, *others = reversed(found.assumptions)
             found = replace(found, assumptions=(*reversed(others), UNKNOWING, told + OR_ACT))

@@ -17,6 +17,7 @@ from freepull.errors import CampaignBusy, CampaignExists, Corrupt, Fenced, Freep
 from freepull.messages import OverviewRow
 from freepull.principal.rules import Certified, Comparisons, Paper, Passive, Population
 from freepull.server.auth import Tokens
+from freepull.server.outlooks import Outlooks
 from freepull.server.problems import Refused
 from freepull.server.streams import Streams
 from freepull.server.webhooks import Target, Webhooks
@@ -63,7 +64,7 @@ class Hosting:
         self, where: Where, log: Callable[..., None] = lambda *_, **__: None, targets: Iterable[Target] = ()
     ) -> None:
         self.where, self.log = where, log
-        self.webhooks = Webhooks(targets, log)
+        self.webhooks, self.outlooks = Webhooks(targets, log), Outlooks(log)
         self.tokens = Tokens(where)
         self.closing = asyncio.Event()
         self.failed = asyncio.Event()
@@ -79,11 +80,14 @@ class Hosting:
 
     async def __aenter__(self) -> Hosting:
         await self._look()
-        self._tasks = [asyncio.create_task(work) for work in (self._watch(), self._load())]
+        self._tasks = [
+            asyncio.create_task(work) for work in (self._watch(), self._load(), self.outlooks.follow(self.here))
+        ]
         return self
 
     async def __aexit__(self, *_: Any) -> None:
         self.closing.set()
+        self.outlooks.stop()
         for task in self._tasks:
             task.cancel()
             with suppress(asyncio.CancelledError):

@@ -365,11 +365,12 @@ def _body(name: str, command: type[Command[Any]]) -> type[msgspec.Struct]:
     )
 
 
-MADE = Stop, Budget, NewAgents, Settle = (
+MADE = Stop, Budget, NewAgents, Settle, NotThere = (
     _body("Stop", commands.Stop),
     _body("Budget", commands.SetBudget),
     _body("NewAgents", commands.AddAgents),
     _body("Settle", commands.Settle),
+    _body("NotThere", commands.Unavailable),
 )
 """Bodies that have no source of their own."""
 BODIES = {
@@ -377,6 +378,7 @@ BODIES = {
     commands.SetBudget: Budget,
     commands.AddAgents: NewAgents,
     commands.Settle: Settle,
+    commands.Unavailable: NotThere,
 }
 """The bodies of commands that have one."""
 

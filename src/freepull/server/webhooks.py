@@ -31,6 +31,8 @@ from freepull.campaigns.core import Core
 from freepull.campaigns.journal.events import (
     ENDINGS,
     HEADER,
+    OF_AGENTS,
+    OF_ARMS,
     OUTCOME,
     PAID,
     PULLS,
@@ -338,10 +340,8 @@ def _told(record: Any, more: dict[str, Any], event: int, paid: int) -> Iterator[
         yield {"kind": "settled", **base, "entry": offer, "settlement": SETTLEMENTS[value], **note}
     elif kind not in QUIET:
         about: dict[str, Any] = {"agent": agent, "arm": arm, "offer": offer} if offer else {}
-        if kind in (Kind.PARKED, Kind.LEFT, Kind.UNBANNED):
-            about = {"agent": agent}
-        elif kind == Kind.WITHDRAWN:
-            about = {"arm": arm}
+        about |= {"agent": agent} if kind in OF_AGENTS else {}
+        about |= {"arm": arm} if kind in OF_ARMS else {}
         yield {"kind": kind.name.lower(), **base, **about}
 
 

@@ -137,6 +137,8 @@ class Kind(IntEnum):
     ACTED = 26  # one pull whose outcome is to come; offer: the one it ended, if any, or that waits for the outcome
     CAME = 27  # the outcome of an earlier pull; value: the reward; offer: the event that told the pull
     NEVER_CAME = 28  # the same for one that did not come in time; value: the offer that waited for it, if any
+    UNAVAILABLE = 29  # an arm to an agent; more: until when, if not for good
+    AVAILABLE = 30  # the same arm again
     SETTLED = 40  # an entry of the ledger, which is in ``offer``, has got into the state ``value``; more: payer, note
 
 
@@ -192,7 +194,8 @@ def event_of(record: Any, more: dict[str, Any] | None) -> Event:
     return Event(kind, at, agent, arm, value, offer, flags, more)
 
 
-OF_AGENTS = (Kind.PARKED, Kind.LEFT, Kind.UNBANNED)
+OF_AGENTS = (Kind.PARKED, Kind.LEFT, Kind.UNBANNED, Kind.UNAVAILABLE, Kind.AVAILABLE)
+OF_ARMS = (Kind.WITHDRAWN, Kind.UNAVAILABLE, Kind.AVAILABLE)
 ALWAYS = (
     *OF_AGENTS,
     *(Kind.CREATED, Kind.ENROLLED, Kind.STARTED, Kind.WITHDRAWN, Kind.BUDGET),
@@ -212,10 +215,10 @@ def audit_row(number: int, event: Event) -> Row | None:
         detail["agent"] = event.agent
     elif kind in (Kind.ENROLLED, Kind.STARTED, Kind.JOINED):
         detail["agents"] = event.value
-    elif kind == Kind.WITHDRAWN:
-        detail["arm"] = event.arm
     elif kind in STEPS:
         detail["step"] = event.value
+    if kind in OF_ARMS:
+        detail["arm"] = event.arm
     who = str((event.more or {}).get("by", ""))
     return number, event.at, who, kind.name.lower(), msgspec.json.encode(detail).decode()
 

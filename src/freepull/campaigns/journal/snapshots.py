@@ -89,6 +89,8 @@ class Content(msgspec.Struct):
     came: int = 0
     never_came: int = 0
     clipped: int = 0
+    unavailable: list[tuple[int, int, int | None]] = []
+    """Agents, each with an arm that it cannot have, and until when."""
 
 
 def _kept(it: Standing) -> tuple[int, int, int, int, int, int, bool]:
@@ -121,6 +123,7 @@ def content_of(state: State, log: Log) -> Content:
         accepted=[agent for agent, it in offers.open.items() if it.accepted],
         acts=[(event, *it) for event, it in state.acts.items()],
         due=[(event, *_kept(it)) for event, it in offers.due.items()],
+        unavailable=[(*which, until) for which, until in sorted(people.unavailable.items())],
     )
 
 
@@ -132,6 +135,7 @@ def restored(settings: Settings, content: Content, trial: memoryview) -> tuple[S
     for name in PEOPLE:
         setattr(state.people, name, getattr(content, name))
     people, offers = state.people, state.offers
+    people.unavailable = {(agent, arm): until for agent, arm, until in content.unavailable}
     people.parked, people.left = set(content.parked), set(content.left)
     offers.budget, offers.made = content.budget, content.made
     offers.endings.update(content.endings)

@@ -266,6 +266,10 @@ class RuleState(ABC):
         """Take an arm out; only for rules that provide for it."""
         raise self._lacks("withdraw")
 
+    def bar(self, agent: int, arm: int, barred: bool) -> None:
+        """Learn that an arm is unavailable to an agent, or is available again; the trial offers nothing for it."""
+        return
+
     @abstractmethod
     def evaluate(self, incentivizing: bool) -> None:
         """Look at the record at the end of a step; ``incentivizing`` from the end of step κ on."""

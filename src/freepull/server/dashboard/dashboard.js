@@ -1,7 +1,7 @@
 // The page: log in, choose a campaign, follow it. The stream sends all that is shown; nothing is computed twice.
 import * as charts from "./charts.js";
 import { ground, header } from "./header.js";
-import { banner, draw as drawAll, known } from "./overview.js";
+import { banner, draw as drawAll, known, outlook } from "./overview.js";
 import { ask, watch } from "./stream.js";
 import * as tables from "./tables.js";
 import { element } from "./words.js";
@@ -109,6 +109,7 @@ function draw(data) {
   header(data, scope);
   ground(data.verdict);
   known(data);
+  outlook(data);
   banner(data.overview.stuck, scope, help);
   $("loading").hidden = true;
   $("view").hidden = false; // charts need the width

@@ -24,7 +24,7 @@ const faint = (hex) => `rgba(${[1, 3, 5].map((i) => parseInt(hex.slice(i, i + 2)
 
 function means({ status }) {
   if (!pulled(status)) return wait(status);
-  return { words: `${list(status.arms, (arm) => figure(arm.mean) + (arm.active ? "" : " (out)"))}.`, note: `of every agent's own mean, over those who pulled it; grey arms are out${nothing(status.comparisons) ? "" : "; the leader is named by means in comparisons"}`,
+  return { words: `${list(status.arms, (arm) => figure(arm.mean) + (arm.active ? "" : " (out)"))}.`, note: `${status.scale ? `on the scale ${status.scale}, ` : ""}of every agent's own mean, over those who pulled it; grey arms are out${nothing(status.comparisons) ? "" : "; the leader is named by means in comparisons"}`,
     traces: [bars(status.arms, status.arms.map((arm) => arm.mean), { text: status.arms.map((arm) => nothing(arm.mean) ? "" : figure(Number(arm.mean.toFixed(3)))), textposition: "inside", insidetextanchor: "end" })],
     y: { range: ends(status) } };
 }
@@ -51,7 +51,7 @@ function differences({ status }) {
   const tick = ({ arm, than }) => [names[at(arm)], `above ${names[at(than)]}`];
   const wraps = known.some((it) => tick(it).join(" ").length > 18), tint = (it) => status.arms[at(it.than)].active ? COLOURS[0] : GREY;
   return { words: `${known.map((it) => `${it.arm} above ${it.than}: from ${figure(it.low)} to ${figure(it.high)}, over the first ${many(it.comparisons, "comparison")}, of ${many(it.people, "agent")}`).join("; ")}.`,
-    note: `at least and at most, on average${status.decided ? ", as it was at the decision" : ""}; grey is out`, x: { zeroline: true, zerolinewidth: 2 }, y: { type: "category", range: [known.length - 0.5, -0.5], dtick: 1 }, height: Math.max(240, (wraps ? 40 : 28) * known.length + 80),
+    note: `at least and at most, on average${status.scale ? `, on the scale ${status.scale}` : ""}${status.decided ? ", as it was at the decision" : ""}; grey is out`, x: { zeroline: true, zerolinewidth: 2 }, y: { type: "category", range: [known.length - 0.5, -0.5], dtick: 1 }, height: Math.max(240, (wraps ? 40 : 28) * known.length + 80),
     traces: known.map((it) => ({ type: "scatter", mode: "lines+markers", y: Array(2).fill(tick(it).join(wraps ? "<br>" : " ")), x: [it.low, it.high],
       line: { width: 4, color: tint(it) }, marker: { size: 9, symbol: "line-ns-open", color: tint(it) } })) };
 }

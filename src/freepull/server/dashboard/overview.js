@@ -9,11 +9,13 @@ const signed = (value) => `${value < 0 ? "−" : "+"}${figure(Math.abs(Number(va
 export function sure({ risk, agreed, decided, certified, phase }) {
   if (decided) return certified ? `Certified: such a trial ends with a wrong certified verdict with probability ${percent(agreed)} at most.` : "Decided, not certified.";
   if (nothing(risk) || nothing(phase)) return "";
-  return risk >= 0.995 ? `Nothing is sure yet: it is decided at a risk of ${percent(agreed)}.` : `It would be decided now at a risk of ${percent(risk)}; ${percent(agreed)} was agreed.`;
+  return risk >= 0.995 ? `Nothing is sure yet. It is decided as soon as the risk of error is ${percent(agreed)} at most.` : `If it were decided now, the risk of error would be ${percent(risk)}; ${percent(agreed)} was agreed.`;
 }
 
-const leads = (it) => nothing(it.phase) ? "not started" : it.leader === null ? "no pulls yet" : it.decided ? it.leader : `${it.leader} leads`;
-const interval = ({ low, high }) => `${signed(low)} to ${signed(high)}`;
+const leads = (it) => nothing(it.phase) ? "not started" : it.leader === null ? "no pulls yet" : it.decided ? `Verdict: ${it.leader}` : `${it.leader} leads`;
+const interval = ({ low, high, unit }) => `${signed(low)} to ${signed(high)}${unit ? ` ${unit}` : ""}`;
+const DAY = 86400000;
+const day = (text, now = Date.now()) => Math.abs(Date.parse(text) - now) < 2 * DAY ? `${time(text).slice(0, 16)} UTC` : text.slice(0, 10);
 
 export function draw(holder, short, rows) {
   const stuck = rows.filter((it) => it.stuck.length).length, done = rows.filter((it) => it.decided).length;
@@ -37,12 +39,29 @@ function card(it) {
   line.append(status, ...(nothing(it.phase) ? [] : [standing]), ...(it.rehearsal ? [element("span", "a rehearsal", "badge quiet")] : []));
   box.append(element("p", leads(it), "lead"));
   for (const text of [sure(it), it.ahead && `${it.ahead.arm} is ${interval(it.ahead)} better than ${it.ahead.than}, the closest.`]) if (text) box.append(element("p", text, "small"));
+  if (it.outlook?.when.length) box.append(element("p", `Verdict expected about ${day(it.outlook.when[1])}, for ${money(it.outlook.spend[1])} in all.`, "small"));
   const step = it.horizon ? `step ${count(it.step)} of ${count(it.horizon)}` : `step ${count(it.step)}`;
   box.append(element("p", `${money(it.spent)} spent${it.budget ? ` of ${money(it.budget)}` : ""}${it.unsettled ? `, ${many(it.unsettled, "payment")} not settled` : ""}; ${step}, ${many(it.agents, "agent")}`, "small"));
   for (const { words } of it.stuck) box.append(element("p", words, "stuck small"));
   for (const name of it.alarms) box.append(element("p", `Alarm: ${name}. Nothing is certified.`, "stuck small"));
   box.append(element("p", `Last event ${time(it.at)} UTC`, "hint"));
   return box;
+}
+
+// When a verdict is expected, and for how much: a forecast that the service makes now and then.
+export function outlook({ overview: it, status }) {
+  const holder = document.getElementById("outlook"), said = it.outlook, [about, range, hope] = ["expected", "expected-range", "expected-chance"].map((id) => document.getElementById(id));
+  holder.hidden = it.decided || it.status === "stopped" || it.phase === "over";
+  range.textContent = hope.textContent = "";
+  about.classList.toggle("text", !said?.when.length);
+  if (!said) {
+    about.textContent = nothing(it.phase) ? "Not known yet: it has not started." : nothing(status.comparisons) ? "There is no forecast under this rule." : status.rehearsal ? "There is no forecast of a rehearsal." : "Not known yet.";
+    range.textContent = nothing(it.phase) || nothing(status.comparisons) || status.rehearsal ? "" : "It is forecast from what was seen, from 200 pulls on, about every ten minutes.";
+    return;
+  }
+  about.textContent = said.when.length ? `about ${day(said.when[1])}, for ${money(said.spend[1])} in all` : "No verdict is in sight.";
+  range.textContent = said.when.length ? `Nine in ten of the verdicts come between ${day(said.when[0])} and ${day(said.when[2])}, at the pace of late; ${money(said.spend[0])} to ${money(said.spend[2])} are spent then.` : `${money(said.spend[0])} to ${money(said.spend[2])} would be spent.`;
+  hope.textContent = `In ${said.chance === 1 ? "all" : said.chance === 0 ? "none" : percent(said.chance)} of ${many(said.runs, "simulated course")} there is a verdict in time${it.budget ? " and within the budget" : ""}. A forecast of ${time(said.made).slice(0, 16)} UTC, and no promise.`;
 }
 
 // What is known of one campaign: how sure, and how much better the leader is than every other arm.
@@ -54,13 +73,14 @@ export function known({ overview: it, status }) {
   const rows = status.differences.filter((row) => row.arm === it.leader);
   better.replaceChildren();
   if (!rows.length) return;
-  const list = element("div", null, "better"), most = Math.max(0.05, ...rows.flatMap(({ low, high }) => [Math.abs(low), Math.abs(high)]));
+  const list = element("div", null, "better"), most = Math.max(1e-9, ...rows.flatMap(({ low, high }) => [Math.abs(low), Math.abs(high)]));
+  if (status.scale) list.append(element("span", `On the scale ${status.scale}:`, "whole"));
   for (const row of rows) {
     const range = element("div", null, "range"), bar = element("span"), at = (value) => 50 + 50 * value / most;
     bar.style.left = `${at(row.low)}%`;
     bar.style.width = `${at(row.high) - at(row.low)}%`;
     range.setAttribute("role", "img");
-    range.setAttribute("aria-label", `from ${signed(row.low)} to ${signed(row.high)}`);
+    range.setAttribute("aria-label", `from ${interval(row)}`);
     range.append(bar);
     list.append(element("span", `better than ${row.than}`), range, element("span", `${interval(row)}${nothing(row.seen) ? "" : `, ${signed(row.seen)} as seen`}`));
   }

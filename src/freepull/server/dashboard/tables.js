@@ -3,13 +3,14 @@ import { count, detail, element, figure, left, many, money, nothing, time } from
 
 const LONG = 90;
 const OWN = ["step ended", "parked"]; // what a campaign does by itself
+const on = (title) => ({ scale }) => scale ? `${title} (${scale})` : title;
 const TABLES = {
   arms: { title: "Arms", empty: "There is no arm.", out: (r) => !r.active, columns: [
-    ["Arm", (r) => r.name, "name"], ["Standing", (r) => r.active ? "in" : r.withdrawn ? "withdrawn" : "out"], ["Mean per agent", (r) => figure(r.mean), "number"],
-    ["Mean in comparisons", (r) => figure(r.compared), "number", ({ comparisons }) => !nothing(comparisons)],
+    ["Arm", (r) => r.name, "name"], ["Standing", (r) => r.active ? "in" : r.withdrawn ? "withdrawn" : "out"], [on("Mean per agent"), (r) => figure(r.mean), "number"],
+    [on("Mean in comparisons"), (r) => figure(r.compared), "number", ({ comparisons }) => !nothing(comparisons)],
     [({ phase, threshold }) => phase === null ? "Evidence or bound" : threshold === null ? "Bound (±)" : `Evidence (out at ${figure(threshold)})`, (r) => figure(r.bound), "number"], ["Pulls", (r) => count(r.pulls), "number"],
     ["Free", (r) => count(r.pulls - r.paid), "number"], ["Paid", (r) => count(r.paid), "number"]] },
-  differences: { title: (status) => `How much better one arm is than another${status.decided ? ", as it was at the decision" : ""}`, columns: [
+  differences: { title: (status) => `How much better one arm is than another${status.scale ? `, on the scale ${status.scale}` : ""}${status.decided ? ", as it was at the decision" : ""}`, columns: [
     ["Arm", (r) => r.arm, "name"], ["than", (r) => r.than, "name"], ["At least", (r) => figure(r.low), "number"], ["At most", (r) => figure(r.high), "number"], ["Seen", (r) => figure(r.seen), "number"],
     ["Over the first comparisons", (r) => count(r.comparisons), "number"], ["Of agents", (r) => count(r.people), "number"]] },
   checks: { title: "Checks", empty: "No assumption is checked here.", columns: [
@@ -56,7 +57,11 @@ export function fill(name, rows, status) {
   }
   for (const row of rows) {
     const line = element("tr", null, out?.(row) ? "out" : "");
-    for (const [, show, kind] of columns) line.append(cellOf(show(row), kind));
+    for (const [i, [, show, kind]] of columns.entries()) {
+      const cell = cellOf(show(row), kind);
+      cell.dataset.label = head.children[i].textContent; // phones show a row as lines
+      line.append(cell);
+    }
     body.append(line);
   }
   top.append(head);

@@ -18,6 +18,7 @@ from litestar.params import QueryParameter
 from freepull.commands import (
     COMMANDS,
     AddAgents,
+    Available,
     Command,
     EraseNames,
     Leave,
@@ -26,6 +27,7 @@ from freepull.commands import (
     Settle,
     Start,
     TakeSnapshot,
+    Unavailable,
     Unban,
 )
 from freepull.errors import FreepullError, UnknownName
@@ -36,6 +38,7 @@ from freepull.messages import (
     CampaignRow,
     DeliveryRow,
     MadeToken,
+    Me,
     OverviewRow,
     Status,
     TargetRow,
@@ -74,6 +77,8 @@ CHANGE: dict[str, Any] = {"before_request": needs(*ADMIN), "responses": WRITE, "
 POST = CHANGE | {"operation_class": Keyed}
 OPERATED = (Start, Pause, Resume, AddAgents, Leave, Unban, TakeSnapshot)
 """What operators may do too: nothing of it changes what may be spent, or cannot be undone by more pulls."""
+SPEAKING = ("admin", "operator", "gateway")
+"""Who may say what is available to agents."""
 Anyway = Annotated[bool, QueryParameter(description="Also if the agent is still owed something.")]
 
 
@@ -135,8 +140,9 @@ def change(command: type[Command[Any]]) -> HTTPRouteHandler:
     """Make the route of a command, as it says where it is and what it answers."""
     route, body = command.route, BODIES.get(command)
     assert route is not None
-    fields, scopes = command.__struct_fields__, OPERATOR if command in OPERATED else ADMIN
-    scopes = PAYER if command is Settle else scopes
+    fields = command.__struct_fields__
+    scopes: tuple[str, ...] = OPERATOR if command in OPERATED else ADMIN
+    scopes = PAYER if command is Settle else SPEAKING if command in (Unavailable, Available) else scopes
 
     async def handler(request: Asked, campaign: str, data: Any = None, anyway: bool = False, **named: str) -> Any:
         found = await find(request, campaign)
@@ -152,6 +158,8 @@ def change(command: type[Command[Any]]) -> HTTPRouteHandler:
             return None
         if route.field == "*":
             return route.reply(*reply)
+        if route.reply is Me:
+            return await found.view.me(given["agent"])
         return route.reply(reply) if route.field else await found.campaign.status()
 
     hints: dict[str, Any] = {"request": Asked, "campaign": InPath, **dict.fromkeys(route.names, InPath)}

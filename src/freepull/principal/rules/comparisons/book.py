@@ -101,6 +101,8 @@ class Book(NamedTuple):
     """By how much it is worse than that arm, at least and at most, over these comparisons."""
     under_way: Shorts
     """How many pulls an agent has made whose outcomes are to come, by arm; no rows before the first such pull."""
+    barred: Bytes
+    """1 where an arm is unavailable to an agent, by agent and arm; no rows before the first is."""
     hope: Floats
     """At the last look: the least that the leader had against a rival, log E with ε granted; how many samples the two
     have, of whom there are fewer; how many would be enough at the planned gap."""
@@ -147,6 +149,7 @@ def fresh(runs: int, agents: int, arms: int) -> Book:
         fell=np.full((runs, arms, 3), NONE),
         margins=zeros((runs, arms, 2), np.float64),
         under_way=zeros((0, arms), np.uint16),
+        barred=zeros((0, arms), np.uint8),
         hope=zeros((runs, 3), np.float64),
     )
     book.counts[:, WIDTH] = book.counts[:, EXPECTED] = 1

@@ -41,18 +41,18 @@ TRIED = 200
 def guess(book: Any, run: int, seat: Any, pulls: Any, sums: Any) -> int:
     """The arm that an agent will pull of its own accord, if it is an α-UCB learner with α = 2 and its own clock.
 
-    Arms that are out are still pulled, those that were withdrawn are not. A pull whose outcome is to come is one; where
-    nothing else is known of an arm, its mean is taken for ½.
+    Arms that are out are still pulled, those that were withdrawn or are unavailable to it are not. A pull whose outcome
+    is to come is one; where nothing else is known of an arm, its mean is taken for ½.
     """
     active, acts = book.active[run], 0
     for k in range(pulls.shape[0]):
         made = np.int64(pulls[k]) + coming(book, seat, k)
-        if made == 0 and active[k] != WITHDRAWN:
+        if made == 0 and active[k] != WITHDRAWN and not is_barred(book, seat, k):
             return k
         acts += made
     s, best, found = exploration(2.0, acts + 1), -math.inf, 0
     for k in range(pulls.shape[0]):
-        if active[k] != WITHDRAWN:
+        if active[k] != WITHDRAWN and not is_barred(book, seat, k):
             N = float(np.int64(pulls[k]) + coming(book, seat, k))
             mean = float(sums[k]) * 2.0**-30 / float(pulls[k]) if pulls[k] > 0 else 0.5
             index = mean + s * (1.0 / math.sqrt(N))
@@ -68,6 +68,12 @@ def coming(book: Any, seat: Any, k: int) -> Any:
 
 
 @jit
+def is_barred(book: Any, seat: Any, k: Any) -> bool:
+    """Whether an arm is unavailable to an agent."""
+    return bool(book.barred[seat, k] == 1) if book.barred.shape[0] > 0 else False
+
+
+@jit
 def judge_guesses(book: Any, run: int) -> None:
     """Believe guesses as long as half of them are right."""
     guesses, hits = book.counts[run, GUESSES], book.counts[run, HITS]
@@ -79,7 +85,8 @@ def hear(book: Any, constants: Any, run: int, m: Any, seat: Any, pulls: Any, sum
     """Note that an agent asks, and open a comparison if none of its own is open and it will probably complete one.
 
     Nothing is opened while a pull may be under way, that is if it has asked before and was not told of since. Where
-    outcomes come late, that also ends its comparison, because a later report might be of either pull.
+    outcomes come late, that also ends its comparison, because a later report might be of either pull. Nor is anything
+    opened while an arm that is still in is unavailable to the agent, who could not complete it.
     """
     if book.owed[seat] > 0:
         if constants.late:
@@ -100,6 +107,8 @@ def hear(book: Any, constants: Any, run: int, m: Any, seat: Any, pulls: Any, sum
     for k in range(pulls.shape[0]):
         acts += float(pulls[k])
         arms += 1.0 if book.active[run, k] == IN else 0.0
+        if book.active[run, k] == IN and is_barred(book, seat, k):
+            return
     if arms < 2.0:
         return
     if constants.horizon > 0:
@@ -135,7 +144,7 @@ def is_lacking(book: Any, run: int, seat: Any, k: Any) -> bool:
 
 @jit
 def wanted(book: Any, run: int, seat: Any, pulls: Any, sums: Any) -> int:
-    """The arm to pay an agent for, −1 for none: of those that its comparison lacks, the one it has pulled least.
+    """The arm to pay an agent for, −1 for none: of those that its comparison lacks and it can have, the least pulled.
 
     Nothing is paid if it will probably pull one of them anyway; after a pull that was of no use, that is not believed.
     """
@@ -146,7 +155,8 @@ def wanted(book: Any, run: int, seat: Any, pulls: Any, sums: Any) -> int:
         return NONE
     found = NONE
     for k in range(pulls.shape[0]):
-        if is_lacking(book, run, seat, k) and (found == NONE or pulls[k] < pulls[found]):
+        wants = is_lacking(book, run, seat, k) and not is_barred(book, seat, k)
+        if wants and (found == NONE or pulls[k] < pulls[found]):
             found = k
     return found
 

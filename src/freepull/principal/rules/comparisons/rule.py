@@ -47,6 +47,8 @@ from freepull.registry import part
 ASKING = "whoever acts has asked first, once for every pull"
 REPORTING = "whoever asks has told of every pull made before"
 UNLIMITED = (1 << 31) - 1
+RARE = ("under_way", "barred")
+"""What the book has no rows of before they are needed."""
 
 
 @part("rule", "comparisons", kernel=5, most_arms=500, late_joiners=True)
@@ -246,6 +248,12 @@ class ComparisonsState(RuleState):
         self.book.active[0, arm] = WITHDRAWN
         self.active = (self.book.active[0] == IN).tolist()
 
+    def bar(self, agent: int, arm: int, barred: bool) -> None:
+        """Open nothing for an agent to whom an arm that is still in is unavailable, and pay it for others alone."""
+        if not len(self.book.barred):
+            self.book = self.book._replace(barred=zeros(self.record.pulls.shape, np.uint8))
+        self.book.barred[agent, arm] = barred
+
     def leader(self) -> int:
         """Return the arm that is best up to ε, or the active one whose samples have the largest mean."""
         return int(leading(self.book, 0)) if self.declared is None else self.declared
@@ -376,8 +384,8 @@ class ComparisonsState(RuleState):
 
     def restore(self, parts: dict[str, Any]) -> None:
         """Go on from what `parts` returned."""
-        known = {"under_way": self.book.under_way} | parts
-        self.book = self.book._replace(under_way=known["under_way"].copy())
+        known = {name: getattr(self.book, name) for name in RARE} | parts
+        self.book = self.book._replace(**{name: known[name].copy() for name in RARE})
         for name, own in self.book._asdict().items():
             np.copyto(own, known[name])
         self.declared = None if parts["declared"] == NONE else parts["declared"]
@@ -391,8 +399,10 @@ class ComparisonsState(RuleState):
         if int(weights[: len(before)].max()) < WHOLE:
             raise InvalidInput("weights of agents who join must be at most the largest there is.")
         weights[: len(before)] = before
-        if len(old.book.under_way):
-            self.book = self.book._replace(under_way=zeros(self.record.pulls.shape, np.uint16))
+        for name in RARE:
+            theirs = getattr(old.book, name)
+            if len(theirs):
+                self.book = self.book._replace(**{name: zeros(self.record.pulls.shape, theirs.dtype)})
         for name, theirs in old.book._asdict().items():
             getattr(self.book, name)[: len(theirs)] = theirs
         self.active, self.declared, self.step = old.active, old.declared, old.step
