@@ -21,6 +21,7 @@ from support.drive import assert_sentence
 from support.program import ENVIRONMENT, check_refusal, command, freepull, inside
 
 NEEDED: dict[str, dict[str, Any]] = {
+    **{name: {"by": 0.1} for name in ("Drift", "Shocks", "PaidBias")},
     "Paper": {"delta": 0.2},
     "Steps": {"n": 3},
     "KnownGap": {"gap": 0.2},
@@ -139,7 +140,7 @@ def test_names_are_unique_and_kernels_have_numbers_of_their_own() -> None:
         assert found or kind == "blocks", kind  # there are none any more, but logs have them
         for names in ([it.written for it in found], [it.name for it in found]):
             assert len(set(names)) == len(found), kind
-        if kind in ("agents", "answers", "activity", "leaving"):
+        if kind in ("agents", "answers", "activity", "leaving", "disturbances"):
             numbered = [it.kernel for it in found if not is_formula(it.made)]
             assert sorted(it for it in numbered if it is not None) == list(range(len(numbered)))
             assert all(it.kernel is None for it in found if is_formula(it.made))
@@ -214,7 +215,7 @@ def test_a_text_gives_numbers_words_and_nothing() -> None:
 
 
 def test_a_new_agent_is_one_file_and_one_import(toy: type, tmp_path: Path) -> None:
-    assert "round-robin, thompson, ucb1-tuned, ucb-v:zeta, withholding:arm, stay-put:arm" in registry.choices("agents")
+    assert "bayes-ucb:c, withholding:arm, stay-put:arm" in registry.choices("agents")
     made = registry.build("agents", "stay-put:2", "--agents", own=True)
     assert made == toy(arm=2)
     assert type(made.arm) is int

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from freepull.version import __version__ as __version__
 
 if TYPE_CHECKING:
-    from freepull import agents, charts, envs, errors, instances, pages, panels, rewards, studies
+    from freepull import agents, charts, disturbances, envs, errors, instances, pages, panels, rewards, studies
     from freepull.agents import activity, answers, leaving
     from freepull.campaigns import AsyncCampaign, Campaign
     from freepull.client.client import (
@@ -49,6 +49,7 @@ _HOME = {
     "activity": "freepull.agents.activity",
     "answers": "freepull.agents.answers",
     "charts": "freepull.charts",
+    "disturbances": "freepull.disturbances",
     "envs": "freepull.envs",
     "errors": "freepull.errors",
     "instances": "freepull.instances",
@@ -144,6 +145,7 @@ __all__ = [
     "best_response",
     "charts",
     "compare",
+    "disturbances",
     "envs",
     "errors",
     "instances",

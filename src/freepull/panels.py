@@ -12,6 +12,7 @@ from freepull.agents import Agent, AlphaUCB, Mind
 from freepull.agents.activity import Activity, EveryStep, Lognormal
 from freepull.agents.answers import Always, Answer, Reluctant
 from freepull.agents.leaving import AnyOf, AtRandom, InAnger, Leaving, Stays
+from freepull.disturbances import Disturbance
 from freepull.game import Game
 from freepull.instances import Family
 
@@ -34,6 +35,7 @@ class Panel:
     answers: Answer | Sequence[Answer] = field(default_factory=Always)
     activity: Activity | Sequence[Activity] = field(default_factory=EveryStep)
     leaving: Leaving | Sequence[Leaving] = field(default_factory=Stays)
+    disturbances: Disturbance | Sequence[Disturbance] = ()
 
 
 def street(agents: int = 500, arms: int = 4, gap: float = 0.05) -> Panel:

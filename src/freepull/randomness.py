@@ -19,8 +19,9 @@ ATTEMPT = 0xF1357AEA2E62A9C5
 
 MIX_FACTORS = 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
 
-REWARD, CHOICE, ANSWER, PRESENCE, ACTIVITY, LEAVING, SURPRISE = 1, 2, 3, 4, 5, 6, 7
-"""What a key is for: PRESENCE for the coins that decide who acts in a step, the next two for what parts draw."""
+REWARD, CHOICE, ANSWER, PRESENCE, ACTIVITY, LEAVING, SURPRISE, WORLD, REPORT = 1, 2, 3, 4, 5, 6, 7, 8, 9
+"""What a key is for: PRESENCE for the coins that decide who acts in a step, the next two for what parts draw, the last
+two for disturbances: WORLD, of the first agent, for what all have in common, REPORT for an agent's reports."""
 CHOICE_COIN, CHOICE_ARM = 0, 1
 """Which stack of an agent's own an ε-greedy choice is read from: whether to explore, and what."""
 ANSWER_COIN, ANSWER_LOT = 0, 1

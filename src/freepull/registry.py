@@ -49,6 +49,7 @@ KINDS = {
     "activity": Kind("an activity", "freepull.agents.activity"),
     "leaving": Kind("a way to leave", "freepull.agents.leaving"),
     "rewards": Kind("a reward law", "freepull.rewards"),
+    "disturbances": Kind("a disturbance", "freepull.disturbances"),
     "observe": Kind("a schedule", "freepull.principal.schedules"),
     "protocol": Kind("a protocol", "freepull.principal.protocols"),
     "pricing": Kind("a pricing", "freepull.principal.pricing"),

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from freepull import validation
+from freepull.disturbances import moved_level, moved_units
 from freepull.errors import InvalidInput
 from freepull.registry import part
 
@@ -35,14 +36,16 @@ class Streams:
     levels: NDArray[np.int64] = field(default_factory=lambda: np.zeros(1, np.int64))
     values: Array = field(default_factory=lambda: np.zeros(1))
 
-    def draw(self, agent: int, arm: int, word: int) -> float:
-        """Return the reward that ``word`` stands for in the stream (agent, arm)."""
+    def draw(self, agent: int, arm: int, word: int, shift: float = 0.0) -> float:
+        """Return the reward that ``word`` stands for in the stream (agent, arm), with its mean moved by ``shift``."""
         if self.kind == 0:
-            return 1.0 if (word >> 11) < self.parameters[agent, arm, 0] else 0.0
+            level = self.parameters[agent, arm, 0]
+            return 1.0 if (word >> 11) < (moved_level(level, shift) if shift else level) else 0.0
         from freepull.numerics import reward_units
 
         parameters = self.parameters[agent, arm]
-        return int(reward_units(self.kind, parameters, self.levels, self.values, np.uint64(word))) / UNITS
+        units = int(reward_units(self.kind, parameters, self.levels, self.values, np.uint64(word)))
+        return int(moved_units(units, shift)) / UNITS if shift else units / UNITS
 
 
 class Law(ABC):

@@ -14,13 +14,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import freepull as fp
-from freepull.simulation import readable
 from freepull.simulation.compiled import engine
-from freepull.simulation.compiled.coding import unsupported
 from freepull.simulation.experiment import Experiment, check
-from freepull.simulation.results import Outcome
 from support.examples import cases as chosen
 from support.examples import examples
+from support.paths import compare, same
 from support.tiers import some_quick
 
 UCB = fp.agents.AlphaUCB()
@@ -137,24 +135,6 @@ def experiment(case: dict[str, Any], horizon: int, runs: Any, seed: int) -> Expe
         **{name: case[name] for name in PRESENCE if name in case},
     )  # fmt: skip
     return replace(checked, margins=seed % 2 == 0)
-
-
-def same(a: Outcome, b: Outcome) -> None:
-    for name in ("run", "arm", "correct", "decided", "certified", "decided_at", "offered", "refused", "banned"):
-        assert getattr(a, name) == getattr(b, name), name
-    assert a.survives == b.survives
-    for name in ("pulls", "sums", "paid"):
-        assert np.array_equal(getattr(a, name), getattr(b, name)), name
-    assert a.trace == b.trace
-
-
-def compare(e: Experiment, workers: int = 1, lanes: int = 64) -> list[Outcome]:
-    assert unsupported(e) is None
-    found = sorted(engine.play(e, workers, lanes), key=lambda outcome: outcome.run)
-    assert [outcome.run for outcome in found] == sorted(e.runs)
-    for outcome in found:
-        same(readable.play(e, outcome.run), outcome)
-    return found
 
 
 def is_deep(agents: Any) -> bool:

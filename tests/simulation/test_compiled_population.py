@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from test_compiled_paths import MEANS, compare
+from test_compiled_paths import MEANS
 
 import freepull as fp
 from freepull.simulation.results import Outcome
 from support.drive import experiment
+from support.paths import compare
 from support.tiers import mostly_slow
 
 pytestmark = pytest.mark.slow

@@ -96,7 +96,7 @@ def test_no_draw_that_could_be_the_largest_is_left_out() -> None:
             S = int(chance.binomial(N, chance.uniform()))
             key = np.uint64(mix(number))
             cells = np.array([N + (S << 32), 0], np.uint64)
-            streams = Streams(np.array([S / N]), cells, np.zeros((3, 1), np.uint64), None)
+            streams = Streams(np.array([S / N]), cells, np.zeros((3, 1), np.uint64), None, None)
             deep = np.array([math.inf]), np.array([0.0])
             position = np.uint64(0)
             assert playing._may_exceed(streams, deep, position, key, 0.5), "nothing is known of it yet"

@@ -57,6 +57,9 @@ def command(
     answers: Annotated[list[str] | None, _people("answers", "always")] = None,
     activity: Annotated[list[str] | None, _people("activity", "every-step")] = None,
     leaving: Annotated[list[str] | None, _people("leaving", "stays")] = None,
+    disturbances: Annotated[
+        list[str] | None, of_model(f"How the world is not as assumed: {choices('disturbances')}; may be given often.")
+    ] = None,
     principal: Principal,
     horizon: Annotated[int | None, of_runs("T, the steps of a run: 100,000, or the panel's.")] = None,
     runs: Annotated[int, of_runs("How many runs.")] = 10,
@@ -89,6 +92,7 @@ def command(
     result = simulate(
         played,
         **{kind: parts[0] if len(parts) == 1 else parts for kind, parts in people.items()},
+        disturbances=[build("disturbances", text) for text in disturbances or ()] or None,
         principal=principal,
         horizon=horizon,
         runs=runs,

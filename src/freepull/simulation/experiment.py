@@ -16,6 +16,7 @@ from freepull.agents.answers import Answer
 from freepull.agents.base import forget_changed
 from freepull.agents.leaving import Leaving, Stays
 from freepull.compiling import plainly
+from freepull.disturbances import Disturbance, Drift, Reports
 from freepull.errors import InvalidInput
 from freepull.game import Game
 from freepull.principal import Checks, Grounds, Principal, Trial
@@ -58,6 +59,7 @@ class Experiment:
     """Why no run can be decided, if that is known beforehand."""
     activity: tuple[Activity, ...]
     leaving: tuple[Leaving, ...]
+    disturbances: tuple[Disturbance, ...] = ()
     margins: bool = False
     """Whether it is kept how far every verdict survives."""
     checks: Checks | None = None
@@ -67,6 +69,11 @@ class Experiment:
     def always_there(self) -> bool:
         """Whether everybody acts in every step, to the end."""
         return {type(it) for it in (*self.activity, *self.leaving)} == {EveryStep, Stays}
+
+    @property
+    def reports(self) -> Reports | None:
+        """How reports come, where that is not always at once."""
+        return next((it for it in self.disturbances if isinstance(it, Reports)), None)
 
     def game_of(self, run: int) -> Game:
         """Return the game of one run: the given one, or a fresh one drawn for this run."""
@@ -99,6 +106,7 @@ class Experiment:
             "agents": _short(self.agents),
             "answers": _short(self.answers),
             **({} if self.always_there else {"activity": _short(self.activity), "leaving": _short(self.leaving)}),
+            **({"disturbances": [registry.encode(it) for it in self.disturbances]} if self.disturbances else {}),
             "principal": registry.brief(registry.encode(self.principal)),
             "rule": self.grounds.rule,
             "target": self.grounds.target,
@@ -124,6 +132,7 @@ def check(
     *,
     activity: Any = EveryStep(),  # noqa: B008
     leaving: Any = Stays(),  # noqa: B008
+    disturbances: Any = (),
 ) -> Experiment:
     """Check every parameter and return the experiment, or raise a sentence that names the wrong one."""
     validation.instance("principal", principal, Principal, "a freepull.Principal(...)")
@@ -175,7 +184,23 @@ def check(
         leaving=_for_each(
             "leaving", leaving, M, Leaving, "with methods until(key, horizon) and leaves(key, acts, reward)"
         ),
+        disturbances=_disturbances(disturbances, K),
     )
+
+
+def _disturbances(given: Any, arms: int) -> tuple[Disturbance, ...]:
+    several = isinstance(given, Sequence) and not isinstance(given, (str, bytes))
+    found = tuple(given) if several else (given,)
+    for it in found:
+        if not isinstance(it, Disturbance):
+            raise InvalidInput(
+                f"disturbances must be such as freepull.disturbances.Drift(0.1), got {validation.shown(it)}."
+            )
+        if isinstance(it, Drift) and it.arm >= arms:
+            raise InvalidInput(f"disturbances must name arms from 0 to {arms - 1}, or −1 for all, got {it}.")
+    if sum(isinstance(it, Reports) for it in found) > 1:
+        raise InvalidInput("disturbances must have Reports once, because a report has one fate; put them together.")
+    return found
 
 
 def start(principal: Principal, game: Game, horizon: int, checks: Checks | None = None) -> Trial:

@@ -24,6 +24,7 @@ from freepull.agents.activity import Activity
 from freepull.agents.answers import Answer
 from freepull.agents.leaving import Leaving
 from freepull.compiling import plainly
+from freepull.disturbances import Disturbance
 from freepull.errors import FreepullError, InvalidInput, ReadableEngine
 from freepull.game import Game
 from freepull.panels import Panel
@@ -51,6 +52,7 @@ def simulate(
     answers: Answer | type[Answer] | Sequence[Answer] | None = None,
     activity: Activity | type[Activity] | Sequence[Activity] | None = None,
     leaving: Leaving | type[Leaving] | Sequence[Leaving] | None = None,
+    disturbances: Disturbance | Sequence[Disturbance] | None = None,
     runs: int | Sequence[int] = 100,
     seed: int = 0,
     workers: int | None = None,
@@ -79,6 +81,8 @@ def simulate(
     activity, leaving
         How often agents act, and when they leave for good, in the same way: `EveryStep()` and `Stays()` by default.
         An agent who is idle or has left is silent: not asked, nothing is told of it, and its clock stands still.
+    disturbances
+        In which ways the world is not as proofs assume, one or several (`fp.disturbances`); none by default.
     runs
         How many runs (0…runs−1), or run numbers, in a list or an array: a run can be repeated alone.
     seed
@@ -109,12 +113,13 @@ def simulate(
         "answers": answers,
         "activity": activity,
         "leaving": leaving,
+        "disturbances": disturbances,
     }
     panel = game if isinstance(game, Panel) else Panel(game, horizon=cast(int, horizon))
     panel = replace(panel, **{name: value for name, value in given.items() if value is not None})
     experiment = check(
         panel.game, panel.agents, panel.answers, principal, panel.horizon, runs, seed, until, trace,
-        activity=panel.activity, leaving=panel.leaving,
+        activity=panel.activity, leaving=panel.leaving, disturbances=panel.disturbances,
     )  # fmt: skip
     experiment = replace(experiment, margins=keep == "survives", checks=Checks() if keep == "checks" else None)
     _say_if_futile(experiment)

@@ -10,11 +10,13 @@ from collections.abc import Callable
 from typing import NamedTuple, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 from freepull import validation
 from freepull.agents import Agent, Mind, OnTable, View
 from freepull.agents.answers import Situation
 from freepull.agents.base import hears_of_bonuses
+from freepull.disturbances import own_key
 from freepull.errors import AgentError
 from freepull.game import Game
 from freepull.principal import Offer, Trial
@@ -27,7 +29,9 @@ from freepull.randomness import (
     CHOICE,
     LEAVING,
     PRESENCE,
+    REPORT,
     REWARD,
+    WORLD,
     key,
     uniform,
     word,
@@ -72,6 +76,9 @@ class Seat:
         self.offers = self.acts = 0
         self.lot = uniform(word(self.answer_key, ANSWER_LOT, 1))
         self.losses: list[float] = game.losses[number].tolist()
+        self.reports, self.report_key = experiment.reports, key(experiment.seed, run, number, REPORT)
+        common = key(experiment.seed, run, 0, WORLD)
+        self.disturbances = [(it, own_key(common, i)) for i, it in enumerate(experiment.disturbances)]
         self.until = self.leaving.until(self.leaving_key, experiment.horizon)
         """The last step in which it may act."""
 
@@ -127,18 +134,31 @@ class Seat:
             coin=uniform(word(self.answer_key, ANSWER_COIN, t)),
         )
 
-    def pull(self, arm: int) -> float:
-        """Take the next reward from the arm's stack, learn from it, and leave or stay."""
+    def pull(self, arm: int, step: int = 0) -> float:
+        """Take the next reward from the arm's stack, learn from it, and leave or stay; the step is for disturbances."""
         self.acts += 1
         self.pulls[arm] += 1
-        x = units(self.game.streams.draw(self.number, arm, word(self.reward_key, arm, self.pulls[arm]))) / UNITS
+        taken = self.offer is not None and self.offer.arm == arm
+        drawn = word(self.reward_key, arm, self.pulls[arm])
+        x = units(self.game.streams.draw(self.number, arm, drawn, self._shift(arm, step, taken))) / UNITS
         self.sums[arm] += x
-        paid = self.offer.bonus if self.offer is not None and self.offer.arm == arm else 0.0
+        paid = self.offer.bonus if self.offer is not None and taken else 0.0
         self.paid[arm] += paid
         self._learn(arm, x, paid)
         if self.leaving.leaves(self.leaving_key, self.acts, x):
             self.until = 0
         return x
+
+    def _shift(self, arm: int, step: int, paid: bool) -> float:
+        """Return by how much disturbances move the mean of this pull."""
+        shift = 0.0
+        for it, own in self.disturbances:
+            shift += it.shift(arm, step, self.horizon, paid, own)
+        return shift
+
+    def delay(self, step: int) -> int:
+        """Return how many steps late the pull of this step is told, −1 for never; an answer to an offer never is."""
+        return 0 if self.reports is None or self.offer is not None else self.reports.delay(step, self.report_key)
 
     def _learn(self, arm: int, x: float, paid: float) -> None:
         """Let the agent learn, and hear of the bonus if it asks for that."""
@@ -154,6 +174,7 @@ def play(experiment: Experiment, run: int, watch: Watch | None = None) -> Outcom
     seats = [Seat(experiment, game, run, m) for m in range(game.agents)]
     trial = start(experiment.principal, game, experiment.horizon, experiment.checks)
     checkpoints, trace = set(experiment.checkpoints), list[Checkpoint]()
+    late: dict[int, list[tuple[int, int, float]]] = {}
     minds = any(isinstance(seat.strategy, Mind) for seat in seats)
     for t in range(1, experiment.horizon + 1):
         if trial.phase == "decided" and experiment.until == "decided":
@@ -162,14 +183,19 @@ def play(experiment: Experiment, run: int, watch: Watch | None = None) -> Outcom
         offers = [trial.ask(seat.number) for seat in there]
         standing = [Standing(t, trial.phase, until) for until in trial.banned_until] if minds else [None] * len(seats)
         arms = [seat.choose(offer, standing[seat.number]) for seat, offer in zip(there, offers, strict=True)]
-        rewards = [seat.pull(arm) for seat, arm in zip(there, arms, strict=True)]
+        rewards = [seat.pull(arm, t) for seat, arm in zip(there, arms, strict=True)]
         for seat, arm, reward in zip(there, arms, rewards, strict=True):
-            settled = trial.tell(seat.number, arm, reward)
+            delay = seat.delay(t)
+            if delay > 0:
+                late.setdefault(t + delay, []).append((seat.number, arm, reward))
+            settled = trial.tell(seat.number, arm, reward) if delay == 0 else None
             if watch is not None:
                 watch(t, seat.number, arm, reward, settled == "paid")
+        for report in late.pop(t, ()):
+            trial.tell(*report)
         trial.end_step()
         if t in checkpoints:
-            trace.extend(_checkpoint(trial, game, t))
+            trace.extend(_checkpoint(trial, game, t, _pulls(seats)))
     verdict = trial.verdict()
     return Outcome(
         run=run,
@@ -182,8 +208,8 @@ def play(experiment: Experiment, run: int, watch: Watch | None = None) -> Outcom
         offered=trial.offered,
         refused=trial.refused,
         banned=trial.banned,
-        pulls=trial.record.pulls.astype(np.int64),
-        sums=trial.record.sums,
+        pulls=_pulls(seats),
+        sums=np.array([[units(x) for x in seat.sums] for seat in seats], np.int64),
         paid=trial.paid,
         received=trial.offers.payments().received(),
         trace=trace,
@@ -192,9 +218,13 @@ def play(experiment: Experiment, run: int, watch: Watch | None = None) -> Outcom
     )
 
 
-def _checkpoint(trial: Trial, game: Game, t: int) -> list[Checkpoint]:
+def _pulls(seats: list[Seat]) -> NDArray[np.int64]:
+    """Return what was pulled, by agent and arm, told or not."""
+    return np.array([seat.pulls for seat in seats], np.int64)
+
+
+def _checkpoint(trial: Trial, game: Game, t: int, pulls: NDArray[np.int64]) -> list[Checkpoint]:
     rule, bounds, paid = trial.rule, trial.rule.bounds(), trial.paid_total
-    pulls = trial.record.pulls.astype(np.int64)
     regrets = regret_by_arm(game, pulls)
     return [
         Checkpoint(t, k, rule.active[k], rule.mean(k), bounds[k], paid, int(pulls[:, k].sum()), regrets[k])

@@ -44,7 +44,7 @@ def tabled(file: Table) -> Table:
         for name, own in file["principals"].items()
     }
     people = {**_people(game), **{name: it for name, it in file.items() if it is not None}}
-    each = {kind: _each(kind, people[kind], _table) for kind in AGENT_PARTS}
+    each = {kind: _each(kind, people[kind], _table) for kind in (*AGENT_PARTS, "disturbances")}
     return {**file, **each, "horizon": people.get("horizon"), "game": game, "principals": principals}
 
 
@@ -56,9 +56,10 @@ def _given(principal: Table) -> list[str]:
 def _people(game: Table) -> Table:
     """Return what a panel says of its people and its time, or what holds where nobody says it."""
     if game["kind"] not in PANELS:
-        return {kind: {"part": name} for kind, name in AGENT_PARTS.items()}
+        return {kind: {"part": name} for kind, name in AGENT_PARTS.items()} | {"disturbances": []}
     panel = _panel(game)
-    return {kind: registry.encode(getattr(panel, kind)) for kind in AGENT_PARTS} | {"horizon": panel.horizon}
+    each = {kind: registry.encode(getattr(panel, kind)) for kind in AGENT_PARTS}
+    return each | {"disturbances": [], "horizon": panel.horizon}
 
 
 def _panel(game: Table) -> Panel:
@@ -72,7 +73,7 @@ def complete(tree: Table, principal: str, read: Reader) -> Table:
     full = {kind: _complete(kind, own[kind], ("principals", principal, kind)) for kind in _given(own)}
     return {
         "game": _complete_game(tree["game"], read),
-        **{kind: _each(kind, tree[kind], _complete) for kind in AGENT_PARTS},
+        **{kind: _each(kind, tree[kind], _complete) for kind in (*AGENT_PARTS, "disturbances")},
         "principal": {"name": principal, **own, **full},
         **{name: tree[name] for name in ("horizon", "runs", "seed", "until")},
     }
@@ -127,6 +128,7 @@ def arguments(parameters: Table) -> Table:
     return {
         "game": game,
         **{kind: _build_all(kind, parameters.get(kind, {"part": name})) for kind, name in AGENT_PARTS.items()},
+        "disturbances": _build_all("disturbances", parameters.get("disturbances", [])),
         "principal": build_principal(parameters["principal"]),
         **{name: parameters[name] for name in ("horizon", "seed", "until")},
     }

@@ -54,6 +54,7 @@ class StudyFile(msgspec.Struct, kw_only=True):
     answers: Part | list[Part] | None = None
     activity: Part | list[Part] | None = None
     leaving: Part | list[Part] | None = None
+    disturbances: Part | list[Part] | None = None
     principals: dict[str, dict[str, Any]]
     horizon: int | None = None
     runs: int = RUNS
@@ -208,7 +209,7 @@ def identity(title: str, cells: Iterable[Cell]) -> str:
 def canonical(parameters: Table) -> Table:
     """Return the parameters of a cell with every part as short as can be, whichever version wrote them."""
     found = {**parameters, "game": dict(parameters["game"]), "principal": dict(parameters["principal"])}
-    places = [*((found, kind) for kind in AGENT_PARTS), (found["game"], "rewards")]
+    places = [*((found, kind) for kind in (*AGENT_PARTS, "disturbances")), (found["game"], "rewards")]
     for holder, kind in places + [(found["principal"], kind) for kind in PRINCIPAL_PARTS]:
         held = holder.get(kind)
         if isinstance(held, list):
@@ -219,7 +220,8 @@ def canonical(parameters: Table) -> Table:
         name: value for name, value in found["principal"].items() if name not in LATER or value != LATER[name]
     }
     late = [kind for kind in ("activity", "leaving") if found.get(kind) == {"part": AGENT_PARTS[kind]}]
-    return {name: value for name, value in found.items() if name not in late}  # version 0.1 had neither
+    late += [kind for kind in ("disturbances",) if not found.get(kind)]
+    return {name: value for name, value in found.items() if name not in late}  # version 0.1 had none of these
 
 
 def digest(value: Any) -> str:

@@ -78,6 +78,7 @@ def unsupported(experiment: Experiment) -> str | None:
         ("pricing", type(principal.priced)),
         ("observe", type(principal.observe)),
         ("rewards", experiment.law),
+        *(("disturbances", type(it)) for it in experiment.disturbances),
         ("rule", type(principal.rule)),
     ]
     for kind, part in dict.fromkeys(used):

@@ -17,7 +17,7 @@ from freepull.principal.rules.comparisons.openings import hear, judge_guesses, w
 from freepull.simulation.compiled.coding import Coded
 from freepull.simulation.compiled.lanes import WIDTH
 from freepull.simulation.compiled.offering import act_one, decide, post_prices
-from freepull.simulation.compiled.playing import pulls_at, units_at
+from freepull.simulation.compiled.playing import deliver, pulls_at, units_at
 from freepull.simulation.compiled.presence import list_acting
 from freepull.simulation.compiled.state import (
     ACTIVE,
@@ -33,6 +33,7 @@ from freepull.simulation.compiled.state import (
     Floats,
     Ints,
 )
+from freepull.simulation.compiled.world import arm_of, reward_of
 from freepull.simulation.experiment import Experiment
 
 _W = np.uint64(WIDTH)
@@ -50,6 +51,8 @@ class Own(NamedTuple):
     """And its sums of rewards."""
     chosen: Ints
     """The seat that the one offer of a step goes to, and its arm, by run; −1 for none."""
+    counts_asks: bool
+    """Whether the rule hears an agent who has asked before and was not told of since."""
 
 
 @jit
@@ -69,26 +72,41 @@ def step(lanes: Any, strategies: Any, state: Any, terms: Any, own: Any, after: i
                 seat = acting(lanes.there, at)
                 state.seats[seat, OFFER] = books.NONE
                 if going:
-                    note(lanes.streams, state.seats, own, seat, terms.K)
-                    hear(own.book, own.constants, run, seat - first, seat, own.pulls, own.sums, t - 1)
+                    note(lanes.told, state.seats, own, seat, terms.K)
+                    lane = state.seats[seat, LANE]
+                    if lanes.world.asking[lane] == 0 or own.counts_asks:
+                        hear(own.book, own.constants, run, seat - first, seat, own.pulls, own.sums, t - 1)
+                        lanes.world.asking[lane] = lanes.world.defers
                     if room > 0 and state.seats[seat, BANNED_UNTIL] < t:
                         arm = choose(own, terms.each, run, seat)
                         state.seats[seat, OFFER] = arm
                         room -= arm != books.NONE
                 reward = act_one(lanes, strategies, state, terms, None, None, seat, t)
                 state.seats[seat, OFFER] = books.NONE
-                if going:
-                    arm = lanes.arm[state.seats[seat, LANE]]
+                arm = lanes.arm[state.seats[seat, LANE]]
+                if going and (lanes.world.defers == 0 or lanes.world.spoke[state.seats[seat, LANE]] == t):
                     books.fill(own.book, own.constants, run, seat - first, seat, arm, reward)
+            if lanes.world.defers == 1:
+                fill_late(lanes, state.seats, own, run, first, agents, terms.K, going, t)
             if going:
-                evaluate(lanes.streams, state, terms, own, run, t)
+                evaluate(lanes.told, state, terms, own, run, t)
                 if trials[run, DECIDED_AT] == 0:
                     undecided += 1
                     if not terms.each:
-                        choose_one(lanes.streams, state, terms, own, run, t)
+                        choose_one(lanes.told, state, terms, own, run, t)
         if undecided == 0:
             return t
     return until
+
+
+@jit
+def fill_late(lanes: Any, seats: Any, own: Any, run: int, first: int, agents: int, K: Any, going: bool, t: int) -> None:
+    """Let the reports of a run that are due in step t come."""
+    for seat in range(first, first + agents):
+        report = deliver(lanes, None, None, np.uint64(seats[seat, LANE]), K, t)
+        if going and report != 0:
+            arm, reward = np.int64(arm_of(report)), reward_of(report)
+            books.fill(own.book, own.constants, run, seat - first, seat, arm, reward)
 
 
 @jit
@@ -169,7 +187,12 @@ class ComparisonsKernel:
         assert isinstance(self.rule, Comparisons)
         pulls, sums = np.zeros((2, K), np.int64)
         block.own = Own(
-            books.fresh(B, M, K), self.rule.constants(block.setting), pulls, sums, np.full((B, 2), books.NONE)
+            books.fresh(B, M, K),
+            self.rule.constants(block.setting),
+            pulls,
+            sums,
+            np.full((B, 2), books.NONE),
+            self.rule.late,
         )
         block.state.trials[:, DECLARED] = 0
 

@@ -154,7 +154,7 @@ class Player:
         self.kernel.begin(block)
 
     def _take_stock(self, block: Block) -> None:
-        take_stock(block.lanes.streams, block.state.seats, block.sums)
+        take_stock(block.lanes.told, block.state.seats, block.sums)
 
     def _all_decided(self, block: Block) -> bool:
         return bool((block.state.trials[:, DECIDED_AT] > 0).all())
@@ -202,7 +202,7 @@ class Player:
         M, K = self.experiment.shape
         means = (block.state.arms[:-K, MEANS] * 2.0**-40 / M).reshape(-1, K)
         if any(game.weighted for game in block.games):
-            pulls, sums = block.counts()
+            pulls, sums = block.counts(told=True)
             for run, game in enumerate(block.games):
                 if game.weighted:
                     means[run] = _weighted(game, pulls[run], sums[run])
@@ -217,6 +217,7 @@ class Player:
         leaders = np.where(trials[:, DECLARED] >= 0, trials[:, DECLARED], leaders)
         paid = state.paid.reshape(-1, M, K)
         banned = (state.seats[:, BANNED_UNTIL].reshape(-1, M) > 0).sum(axis=1)
+        stepwise, irregular = isinstance(self.experiment.principal.rule, rules.Paper), self._irregular(block)
         found = []
         for i, run in enumerate(block.runs):
             at, arm = int(trials[i, DECIDED_AT]), int(leaders[i])
@@ -227,7 +228,7 @@ class Player:
                     arm=arm,
                     correct=block.games[i].is_best(arm),
                     decided=at > 0,
-                    certified=at > 0 and self.kernel.proven,
+                    certified=at > 0 and self.kernel.proven and not (stepwise and irregular[i]),
                     decided_at=at or None,
                     offered=int(trials[i, PAID] + trials[i, REFUSED]),
                     refused=int(trials[i, REFUSED]),
@@ -241,6 +242,13 @@ class Player:
                 )
             )
         return found
+
+    def _irregular(self, block: Block) -> NDArray[np.bool_]:
+        """Return in which runs somebody was told of twice in one step before the end, as `Trial.regular` has it."""
+        twice = block.lanes.world.twice[block.state.seats[:, LANE]].reshape(len(block.runs), -1)
+        decided = block.state.trials[:, DECIDED_AT]
+        end = np.where((self.experiment.until == "decided") & (decided > 0), decided, self.experiment.horizon)
+        return np.asarray(((twice > 0) & (twice <= end[:, None])).any(axis=1))
 
     def _survives(self, block: Block, run: int) -> float | None:
         """Return γ* of a run that is decided, if the rule has one."""
@@ -373,7 +381,7 @@ def _step(
                 if arms[run, m] >= 0 and state.seats[seat, BANNED_UNTIL] < clocks[run]:
                     offered, units = np.uint64(arms[run, m]), prices[run, m]
                     paid[run] += _answered(lanes, state, terms, terms.answers, seat, lane, offered, units, clocks[run])
-                pull_one(lanes, None, None, lane, terms.K)
+                pull_one(lanes, None, None, lane, terms.K, clocks[run])
 
 
 @jit

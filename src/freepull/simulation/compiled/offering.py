@@ -29,6 +29,7 @@ from freepull.simulation.compiled.coding import (
 from freepull.simulation.compiled.formulas import accepts_by_formula, note_paid
 from freepull.simulation.compiled.lanes import WIDTH
 from freepull.simulation.compiled.playing import (
+    deliver,
     fixed_mean,
     pick_chunk,
     pick_one,
@@ -57,7 +58,10 @@ from freepull.simulation.compiled.state import (
     SEAT,
     UNPULLED,
     UNSEEN,
+    Streams,
 )
+from freepull.simulation.compiled.world import REFUSED as DECLINED
+from freepull.simulation.compiled.world import TAKEN
 
 _UNITS = float(UNITS)
 _W, _STEP = np.uint64(WIDTH), np.uint64(STEP)
@@ -85,7 +89,7 @@ def _act(there: Any, lanes: Any, strategies: Any, state: Any, terms: Any, sums: 
             for at in range(run * agents, run * agents + trials[run, OPEN]):
                 answer_one(lanes, state, terms, terms.answers, np.uint64(offers[at, SEAT]), offers[at, ARM], t, t)
         for chunk in range(np.uint64(strategies.chunks.shape[0])):
-            pull_chunk(lanes, sums, owed, chunk, terms.K)
+            pull_chunk(lanes, sums, owed, chunk, terms.K, t)
     else:
         for run in range(trials.shape[0]):
             first, wanted = run * agents, trials[run, OPEN]
@@ -95,6 +99,9 @@ def _act(there: Any, lanes: Any, strategies: Any, state: Any, terms: Any, sums: 
                 act_one(lanes, strategies, state, terms, sums, owed, acting_at(there, at), t)
             for at in range(first, first + wanted):
                 seats[offers[at, SEAT], OFFER] = -1
+            if lanes.world.defers == 1:
+                for seat in range(first, first + agents):
+                    deliver(lanes, sums, owed, np.uint64(seats[seat, LANE]), terms.K, t)
 
 
 @jit
@@ -110,7 +117,7 @@ def act_one(lanes: Any, strategies: Any, state: Any, terms: Any, sums: Any, owed
     pick_one(lanes, strategies, lane, terms.K, clock)
     if state.seats[seat, OFFER] >= 0:
         answer_one(lanes, state, terms, terms.answers, np.uint64(seat), state.seats[seat, OFFER], clock, t)
-    reward = pull_one(lanes, sums, owed, lane, terms.K)
+    reward = pull_one(lanes, sums, owed, lane, terms.K, t)
     count_act(lanes.there, seat, reward)
     _forget_most(owed, seat, lanes.arm[lane])
     return reward
@@ -131,7 +138,7 @@ def answer_one(lanes: Any, state: Any, terms: Any, answers: Any, seat: Any, offe
     """
     arm, seats, trials = lanes.arm, state.seats, state.trials
     lane, offer, run = np.uint64(seats[seat, LANE]), np.uint64(offered), seat // np.uint64(terms.agents)
-    price = price_of(state.priced, lanes.streams, seats, terms, seat, offer, run)
+    price = price_of(state.priced, lanes.told, seats, terms, seat, offer, run)
     if not _reserve(state.priced, terms.pricing, run, price):
         return
     if answers is None or takes(
@@ -143,7 +150,9 @@ def answer_one(lanes: Any, state: Any, terms: Any, answers: Any, seat: Any, offe
         state.paid[seat, offer] += 1
         trials[run, PAID] += 1
         note_paid(lanes.formulas, lane, price)
+        lanes.world.offered[lane] = TAKEN
     else:
+        lanes.world.offered[lane] = DECLINED
         trials[run, REFUSED] += 1
         seats[seat, REFUSALS] += 1
         if seats[seat, REFUSALS] >= terms.ban_after:
@@ -344,11 +353,12 @@ def decide(streams: Any, state: Any, terms: Any, run: int, t: int) -> None:
     state.trials[run, OPEN] = 0
     if state.frozen.shape[0] == 0:
         return
+    played = Streams(streams.mean, state.cells, streams.keys, streams.laws, streams.history)
     for seat in range(run * terms.agents, (run + 1) * terms.agents):
         for k in range(terms.K):
             position = np.uint64(state.seats[seat, PLACE]) + k * _W
-            state.frozen[seat, k, 0] = pulls_at(streams, position)
-            state.frozen[seat, k, 1] = units_at(streams, position)
+            state.frozen[seat, k, 0] = pulls_at(played, position)
+            state.frozen[seat, k, 1] = units_at(played, position)
 
 
 @jit

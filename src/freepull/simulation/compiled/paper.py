@@ -83,7 +83,7 @@ def end_steps(lanes: Any, state: Any, terms: Any, numbers: Any, t: int) -> int:
                     quiet = eliminate(state.arms, numbers.theta, np.uint64(run) * terms.K, terms.K, terms.agents)
                     trials[run, QUIET_UNTIL] = t + quiet
                     if quiet < 0:
-                        decide(lanes.streams, state, terms, run, t)
+                        decide(lanes.told, state, terms, run, t)
                         continue
                 choose_offers(lanes, state, terms, numbers.uniform, run, t)
             undecided += 1
@@ -134,7 +134,7 @@ def choose_offers(lanes: Any, state: Any, terms: Any, uniform: bool, run: int, t
     if room < 1:
         return
     if uniform:
-        trials[run, OPEN] = pay_in_turn(state, terms, room, run, t, turn(lanes.there, run, terms.agents, t))
+        trials[run, OPEN] = pay_in_turn(state, terms, room, run, t, _turn(lanes, state.seats, terms, run, t))
         return
     if terms.each:
         trials[run, OPEN] = _plan_each(lanes, state, terms, room, run, t)
@@ -166,7 +166,7 @@ def choose_offers(lanes: Any, state: Any, terms: Any, uniform: bool, run: int, t
 @jit
 def _pulls(lanes: Any, seats: Any, seat: int, arm: Any) -> Any:
     """N_km."""
-    return pulls_at(lanes.streams, np.uint64(seats[seat, PLACE]) + arm * _W)
+    return pulls_at(lanes.told, np.uint64(seats[seat, PLACE]) + arm * _W)
 
 
 @jit
@@ -189,7 +189,7 @@ def find_least(lanes: Any, K: Any) -> None:
     unpulled arm's mean is infinite.
     """
     for chunk in range(np.uint64(lanes.arm.shape[0]) // _W):
-        first_largest(lanes.streams.mean, lanes.root, chunk * K * _W, K, 1e300, lanes.wanted, chunk * _W)
+        first_largest(lanes.told.mean, lanes.told_root, chunk * K * _W, K, 1e300, lanes.wanted, chunk * _W)
 
 
 @jit
@@ -221,6 +221,18 @@ def _least_active(lanes: Any, seats: Any, arms: Any, seat: int, row: Any, K: Any
             found = np.uint64(k) if least > N else found
             least = min(N, least)
     return found
+
+
+@jit
+def _turn(lanes: Any, seats: Any, terms: Any, run: int, t: int) -> Any:
+    """How often everybody was told of, on average and rounded down."""
+    if lanes.world.defers == 0:
+        return turn(lanes.there, run, terms.agents, t)
+    told = np.int64(0)
+    for seat in range(run * terms.agents, (run + 1) * terms.agents):
+        for k in range(terms.K):
+            told += _pulls(lanes, seats, seat, k)
+    return told // terms.agents
 
 
 @jit_apart

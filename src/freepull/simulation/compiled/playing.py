@@ -30,6 +30,18 @@ from freepull.simulation.compiled.formulas import learn_by_formula, pick_by_form
 from freepull.simulation.compiled.lanes import WIDTH, divide_chunk, first_largest, toss_chunk
 from freepull.simulation.compiled.presence import clock_of, count_act, is_there
 from freepull.simulation.compiled.state import CHOICES, INVERSES, KIND, MEANS, REWARDS, ROW, UNPULLED, UNSEEN
+from freepull.simulation.compiled.world import (
+    arm_of,
+    due,
+    fate,
+    keep,
+    level_of,
+    put_off,
+    recalled,
+    reward_of,
+    shift_of,
+    units_of,
+)
 
 _ARM, _STEP, _ATTEMPT, _W = np.uint64(ARM), np.uint64(STEP), np.uint64(ATTEMPT), np.uint64(WIDTH)
 _ONE, _TWO, _11, _32, _LOW = np.uint64(1), np.uint64(2), np.uint64(11), np.uint64(32), np.uint64(0xFFFFFFFF)
@@ -282,12 +294,17 @@ def _is_accepted(d: float, v: float, fourth: float, word: Any) -> bool:
 
 
 @jit
-def pull_chunk(lanes: Any, sums: Any, owed: Any, chunk: Any, K: Any) -> None:
+def pull_chunk(lanes: Any, sums: Any, owed: Any, chunk: Any, K: Any, t: int) -> None:
     """Pull what the lanes have chosen: gather their streams, draw and divide for all together, and put them back.
 
     ``sums`` is None, or what it takes to keep the sums over agents up to date; ``owed`` is None, or what it takes to
-    know when a round is full.
+    know when a round is full. In a disturbed world the lanes pull one by one.
     """
+    if lanes.world.disturbed == 1:
+        for lane in range(chunk * _W, chunk * _W + _W):
+            pull_one(lanes, sums, owed, lane, K, t)
+            deliver(lanes, sums, owed, lane, K, t)
+        return
     streams, arm, words, work = lanes.streams, lanes.arm, lanes.words, lanes.work
     cells, keys, laws = streams.cells, streams.keys, streams.laws
     first, base = chunk * _W, chunk * K * _W
@@ -331,23 +348,71 @@ def _enter(streams: Any, sums: Any, owed: Any, position: Any, lane: Any, own: An
 
 
 @jit
-def pull_one(lanes: Any, sums: Any, owed: Any, lane: Any, K: Any) -> Any:
+def pull_one(lanes: Any, sums: Any, owed: Any, lane: Any, K: Any, t: int) -> Any:
     """Pull what one lane has chosen, as `pull_chunk` does for sixteen; return the reward in units of 2⁻³⁰."""
     streams, own = lanes.streams, np.uint64(lanes.arm[lane])
     position = (lane // _W * K + own) * _W + lane % _W
-    N, at = pulls_at(streams, position) + 1, position + position
-    reward = reward_at(streams, position, lane, np.int64(own), N)
+    N = pulls_at(streams, position) + 1
+    shift = shift_of(lanes.world, lane, own, t) if lanes.world.disturbed == 1 else 0.0
+    reward = _draw(streams, position, lane, own, N, shift)
+    _count(streams, lanes.root, position, reward)
+    if lanes.world.disturbed == 1:
+        _report(lanes, sums, owed, position, lane, own, reward, t)
+    else:
+        _enter(streams, sums, owed, position, lane, own, np.uint64(N))
+    if lanes.formulas.picks[lane // _W] != 0:
+        _learn(lanes, position, lane, own, K)
+    return reward
+
+
+@jit
+def _count(streams: Any, root: Any, position: Any, reward: Any) -> None:
+    """Count a pull and its reward in the record of its stream."""
+    at = position + position
     if streams.laws is None:
         streams.cells[at] += _ONE + (np.uint64(reward >> 30) << _32)
     else:
         streams.cells[at] += _ONE
         streams.cells[at + _ONE] += np.uint64(reward)
-    lanes.root[position] = 1.0 / math.sqrt(float(N))
-    streams.mean[position] = float(units_at(streams, position)) * 2.0**-30 / float(N)
-    _enter(streams, sums, owed, position, lane, own, np.uint64(N))
-    if lanes.formulas.picks[lane // _W] != 0:
-        _learn(lanes, position, lane, own, K)
-    return reward
+    N = float(pulls_at(streams, position))
+    root[position] = 1.0 / math.sqrt(N)
+    streams.mean[position] = float(units_at(streams, position)) * 2.0**-30 / N
+
+
+@jit
+def _report(lanes: Any, sums: Any, owed: Any, position: Any, lane: Any, own: Any, reward: Any, t: int) -> None:
+    """Tell of a pull in step t: now, later or never."""
+    world = lanes.world
+    delay = fate(world, lane, t)
+    world.offered[lane] = 0
+    if delay == 0:
+        world.spoke[lane] = t
+        _tell(lanes, sums, owed, position, lane, own, reward)
+    elif delay > 0:
+        put_off(world, lane, own, reward, t)
+
+
+@jit
+def _tell(lanes: Any, sums: Any, owed: Any, position: Any, lane: Any, own: Any, reward: Any) -> None:
+    """Enter a pull into what the principal knows."""
+    told = lanes.told
+    if lanes.world.defers == 1:
+        _count(told, lanes.told_root, position, reward)
+        lanes.world.asking[lane] = 0
+    keep(told.history, position, lane, reward)
+    _enter(told, sums, owed, position, lane, own, np.uint64(pulls_at(told, position)))
+
+
+@jit
+def deliver(lanes: Any, sums: Any, owed: Any, lane: Any, K: Any, t: int) -> Any:
+    """Tell what is due of a lane in step t; return it, 0 if nothing is."""
+    if lanes.world.defers == 0:
+        return np.int64(0)
+    report = due(lanes.world, lane, t)
+    if report != 0:
+        own = arm_of(report)
+        _tell(lanes, sums, owed, (lane // _W * K + own) * _W + lane % _W, lane, own, reward_of(report))
+    return report
 
 
 @jit
@@ -375,11 +440,19 @@ def _add_up(streams: Any, sums: Any, position: Any, lane: Any, own: Any, N: Any)
 
 @jit
 def reward_at(streams: Any, position: Any, lane: Any, arm: Any, n: int) -> Any:
-    """The n-th reward on the stack of a lane's arm, drawn again, in units of 2⁻³⁰."""
-    word = mix(streams.keys[REWARDS, lane] + _ARM * np.uint64(arm) + _STEP * np.uint64(n))
+    """The n-th reward of a lane's arm, in units of 2⁻³⁰: drawn again from its stack, or as it was told."""
+    if streams.history.kept == 1:
+        return recalled(streams.history, position, lane, n)
+    return _draw(streams, position, lane, np.uint64(arm), n, 0.0)
+
+
+@jit
+def _draw(streams: Any, position: Any, lane: Any, arm: Any, n: int, shift: float) -> Any:
+    """The n-th reward on the stack of a lane's arm, its mean moved, in units of 2⁻³⁰."""
+    word = mix(streams.keys[REWARDS, lane] + _ARM * arm + _STEP * np.uint64(n))
     if streams.laws is None:
-        return np.int64((word >> _11) < streams.cells[position + position + _ONE]) << 30
-    return _drawn(streams.laws, lane, np.uint64(arm), word)
+        return np.int64((word >> _11) < level_of(streams.cells[position + position + _ONE], shift)) << 30
+    return units_of(_drawn(streams.laws, lane, arm, word), shift)
 
 
 @jit
@@ -416,7 +489,8 @@ def _observe(there: Any, lanes: Any, strategies: Any, K: Any, after: int, until:
             for t in range(after + 1, until + 1):
                 if is_there(there, seat, t):
                     pick_one(lanes, strategies, lane, K, clock_of(there, seat, t))
-                    count_act(there, seat, pull_one(lanes, None, None, lane, K))
+                    count_act(there, seat, pull_one(lanes, None, None, lane, K, t))
+                deliver(lanes, None, None, lane, K, t)
         return
     last = np.uint64(strategies.chunks.shape[0])
     pair = np.uint64(0)
@@ -424,5 +498,5 @@ def _observe(there: Any, lanes: Any, strategies: Any, K: Any, after: int, until:
         for t in range(after + 1, until + 1):
             for chunk in range(pair, min(pair + np.uint64(2), last)):
                 pick_chunk(lanes, strategies, chunk, K, t)
-                pull_chunk(lanes, None, None, chunk, K)
+                pull_chunk(lanes, None, None, chunk, K, t)
         pair += np.uint64(2)

@@ -85,22 +85,22 @@ def rounds_stepper(
                 if terms.each:
                     find_most_of_all(lanes, owed.targets, terms.K)
             else:
-                begin(lanes.streams, state, terms, own)
+                begin(lanes.told, state, terms, own)
             undecided = 0
             for run in range(trials.shape[0]):
                 if trials[run, DECIDED_AT] == 0:
                     if t > after:
                         if owed.owing[run] == 0:
-                            close(lanes.streams, state, terms, own, run, t)
+                            close(lanes.told, state, terms, own, run, t)
                         if slack > 0.0 and (forecasts or t < trials[run, KAPPA]) and looks(terms, t):
-                            w = missing(lanes.streams, state, terms, own, run)
+                            w = missing(lanes.told, state, terms, own, run)
                             due = float(terms.horizon - t) <= slack * w
                             if forecasts:
                                 due = due and 2 * t >= terms.horizon
                                 trials[run, WAITS] = 0 if due else 1
                             trials[run, KAPPA] = min(t, trials[run, KAPPA]) if due else trials[run, KAPPA]
                         if terms.futility > 0.0 and t >= trials[run, KAPPA] and looks(terms, t):
-                            hope = chance(lanes.streams, state, terms, own, run, t)
+                            hope = chance(lanes.told, state, terms, own, run, t)
                             trials[run, FUTILE] = 1 if hope < terms.futility else 0
                     if trials[run, DECIDED_AT] == 0:
                         undecided += 1
@@ -139,11 +139,11 @@ def choose_offers(lanes: Any, state: Any, terms: Any, owed: Any, run: int, t: in
     for seat in range(first, first + agents):
         if seats[seat, BANNED_UNTIL] <= t:
             own, lane = most[seat, 0], seats[seat, LANE]
-            if own < 0 or (lanes.there is None and own == lanes.arm[lane]):
-                if terms.each and own >= 0:
+            if own < 0 or lanes.world.defers == 1 or (lanes.there is None and own == lanes.arm[lane]):
+                if terms.each and own >= 0 and lanes.there is None:
                     most[seat, 0], most[seat, 1] = lanes.wanted[lane], lanes.lacks[lane]
                 else:
-                    find_most(lanes.streams, seats, owed.targets, most, seat, terms.K)
+                    find_most(lanes.told, seats, owed.targets, most, seat, terms.K)
             amount, own = most[seat, 1], most[seat, 0]
             if terms.each:
                 if amount > 0:
@@ -165,7 +165,7 @@ def find_most_of_all(lanes: Any, targets: Any, K: Any) -> None:
     """Of which arm every lane owes most, and how much, sixteen lanes at once; ties: the lowest arm."""
     if lanes.there is None:
         for chunk in range(np.uint64(lanes.arm.shape[0]) // _W):
-            most_owed(targets, lanes.streams.cells, chunk * K * _W, K, lanes.wanted, lanes.lacks, chunk * _W)
+            most_owed(targets, lanes.told.cells, chunk * K * _W, K, lanes.wanted, lanes.lacks, chunk * _W)
 
 
 @jit

@@ -21,6 +21,7 @@ from freepull.simulation.compiled.coding import Coded, is_formula
 from freepull.simulation.compiled.formulas import formulas_of
 from freepull.simulation.compiled.lanes import WIDTH
 from freepull.simulation.compiled.presence import presence_of
+from freepull.simulation.compiled.world import history_of, world_of
 from freepull.simulation.experiment import Experiment
 
 Floats = NDArray[np.float64]
@@ -55,6 +56,8 @@ class Streams(NamedTuple):
     keys: Words
     laws: Any
     """None where rewards are coins, otherwise the kind of law, its parameters by lane and arm, levels and values."""
+    history: Any
+    """Rewards as they were told, a `world.History`."""
 
 
 class Lanes(NamedTuple):
@@ -72,6 +75,11 @@ class Lanes(NamedTuple):
     """Who is there, a `presence.Presence`; None where everybody acts in every step, to the end."""
     formulas: Any
     """What agents see who pick or answer by a formula, a `formulas.Formulas`."""
+    world: Any
+    """What disturbs them, a `world.World`."""
+    told: Streams
+    told_root: Floats
+    """What the principal knows of the streams: the same, unless reports come late or never."""
     wanted: Ints
     lacks: Ints
     """Where each may have an offer: what a lane would be offered, and how many pulls it lacks of that."""
@@ -103,6 +111,8 @@ class State(NamedTuple):
     """What is paid and asked, a `Priced`; None where all bonuses are the same."""
     losses: Any
     """True gaps by seat and arm, where an agent answers by them; None otherwise."""
+    cells: Words
+    """Those of the streams, told or not."""
 
 
 class Priced(NamedTuple):
@@ -155,11 +165,17 @@ class Block:
         keys: Words = np.zeros((3 if coded.habits is None else 6, L), np.uint64)
         fill_keys(keys, np.uint64(experiment.seed), np.array(runs, np.uint64), lane_of)
         cells: Words = np.zeros(L * K * 2, np.uint64)
+        streams = Streams(np.full(L * K, np.inf), cells, keys, self._laws(cells, lane_of), history_of(experiment, L))
+        root, world = np.zeros(L * K), world_of(experiment, runs, lane_of, L)
+        told, told_root = streams, root
+        if world.defers:
+            told, told_root = streams._replace(mean=streams.mean.copy(), cells=cells.copy()), root.copy()
         self.lanes = Lanes(
-            Streams(np.full(L * K, np.inf), cells, keys, self._laws(cells, lane_of)), root=np.zeros(L * K),
+            streams, root=root,
             arm=np.zeros(L, np.int64), words=np.zeros(2 * WIDTH, np.uint64), work=np.ones(2 * WIDTH),
             there=coded.habits and presence_of(coded.habits, lane_of, keys, experiment.horizon),
             formulas=formulas_of(coded.picking, agent_of_chunk, K),
+            world=world, told=told, told_root=told_root,
             wanted=np.zeros(L, np.int64), lacks=np.zeros(L, np.int64),
         )  # fmt: skip
         self.strategies = Strategies(
@@ -181,7 +197,7 @@ class Block:
         self.state = State(
             seats, np.zeros((B * M, 3), np.int64), trials, arms, paid=np.zeros((B * M, K), np.int64),
             frozen=np.zeros((B * M if experiment.until == "decided" else 0, K, 2), np.int64),
-            priced=self._priced(), losses=self._losses(),
+            priced=self._priced(), losses=self._losses(), cells=cells,
         )  # fmt: skip
         owner = self.by_lane(np.arange(B) * K, B * K)
         self.sums = Sums(np.zeros(L * K, np.int64), owner, coded.inverses, arms, trials)
@@ -231,11 +247,12 @@ class Block:
         levels, values = (np.concatenate([getattr(s, name) for s in streams]) for name in ("levels", "values"))
         return streams[0].kind, parameters, levels, values
 
-    def counts(self) -> tuple[Ints, Ints]:
-        """Return pulls and reward sums (in units of 2⁻³⁰) as (run, agent, arm), as they are now."""
+    def counts(self, told: bool = False) -> tuple[Ints, Ints]:
+        """Return pulls and reward sums (in units of 2⁻³⁰) as (run, agent, arm), as they are now or as told."""
         M, K = self.experiment.shape
         seated = self.state.seats[:, LANE]
-        cells = self.lanes.streams.cells.reshape(-1, K, WIDTH, 2)[seated // WIDTH, :, seated % WIDTH]
+        streams = self.lanes.told if told else self.lanes.streams
+        cells = streams.cells.reshape(-1, K, WIDTH, 2)[seated // WIDTH, :, seated % WIDTH]
         if self.lanes.streams.laws is None:
             pulls, sums = cells[:, :, 0] & np.uint64(0xFFFFFFFF), (cells[:, :, 0] >> np.uint64(32)) * np.uint64(UNITS)
         else:
