@@ -64,8 +64,8 @@ LOOKING, KEEPING, STUCK = 0.25, 1.0, 30.0
 """Seconds between two looks at the log, between two notes of how far a target has got, and at whether it is stuck."""
 QUIET = (Kind.CREATED, Kind.ENROLLED, Kind.ASKED, Kind.PASSED, Kind.NOTED, Kind.JOINED)
 """Events of which nobody is told."""
-PULLS = (Kind.TOLD,)
-"""Events that can pay or refuse an offer."""
+PULLS = (Kind.TOLD, Kind.ACTED, Kind.CAME)
+"""Events that can pay or refuse an offer; that alone is told of them."""
 OF_PULLS = {PAID: "paid", REFUSED: "refused"}
 MADE = ("paid", "refused", "eliminated", "decided", "alarmed", "stuck", "unstuck")
 """What is told beside the events of the log by their own names."""
@@ -277,7 +277,8 @@ class Reading:
                 *_, deadline, _, _, _, amount = offers[it["offer"]]
                 it |= {"bonus": price if amount is None else Money(amount, currency), "expires": shown(deadline)}
             elif it["kind"] == "paid":
-                it |= {"amount": Money(entries[it["entry"]][4], currency), "key": payment_key(id, it["entry"], 1)}
+                _, offer, _, _, minor, *_ = entries[it["entry"]]
+                it |= {"offer": offer, "amount": Money(minor, currency), "key": payment_key(id, it["entry"], 1)}
             if "agent" in it:
                 it["agent"] = self.register.shown(it["agent"])
             for name in ("arm", "arms"):
@@ -331,6 +332,7 @@ def _told(record: Any, more: dict[str, Any], event: int, paid: int) -> Iterator[
         yield {"kind": "settled", **base, "entry": offer, "settlement": SETTLEMENTS[value], **note}
     elif kind not in QUIET:
         about: dict[str, Any] = {"agent": agent, "arm": arm, "offer": offer} if offer else {}
+        about.pop("offer" if kind == Kind.NEVER_CAME else "", None)  # where that is the act's place in the log
         about |= {"agent": agent} if kind in OF_AGENTS else {}
         about |= {"arm": arm} if kind in OF_ARMS else {}
         yield {"kind": kind.name.lower(), **base, **about}
