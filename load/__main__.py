@@ -21,13 +21,14 @@ from .loads import batches, closed_loop, closed_loop_of_acts, gateway_loop, half
 from .security import security
 from .siege import siege
 from .soak import soak
+from .story import story
 from .strangers import strangers
 from .takeover import kill_the_owner
 from .tls import tls
 from .traffic import Row, agent_tokens, fsync_time, stage
 
 PAGE = Path(__file__).parents[1] / "docs" / "load.md"
-PARTS = ("small", "large", "security", "takeover", "hanging", "siege", "tls", "strangers")
+PARTS = ("small", "large", "security", "takeover", "hanging", "siege", "tls", "strangers", "story")
 AFTER = "\n## "
 """What follows the table was written by hand, and stays."""
 SOAK = "soak"
@@ -122,6 +123,14 @@ def soaked(url: str, seconds: float, rate: float, server: PostgresServer) -> Ite
     yield f"soak, {rate:,.0f} events/s, faults of all kinds", bar, found, not found.problems and found.events > 0
 
 
+def whole_story(url: str, seconds: float) -> Iterator[Row]:
+    """A team's story from a log of stars to the last payment."""
+    with tempfile.TemporaryDirectory() as folder:
+        found = story(url, Path(folder), people=500 if seconds >= 30 else 100)
+    bar = "webhooks once each and in order, everybody paid once, certified, verify to the cent"
+    yield "a team's story, outcomes days late, receiver and payer fail", bar, found, not found.problems
+
+
 @contextmanager
 def sqlite() -> Iterator[str]:
     """Yield a new file."""
@@ -156,6 +165,7 @@ def main() -> None:
         "hanging": hanging,
         "siege": siege,
         "tls": lambda url, seconds: tls(url, seconds / 3),
+        "story": whole_story,
         "strangers": lambda _, seconds: strangers(10 if seconds >= 30 else 2),
     }
     fsync, others = f"{1000 * fsync_time():.2f} ms", f"{os.getloadavg()[0]:.1f}"

@@ -13,11 +13,14 @@ import numpy as np
 import polars as pl
 from matplotlib.axes import Axes
 from matplotlib.patheffects import withStroke
+from numpy.typing import NDArray
 
 from freepull.errors import InvalidInput
 from freepull.planning import Plan
 from freepull.planning.search import CHANCE, Curve, Point
 from freepull.simulation import Result
+
+Floats = NDArray[np.float64]
 
 __all__ = [
     "accuracy",
@@ -347,15 +350,26 @@ def chance_by_budget(plan: Plan, ax: Axes | None = None) -> Axes:
 def _band(plan: Plan, quantity: str, label: str, ax: Axes) -> Axes:
     points = _curve(plan, quantity).points
     x = np.array([point.x for point in points])
-    for share, shade in ((0.9, 0.18), (0.5, 0.35)):
-        low, high = np.array([point.forecast.range(share) for point in points]).T
-        ax.fill_between(x, low, high, color=COLOURS[0], alpha=shade, linewidth=0, label=f"{100 * share:g} % of trials")
-    ax.plot(x, [point.forecast.mean for point in points], "o-", color=COLOURS[0], markersize=4, label="mean")
     wide = spans_decade(x.tolist())
-    named, top = _apart(points, wide), max(point.forecast.quantile(0.95) for point in points) or 1.0
+    place = np.log(x) if wide else x
+    means = np.array([point.forecast.mean for point in points])
+    margins = np.array([point.forecast.margin for point in points])
+    line = edge = smoothed(place, means, margins / 1.96)
+    for share, shade in ((0.9, 0.18), (0.5, 0.35)):
+        low, high = (
+            smoothed(place, *np.array([point.forecast.end(p) for point in points]).T)
+            for p in ((1 - share) / 2, (1 + share) / 2)
+        )
+        low, high = np.minimum(low, line), np.maximum(high, line)
+        edge = high if share == 0.9 else edge
+        ax.fill_between(x, low, high, color=COLOURS[0], alpha=shade, linewidth=0, label=f"{100 * share:g} % of trials")
+    ax.plot(x, line, "-", color=COLOURS[0], label="mean, smoothed")
+    look: dict[str, Any] = {"linestyle": "none", "marker": "o", "markersize": 3.5, "capsize": 2, "linewidth": 1}
+    ax.errorbar(x, means, np.nan_to_num(margins), color=COLOURS[0], **look)
+    named, top = _apart(points, wide), float(edge.max()) or 1.0
     for point in named:
         weight = "bold" if point.planned else "normal"
-        at = (point.x, point.forecast.quantile(0.95) + 0.02 * top)
+        at = (point.x, float(edge[points.index(point)]) + 0.02 * top)
         ax.annotate(f"{100 * point.forecast.chance[0]:.0f} %", at, ha="center", fontsize=8, fontweight=weight)
     for point in points:
         if point.planned:
@@ -369,6 +383,38 @@ def _band(plan: Plan, quantity: str, label: str, ax: Axes) -> Axes:
     ax.set_ylabel("bonuses paid (%: certified)")
     ax.legend(frameon=False, fontsize=8, loc="upper right")
     return ax
+
+
+def smoothed(x: Floats, y: Floats, error: Floats) -> Floats:
+    """The smoothest curve near points: as far from them as their standard errors allow, and not below 0.
+
+    It minimises Σ ((y − ŷ)/error)² + λ·Σ (second divided differences of ŷ)², with the largest λ for which the first
+    sum is at most the number of points (Whittaker's graduation, with the discrepancy principle).
+
+    >>> x = np.array([1.0, 2.0, 3.0, 4.0])
+    >>> smoothed(x, np.array([1.0, 2.4, 2.6, 4.0]), np.full(4, 0.5)).round(2).tolist()
+    [1.12, 2.04, 2.96, 3.88]
+    >>> smoothed(x, np.array([1.0, 9.0, 2.0, 4.0]), np.full(4, 0.0)).tolist()
+    [1.0, 9.0, 2.0, 4.0]
+    """
+    known = np.nan_to_num(error)
+    floor = 1e-6 * max(float(np.abs(y).max()), 1e-12)
+    weights = 1.0 / np.maximum(known, floor) ** 2
+    if len(x) < 3 or known.max() <= floor:
+        return y
+    at = (x - x[0]) / (x[-1] - x[0])
+    bends = np.zeros((len(x) - 2, len(x)))
+    for i in range(len(x) - 2):
+        first, second = at[i + 1] - at[i], at[i + 2] - at[i + 1]
+        bends[i, i : i + 3] = 1 / first, -1 / first - 1 / second, 1 / second
+    found = y
+    for scale in np.logspace(-8, 8, 65):
+        stiff = scale * float(weights.mean()) * bends.T @ bends
+        tried = np.linalg.solve(np.diag(weights) + stiff, weights * y)
+        if float((weights * (y - tried) ** 2).sum()) > len(x):
+            break
+        found = tried
+    return np.maximum(found, 0.0)
 
 
 def _apart(points: Sequence[Point], wide: bool) -> list[Point]:

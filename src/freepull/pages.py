@@ -13,7 +13,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from freepull.charts import chance_by_budget, spend_by_agents, spend_by_horizon, spend_by_observing
-from freepull.planning import Plan
+from freepull.planning import Plan, words
 from freepull.planning.facade import COLUMNS, cells
 from freepull.planning.formulas import POWER
 from freepull.planning.search import CHANCE, Curve, Point
@@ -28,14 +28,22 @@ def inline(figure: Figure) -> str:
 
 
 STYLE = """
-body{font:16px/1.5 system-ui,sans-serif;color:#111;background:#fff;max-width:46rem;margin:2rem auto;padding:0 1rem}
+:root{--ink:#111;--ground:#fff;--soft:#555;--line:#ddd;--card:#eef4f9;--mark:#0072B2}
+@media (prefers-color-scheme:dark){:root{--ink:#e8edf3;--ground:#0d1117;--soft:#a1acba;--line:#2b3440;--card:#161c24;
+--mark:#6cb0ff} img{filter:invert(.92) hue-rotate(180deg)}}
+body{font:16px/1.5 system-ui,sans-serif;color:var(--ink);background:var(--ground);max-width:46rem;margin:2rem auto;
+padding:0 1rem;overflow-wrap:anywhere}
 h1{font-size:1.5rem;margin-bottom:.2rem} h2{font-size:1.15rem;margin:2rem 0 .5rem}
-.first{background:#eef4f9;border-left:4px solid #0072B2;padding:.6rem 1rem}
-.scroll{overflow-x:auto} table{border-collapse:collapse;width:100%;font-size:.92rem}
-th,td{text-align:left;padding:.3rem .6rem .3rem 0;border-bottom:1px solid #ddd;vertical-align:top}
-.n{text-align:right} .from{color:#555;font-size:.85rem} .plan td{font-weight:600}
-.charts{display:grid;grid-template-columns:repeat(auto-fit,minmax(19rem,1fr));gap:1rem}
-figure{margin:0;break-inside:avoid} img{width:100%;height:auto} figcaption,footer{font-size:.85rem;color:#555}
+h3{font-size:1rem;margin:1rem 0 .2rem}
+.tiles{display:grid;grid-template-columns:repeat(auto-fit,minmax(12rem,1fr));gap:.7rem;margin:1rem 0}
+.tile{background:var(--card);border-radius:.6rem;padding:.7rem 1rem} .tile p{margin:.1rem 0;font-size:.9rem}
+.tile .name,.from,figcaption,footer{color:var(--soft);font-size:.85rem} .tile .big{font-size:1.25rem;font-weight:650}
+.first{background:var(--card);border-left:4px solid var(--mark);padding:.2rem 1rem;margin:1rem 0}
+.scroll{overflow-x:auto;overflow-wrap:normal} table{border-collapse:collapse;width:100%;font-size:.92rem}
+th,td{text-align:left;padding:.3rem .6rem .3rem 0;border-bottom:1px solid var(--line);vertical-align:top}
+.n{text-align:right} .plan td{font-weight:600}
+.charts{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(19rem,100%),1fr));gap:1rem}
+figure{margin:0;break-inside:avoid} img{width:100%;height:auto}
 @media print{body{max-width:none;margin:0;font-size:11pt} h2{break-after:avoid} tr{break-inside:avoid}}
 @media (max-width:30rem){body{margin:1rem auto} table{font-size:.85rem}}
 """
@@ -64,9 +72,10 @@ def plan_page(plan: Plan, title: str = "What the trial will cost") -> str:
         "<!doctype html>",
         f'<html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>',
         '<meta name="viewport" content="width=device-width, initial-scale=1">',
+        '<meta name="color-scheme" content="light dark">',
         f"<style>{STYLE}</style></head><body>",
-        f"<h1>{escape(title)}</h1><p>{what}. Believed: {escape(asked['beliefs'])}.</p>",
-        '<div class="first">' + "".join(f"<p>{escape(sentence)}</p>" for sentence in plan.sentences) + "</div>",
+        f"<h1>{escape(title)}</h1><p>{what}.</p>",
+        *_short(plan),
         "<h2>The figures</h2>",
         _table(("", "", "from"), ((row.what, row.value, row.source) for row in plan.rows())),
         *_charts(plan),
@@ -77,6 +86,56 @@ def plan_page(plan: Plan, title: str = "What the trial will cost") -> str:
     return "\n".join(parts) + "\n"
 
 
+MUST = (
+    "People come, choose and answer offers about as the plan has them.",
+    "Rewards do not drift while it runs, and nothing happens that moves many people's at once.",
+    "Everybody asks before acting, and every pull is told, whatever came of it.",
+)
+"""What has to be so besides what is believed."""
+
+
+def _short(plan: Plan) -> list[str]:
+    """What somebody who decides reads first: cost, time, chance, what must be true, and what else could be done."""
+    found, horizon = plan.forecast, plan.question["horizon"]
+    parts = []
+    if found is not None:
+        middle, late = found.decided(0.5), found.decided(0.95)
+        never = "no trial was decided" if middle is None or late is None else ""
+        rate, low, high = found.chance
+        tiles = (
+            (
+                "Cost",
+                words.spend(found.mean, plan.price, " bonuses"),
+                f"9 of 10 trials: {words.between(*found.range(0.9), plan.price)}",
+            ),
+            (
+                "Time",
+                never or f"step {middle:,.0f} of {horizon:,}",
+                never or f"95 % of the verdicts by step {late:,.0f}",
+            ),
+            ("Chance of a certified answer", words.percent(rate), f"{words.percent(low)} to {words.percent(high)}"),
+        )
+        parts = ['<div class="tiles">', *(_tile(*it) for it in tiles), "</div>"]
+    said = "".join(f"<p>{escape(sentence)}</p>" for sentence in plan.sentences)
+    must = (f"The truth is like what is believed: {plan.question['beliefs']}.", *MUST)
+    listed = "".join(f"<li>{escape(it)}</li>" for it in must)
+    instead = (
+        "If options can simply be assigned, a randomised test pays no bonus: "
+        f"{plan.randomised}, at the same δ and a power of {100 * POWER:g} %, looked "
+        "at once, at the end. It takes people's choice away for so long, and is no use where nobody can be made to "
+        "take an option."
+    )
+    parts += [f'<div class="first">{said}</div>', "<h3>What must be true</h3>", f"<ul>{listed}</ul>"]
+    return [*parts, "<h3>What else could be done</h3>", f"<p>{escape(instead)}</p>"]
+
+
+def _tile(name: str, big: str, small: str) -> str:
+    return (
+        f'<div class="tile"><p class="name">{escape(name)}</p><p class="big">{escape(big)}</p>'
+        f"<p>{escape(small)}</p></div>"
+    )
+
+
 def _charts(plan: Plan) -> list[str]:
     if plan.forecast is None:
         return []
@@ -85,7 +144,8 @@ def _charts(plan: Plan) -> list[str]:
         for name, draw, caption in CHARTS
         if name == "budget" or len(plan.curves[name].points if name in plan.curves else ()) > 1
     ]
-    note = "<p>Shaded: half, and nine of ten, of single trials. Percentages: how many end with a certified answer.</p>"
+    note = "<p>Shaded: half, and nine of ten, of single trials. Percentages: how many end with a certified answer. "
+    note += "Dots are simulated, with 95 % intervals of the mean; lines are as smooth as these errors allow.</p>"
     return ["<h2>In pictures</h2>", note, f'<div class="charts">{"".join(drawn)}</div>']
 
 

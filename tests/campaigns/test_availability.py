@@ -139,7 +139,7 @@ def test_what_a_comparison_lacks_is_paid_for_where_it_can_be_had(sqlite: str, cl
 def test_no_offer_is_ever_for_an_arm_that_is_unavailable(sqlite: str, clock: Clock, principal: fp.Principal) -> None:
     campaign, draw, away = create(sqlite, clock, principal=principal), random.Random(7), set[tuple[str, str]]()
     made = 0
-    for _ in range(150):
+    for _ in range(100):
         agent, arm = draw.choice(["ann", "bob", "cy"]), draw.choice("ABC")
         if draw.random() < 0.1:
             (campaign.available if (agent, arm) in away else campaign.unavailable)(agent, arm)

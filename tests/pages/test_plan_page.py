@@ -51,6 +51,23 @@ def test_the_page_has_every_figure_with_its_source_and_every_curve(plan: fp.Plan
     assert page.count("class=plan") == 5
 
 
+def test_cost_time_chance_and_what_must_be_true_come_first(plan: fp.Plan, page: str) -> None:
+    found = plan.forecast
+    assert found is not None
+    first, _, rest = page.partition("<h2>")
+    big = re.findall(r'<p class="big">([^<]+)</p>', first)
+    assert big == [
+        words.spend(found.mean, plan.price, " bonuses"),
+        f"step {found.decided(0.5):,.0f} of 40",
+        words.percent(found.chance[0]),
+    ]
+    assert escape(plan.question["beliefs"]) in first
+    assert "Rewards do not drift" in first
+    assert f"{plan.first.randomised:,.0f} assigned pulls, over by step {plan.first.randomised / 20:.0f}" in first
+    assert rest.startswith("The figures")
+    assert "prefers-color-scheme:dark" in page
+
+
 def test_every_variant_is_a_row_beside_the_plan(plan: fp.Plan, page: str) -> None:
     assert plan.forecast is not None
     for curve in plan.curves.values():

@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import math
+from statistics import NormalDist
 
 import numpy as np
 import pytest
 
 import freepull as fp
 from freepull.errors import InvalidInput
-from freepull.planning.formulas import agents_for_certainty, agents_for_free, check_rule, evidence, fixed_test, sketch
+from freepull.planning.formulas import (
+    agents_for_certainty,
+    agents_for_free,
+    check_rule,
+    evidence,
+    fixed_test,
+    randomised_test,
+    sketch,
+)
 from freepull.principal.rules import Certified
 from freepull.theory import natural_pulls
 
@@ -112,6 +121,20 @@ def test_the_fixed_test_of_two_arms_is_the_textbook_one() -> None:
     assert fixed_test(fp.Game([[0.5, 0.5]]), 0.05, 0.9) == math.inf
     many = fp.Game(np.tile(game.means, (5_000, 1)))
     assert fixed_test(many, 0.05, 0.9) == fixed_test(game, 0.05, 0.9)  # a part of many can stand for all
+
+
+def test_a_randomised_test_names_the_best_arm_as_often_as_it_says_whoever_comes() -> None:
+    means = np.clip(np.random.default_rng(4).normal([0.6, 0.45, 0.4], 0.2, (50, 3)), 0.0, 1.0)
+    game, delta, power, runs = fp.Game(means), 0.1, 0.9, 400
+    n = round(randomised_test(game, delta, power) / 3)
+    rng, spreads = np.random.default_rng(1), game.global_means * (1 - game.global_means)
+    who = rng.integers(50, size=(runs, 3, n))
+    seen = (rng.random((runs, 3, n)) < means[who, np.arange(3)[:, None]]).mean(axis=2)
+    z = NormalDist().inv_cdf(1 - delta / 2)
+    best = game.best
+    named = np.all([seen[:, best] - seen[:, k] > z * math.sqrt((spreads[best] + spreads[k]) / n)
+                    for k in range(3) if k != best], axis=0)  # fmt: skip
+    assert abs(named.mean() - power) < 0.03 + 3.3 * math.sqrt(power * (1 - power) / runs)
 
 
 def test_the_fixed_test_names_the_best_arm_as_often_as_it_says() -> None:

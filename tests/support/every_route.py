@@ -51,6 +51,7 @@ ADMIN_ROUTES: list[tuple[str, str, Any]] = [
     ("POST", "{c}/agents/bob/arms/A/available", None),
     ("POST", "{c}/agents/bob/revoke", None),
     ("DELETE", "{c}/agents/bob/name", None),
+    ("DELETE", "{c}/names", None),
     ("POST", "{c}/snapshot", None),
     ("GET", "/token", None),
     ("POST", "{c}/arms/A/withdraw", None),

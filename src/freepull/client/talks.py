@@ -301,11 +301,11 @@ def _act(campaign: str, it: commands.Act) -> Talk[Told]:
 
 
 def _erase(campaign: str, it: commands.EraseNames) -> Talk[None]:
-    """Erase names one by one; a service has no request for many."""
-    rows = (yield from agents(campaign, -1)) if it.agents is None else []
-    for agent in [row.number for row in rows] if it.agents is None else it.agents:
-        query = (("anyway", "true"),) if it.anyway else ()
-        yield from send(Call[None]("DELETE", within(campaign, "agents", named(agent), "name"), None, query=query))
+    """Erase everybody's names at once, or some one by one."""
+    query = (("anyway", "true"),) if it.anyway else ()
+    paths = [("names",)] if it.agents is None else [("agents", named(agent), "name") for agent in it.agents]
+    for path in paths:
+        yield from send(Call[None]("DELETE", within(campaign, *path), None, query=query))
 
 
 def _export(campaign: str, it: commands.Export) -> Talk[int]:

@@ -152,7 +152,15 @@ class Plan:
             rows.append(Row("lower bound, if compensated", self.money(at.lower_money), FORMULA))
         if not math.isnan(at.fixed_test):
             rows.append(Row(f"fixed A/B test, power {100 * POWER:g} %", self.money(at.fixed_test), FORMULA))
+        rows.append(Row("randomised test, no bonuses", self.randomised, HEURISTIC))
         return rows
+
+    @property
+    def randomised(self) -> str:
+        """What a test needs that assigns options and pays nothing, in words."""
+        asked, pulls = self.question, self.first.randomised
+        a_step = asked["agents"] * asked["acts"] / asked["horizon"]
+        return words.randomised(pulls, pulls / a_step if a_step > 0 else math.inf, asked["horizon"])
 
     def money(self, bonuses: float) -> str:
         """Return a number of bonuses in words, with its price if there is one."""

@@ -94,6 +94,12 @@ class Forecast:
         validation.real("share", share, 0.0, 1.0, open_low=True, open_high=True)
         return self.quantile((1 - share) / 2), self.quantile((1 + share) / 2)
 
+    def end(self, p: float) -> tuple[float, float]:
+        """The spend that a trial stays below with probability p, and about its standard error."""
+        width = self._limits(p)
+        reach = width if math.isfinite(width) else self.quantile(0.95) - self.quantile(0.05)
+        return self.quantile(p), reach / (2 * 1.96)
+
     def position(self, paid: float, luck: float) -> float:
         """Where a spend lies among the runs, in [0, 1]; ``luck`` in [0, 1] places it among those that equal it."""
         below, equal = int((self.paid < paid).sum()), int((self.paid == paid).sum())

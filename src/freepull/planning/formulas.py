@@ -156,9 +156,32 @@ def fixed_test(game: Game, delta: float, power: float, epsilon: float = 0.0) -> 
     >>> round(fixed_test(Game([[0.5, 0.4]]), 0.05, 0.9))
     840
     """
+    spreads = (game.weights[:, None] ** 2 * game.variances).sum(axis=0)
+    return _whole(game.agents * game.arms * _fixed(game, spreads, delta, power, epsilon))
+
+
+def randomised_test(game: Game, delta: float, power: float, epsilon: float = 0.0) -> float:
+    """Pulls that a randomised test needs where options can simply be assigned, all arms together; no bonus is paid.
+
+    Every pull is of an arm drawn at random, whoever makes it, so what people differ by is noise as well; pulls of one
+    person are taken for those of several. Otherwise it is `fixed_test`.
+
+    >>> round(randomised_test(Game([[0.5, 0.4]]), 0.05, 0.9))
+    840
+    """
+    apart = game.means - game.global_means
+    spreads = (game.weights[:, None] * (game.variances + apart**2)).sum(axis=0)
+    return _whole(game.arms * _fixed(game, spreads, delta, power, epsilon))
+
+
+def _whole(pulls: float) -> float:
+    return float(math.ceil(pulls)) if math.isfinite(pulls) else pulls
+
+
+def _fixed(game: Game, spreads: Array, delta: float, power: float, epsilon: float) -> float:
+    """The least n with which the best arm beats every rival, where an arm's mean has the variance s_k/n."""
     normal, best = NormalDist(), game.best
     z = normal.inv_cdf(1 - delta / (game.arms - 1))
-    spreads = (game.weights[:, None] ** 2 * game.variances).sum(axis=0)
     rivals = [(float(game.gaps[k]), float(spreads[best] + spreads[k])) for k in range(game.arms) if k != best]
     if game.minimum_gap + epsilon == 0.0:
         return math.inf
@@ -172,7 +195,7 @@ def fixed_test(game: Game, delta: float, power: float, epsilon: float = 0.0) -> 
     while high - low > 1e-3 * high:
         middle = 0.5 * (low + high)
         low, high = (middle, high) if fails(middle) > 1 - power else (low, middle)
-    return float(math.ceil(game.agents * game.arms * high))
+    return high
 
 
 DRAWS, ROWS, PANEL = 64, 20_000, 5_000
@@ -210,6 +233,8 @@ class First:
     """The same in units of reward, if everybody is paid what a pull makes it give up."""
     fixed_test: float
     """NaN where not everybody is there in every step, so that nobody can be given every arm equally often."""
+    randomised: float
+    """Pulls of a randomised test that pays nothing."""
     as_assumed: bool
     """Whether the agents are what the formulas assume: α-UCB learners who take every offer."""
     source: str = HEURISTIC
@@ -257,6 +282,7 @@ def first(case: Case) -> First:
         lower_bound=bound,
         lower_money=in_money,
         fixed_test=fixed_test(centre, delta, POWER, epsilon),
+        randomised=randomised_test(centre, delta, POWER, epsilon),
         as_assumed=len(learners) == len(case.people.strategies)
         and all(type(it) is Always for it in case.people.answers),
     )
@@ -270,7 +296,9 @@ def _unknown(case: Case) -> First:
     return First(
         spend=None, doubt=UNKNOWN, range=None, possible=nan, needed=(), natural=(),
         kappa=observed(centre, case.principal, case.horizon), agents_needed=nan, agents_free=nan, lower_bound=nan,
-        lower_money=nan if unbounded else _bounds(case, 2.0)[1], fixed_test=test, as_assumed=True, source="formula",
+        lower_money=nan if unbounded else _bounds(case, 2.0)[1], fixed_test=test,
+        randomised=randomised_test(centre, float(rule.delta or 0.0), POWER, tolerance(rule)), as_assumed=True,
+        source="formula",
     )  # fmt: skip
 
 

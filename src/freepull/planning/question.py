@@ -223,6 +223,7 @@ def question(case: Case, log: Any) -> dict[str, Any]:
         "arms": case.arms,
         "agents": case.agents,
         "horizon": case.horizon,
+        "acts": float(case.horizon) if case.people.always_there else case.people.acts(case.horizon),
         "rule": repr(principal.rule),
         "observe": repr(principal.observe),
         "offers": principal.offers,

@@ -55,6 +55,14 @@ def between(low: float, high: float, price: Money | None = None) -> str:
     return f"{count(math.floor(low))} to {spend(math.ceil(high), price)}"
 
 
+def randomised(pulls: float, steps: float, horizon: int) -> str:
+    """Show what a randomised test needs."""
+    if not math.isfinite(steps):
+        return "none could tell the arms apart"
+    late = "" if steps <= horizon else f", later than step {horizon:,}"
+    return f"{count(pulls)} assigned pulls, over by step {math.ceil(steps):,}{late}"
+
+
 def people(number: int) -> str:
     """Show a number of agents."""
     return f"{number:,} agent{'' if number == 1 else 's'}"

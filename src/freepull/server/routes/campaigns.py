@@ -79,7 +79,7 @@ OPERATED = (Start, Pause, Resume, AddAgents, Leave, Unban, TakeSnapshot)
 """What operators may do too: nothing of it changes what may be spent, or cannot be undone by more pulls."""
 SPEAKING = ("admin", "operator", "gateway")
 """Who may say what is available to agents."""
-Anyway = Annotated[bool, QueryParameter(description="Also if the agent is still owed something.")]
+Anyway = Annotated[bool, QueryParameter(description="Also of who is still owed something.")]
 
 
 @get("/campaigns", before_request=needs(*READER, lists=True), responses=READ, security=BEARER, tags=["campaigns"])
@@ -128,6 +128,12 @@ async def create(request: Asked, data: Annotated[NewCampaign, In()]) -> Status:
 async def status(request: Asked, campaign: InPath) -> Status:
     """Say how a campaign stands."""
     return await (await find(request, campaign)).campaign.status()
+
+
+@delete("/campaigns/{campaign:str}/names", tags=["agents"], **CHANGE)
+async def erase_names(request: Asked, campaign: InPath, anyway: Anyway = False) -> None:
+    """Erase everybody's names for good, all or none: none while somebody is owed something, unless anyway."""
+    await (await find(request, campaign)).campaign.erase_names(by=by(request), anyway=anyway)
 
 
 SPOKEN = {it.tail.replace(":str", "") for it in HOT}
@@ -273,7 +279,7 @@ async def replay_webhook(
 
 
 HANDLERS = [
-    *(campaigns, overview, create, status),
+    *(campaigns, overview, create, status, erase_names),
     *(webhooks, test_webhook, replay_webhook),
     *(change(it) for it in COMMANDS if it.route and it.route.method != "GET" and it.route.path not in SPOKEN),
     token,
