@@ -118,26 +118,6 @@ ENDS = ("paid", "refused", "expired", "cancelled")
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("pay_on", ["act", "outcome"])
-def test_what_an_act_or_its_outcome_pays_is_told_with_its_entry(tmp_path: Path, pay_on: str) -> None:
-    with receiving(tmp_path) as (receiver, target), Service(f"sqlite:///{tmp_path}/trial.db", [target]) as service:
-        path = service.create(pay_on=pay_on, if_no_outcome=0.0)
-        offers = [service.send("POST", f"{path}/agents/{name}/offer").json()["offer"] for name in ("ann", "bob", "cy")]
-        service.send("POST", f"{path}/agents/bob/observations", {"arm": offers[1]["arm"], "reward": 0.5})
-        service.send("POST", f"{path}/agents/ann/acts", {"arm": offers[0]["arm"], "event": "a1"})
-        service.send("POST", f"{path}/agents/cy/decline", {"offer": offers[2]["id"]})
-        service.send("POST", f"{path}/agents/ann/outcomes", {"event": "a1", "reward": 0.5})
-        receiver.wait(lambda: receiver.kinds().count("paid") == 2 and "declined" in receiver.kinds())
-        assert {*receiver.kinds()} == {"started", "offered", "paid", "declined"}
-        paid = {it["agent"]: it for it in receiver.events if it["kind"] == "paid"}
-        for entry in service.send("GET", f"{path}/ledger").json():
-            told = paid[entry["agent"]]
-            assert [told[it] for it in ("entry", "offer", "amount", "key")] == [
-                entry[it] for it in ("entry", "offer", "amount", "key")
-            ]
-
-
-@pytest.mark.slow
 def test_a_decision_is_told_with_its_arm_and_whether_it_is_certified(tmp_path: Path) -> None:
     wanted = ("decided", "eliminated")
     with (
