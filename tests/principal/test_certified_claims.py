@@ -16,10 +16,12 @@ from freepull.principal.rules.certified.books import MEAN, Fill
 from freepull.principal.rules.certified.design import prediction
 from freepull.principal.rules.certified.state import CertifiedState
 from support.certified_reference import psi
+from support.examples import cases
 from support.rounded import downwards
 from support.tiers import mostly_slow
 
 ROUNDS = 5
+MOVED = "until it looks bad", "always"
 DESIGN = fp.rules.Design(held_back=0.0, gap_memory=2.0)
 
 
@@ -196,8 +198,7 @@ def test_an_arm_that_is_best_up_to_epsilon_is_named_while_others_are_in_and_stay
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("mean", mostly_slow(0.5, 0.12, 0.88))
-@pytest.mark.parametrize("how", mostly_slow("until it looks bad", "always"))
+@pytest.mark.parametrize(("mean", "how"), cases([*zip((0.5, 0.12, 0.88) * 2, MOVED * 3, strict=True)], 2))
 def test_moved_by_gamma_the_evidence_at_the_margin_2_gamma_has_mean_at_most_1(mean: float, how: str) -> None:
     gamma = 0.1
 

@@ -167,7 +167,7 @@ def world_of(laws: bool, people: bool) -> dict[str, list[Any]]:
 THOMPSON = fp.agents.Thompson()
 WEIGHTED = [fp.rules.Certified(0.3), fp.rules.Passive(), fp.rules.Comparisons(0.9, 0.02)]
 KINDS = list(product((False, True), repeat=2))
-CASES = [case for i, kind in enumerate(KINDS) for case in spread(world_of(*kind), 90, i)]
+CASES = [case for i, kind in enumerate(KINDS) for case in spread(world_of(*kind), 45, i)]
 MIXED = spread(OPTIONS | PRESENCE, 400, 9)
 
 
@@ -191,8 +191,8 @@ def test_the_cases_reach_what_they_are_meant_to_reach() -> None:
     assert len({o.survives for o in seen}) > 3
     assert sum(o.banned > 0 for o in seen) > 20
     assert sum(o.refused > 0 for o in seen) > 20
-    assert sum(o.paid.sum() > 0 for o in seen) > 50
-    assert sum(not o.decided for o in seen) > 50
+    assert sum(o.paid.sum() > 0 for o in seen) > 40
+    assert sum(not o.decided for o in seen) > 40
 
 
 @st.composite

@@ -78,7 +78,7 @@ def test_population_looks_decide_and_do_not() -> None:
 def test_looks_at_every_n_give_the_same_path(offers: str, law: Any) -> None:
     means = [[0.1, 0.45 + 0.02 * m, 0.95 - 0.01 * m, 0.6] for m in range(12)]
     game, rule = fp.Game(means, rewards=law), fp.rules.Population(0.2)
-    found = paths(game, rule, 600, runs=12, offers=offers, observe=fp.observe.Steps(30), **SHY)
+    found = paths(game, rule, 600, runs=8, offers=offers, observe=fp.observe.Steps(30), **SHY)
     some = [sum(c.active for c in o.trace[-4:]) for o in found]
     assert 0 < sum(o.decided for o in found) < len(found), "some are decided, some are not"
     assert any(1 < left < 4 for left in some), "arms fall one by one"

@@ -17,7 +17,7 @@ import freepull as fp
 pytestmark = pytest.mark.slow
 
 Z = 5.5
-T, RUNS, REFERENCE_RUNS = 100_000, 1000, 1024
+T, RUNS, REFERENCE_RUNS = 100_000, 400, 1024
 AUTHORS: dict[str, Any] = {"bound": "simplified", "scale": 0.1}
 
 

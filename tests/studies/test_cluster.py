@@ -42,7 +42,7 @@ def makers(folder: Path) -> set[int]:
 
 @pytest.mark.slow
 def test_begun_here_continued_there_and_a_worker_killed_in_the_middle(running: Cluster, tmp_path: Path) -> None:
-    file, out = written(tmp_path, LONG.replace("horizon = 20_000", "horizon = 60_000")), tmp_path / "out"
+    file, out = written(tmp_path, LONG.replace("horizon = 20_000", "horizon = 40_000")), tmp_path / "out"
     study = studies.read(file)
     alone = studies.run(study, tmp_path / "alone")
     studies.run(study.with_runs(2), out)

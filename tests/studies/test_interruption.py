@@ -41,7 +41,7 @@ def test_a_study_continues_where_it_was(how: signal.Signals, uninterrupted: Path
     said, errors = child.communicate(timeout=120)
     assert errors == ""
     told = json.loads(said)
-    assert (told["kept"], told["new"], told["wanted"]) == (kept, 1200 - kept, 1200)
+    assert (told["kept"], told["new"], told["wanted"]) == (kept, 900 - kept, 900)
     assert before.items() <= shards(out).items()
     assert rows(out).equals(rows(uninterrupted))
     assert [path for path in out.rglob("*") if path.name.endswith(".unfinished")] == []

@@ -42,7 +42,7 @@ horizon = [
 """
 LONG = """\
 title = "Long enough to be killed"
-runs = 40
+runs = 30
 horizon = 20_000
 game = "toy"
 principals.authors.rule = { kind = "paper", bound = "simplified", scale = 0.1, delta = 0.05 }
