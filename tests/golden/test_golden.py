@@ -13,6 +13,7 @@ import stories
 
 import freepull as fp
 from freepull.campaigns.journal.recovery import verify
+from support.examples import cases
 from support.program import inside
 from support.tiers import some_quick
 
@@ -26,7 +27,7 @@ def kept(name: str) -> Any:
     return json.loads((make.HERE / f"{name}.json").read_text())
 
 
-@pytest.mark.parametrize("number", some_quick(len(EXPERIMENTS), 3))
+@pytest.mark.parametrize("number", cases(some_quick(len(EXPERIMENTS), 3), 2))
 def test_a_path_is_as_it_was(number: int) -> None:
     experiment = EXPERIMENTS[number]
     was = kept("paths")[number]
