@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 import freepull as fp
+from freepull import strategic
 from freepull.agents import Withholding
 from freepull.errors import InvalidInput
 from support.drive import assert_sentence
@@ -65,6 +66,24 @@ def test_a_strategist_who_withholds_all_but_its_best_arm_is_paid_for_it_unless_n
     ]
     less = (alone[0].frame["reward"] - alone[1].frame["reward"]).to_numpy()
     assert abs(less.mean()) < 1.0, "where nobody is paid it catches up"
+
+
+def test_the_search_is_among_what_it_is_given_and_honesty_gains_nothing() -> None:
+    honest = (fp.agents.AlphaUCB(), fp.answers.Always())
+    found = fp.best_response(GAME, principal=PRINCIPAL, horizon=200, strategies=[honest], runs=3, workers=1)
+    assert (found.tried, found.gain.mean, found.added.mean, found.cost.mean) == (1, 0.0, 0.0, 0.0)
+    with pytest.raises(InvalidInput, match="strategies must have at least one pair"):
+        fp.best_response(GAME, principal=PRINCIPAL, horizon=200, strategies=[])
+
+
+def test_a_plan_says_what_a_strategic_user_could_extract(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(strategic, "ALPHAS", (2.0,))
+    monkeypatch.setattr(strategic, "SHARES", (0.5,))
+    plan = fp.plan(arms=2, agents=30, horizon=20, gap=0.2, runs=40, curves=False, strategic=True, progress=False)
+    assert plan.strategic is not None
+    [row] = [row for row in plan.rows() if row.what == "if one in 25 is strategic"]
+    assert "units of reward each" in row.value
+    assert plan.to_dict()["strategic"]["tried"] == plan.strategic.tried == 3 + 1 * 6
 
 
 @pytest.mark.parametrize(

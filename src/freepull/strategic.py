@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,7 +12,9 @@ from numpy.typing import NDArray
 
 from freepull import showing, validation
 from freepull.agents import Agent, AlphaUCB, Withholding
+from freepull.agents.activity import Activity
 from freepull.agents.answers import Always, Answer, HoldOut, IfWorthIt, Never, WithProbability
+from freepull.agents.leaving import Leaving
 from freepull.errors import InvalidInput
 from freepull.game import Game
 from freepull.principal import Principal, rules
@@ -81,8 +83,11 @@ def best_response(
     principal: Principal,
     horizon: int,
     agent: int | Sequence[int] = 0,
-    agents: Agent = AlphaUCB(),  # noqa: B008
-    answers: Answer = Always(),  # noqa: B008
+    agents: Agent | Sequence[Agent] = AlphaUCB(),  # noqa: B008
+    answers: Answer | Sequence[Answer] = Always(),  # noqa: B008
+    activity: Activity | Sequence[Activity] | None = None,
+    leaving: Leaving | Sequence[Leaving] | None = None,
+    strategies: Sequence[tuple[Agent, Answer]] | None = None,
     against: str = "control",
     runs: int = 200,
     seed: int = 0,
@@ -103,6 +108,10 @@ def best_response(
         Who is strategic: a number, or several who all play one strategy.
     agents, answers
         What is honest.
+    activity, leaving
+        As for `simulate`.
+    strategies
+        Search among these, each a way to pick and a way to answer, instead of the families.
     against
         What the search wants most of: the gain over honesty without what the same strategy gains where nobody is ever
         paid, the "control", if it gains anything there; or all of the gain over "honesty".
@@ -117,15 +126,22 @@ def best_response(
     >>> found.tried, found.runs
     (102, 20)
     """
-    M, K = check(game, agents, answers, principal, horizon, 1, seed, "horizon", None).shape
+    people = {name: it for name, it in (("activity", activity), ("leaving", leaving)) if it is not None}
+    checked = check(game, agents, answers, principal, horizon, 1, seed, "horizon", None, **people)
+    M, K = checked.shape
     who = [agent] if isinstance(agent, int) else list(agent)
     if not who or not all(validation.is_index(m, M) for m in who):
         raise InvalidInput(f"agent must be numbers from 0 to {M - 1}, got {validation.shown(agent)}.")
     net = validation.one_of("against", against, AGAINST) == "control"
-    world = _World(game, M, principal, validation.whole("horizon", horizon, 1), who, agents, answers, seed, workers)
-    left = world.best([(it, answers) for it in _agents(K, horizon)], 4, net)
-    tried, played = len(_agents(K, horizon)) + len(left) * len(ANSWERS), 4
-    left = [(it, answer) for it, _ in left for answer in ANSWERS]
+    world = _World(game, principal, horizon, who, checked.agents, checked.answers, people, seed, workers)
+    tried, played, left = 0, 4, [] if strategies is None else list(strategies)
+    if strategies is None:
+        families = _agents(K, horizon)
+        picked = world.best([(it, ANSWERS[0]) for it in families], played, net)
+        tried, left = len(families), [(it, answer) for it, _ in picked for answer in ANSWERS]
+    if not left:
+        raise InvalidInput("strategies must have at least one pair of an agent and an answer, got none.")
+    tried += len(left)
     while len(left) > 1:
         left = world.best(left, played, net)
         played *= KEPT
@@ -144,26 +160,25 @@ class _World:
     """Who plays with whom."""
 
     game: Game | GameMaker
-    size: int
-    """M."""
     principal: Principal
     horizon: int
     who: list[int]
-    agents: Agent
-    answers: Answer
+    agents: Sequence[Any]
+    answers: Sequence[Any]
+    """What is honest, one each."""
+    people: Mapping[str, Any]
     seed: int
     workers: int | None
 
-    def play(self, strategy: tuple[Any, Any], runs: range, paid: bool = True) -> Result:
-        """Let the strategists play a strategy, with the principal or without any."""
-        agents: list[Any] = [self.agents] * self.size
-        answers: list[Any] = [self.answers] * self.size
-        for m in self.who:
-            agents[m], answers[m] = strategy
+    def play(self, strategy: tuple[Any, Any] | None, runs: range, paid: bool = True) -> Result:
+        """Let the strategists play a strategy, or be honest, with the principal or without any."""
+        agents, answers = list(self.agents), list(self.answers)
+        for m in self.who if strategy is not None else ():
+            agents[m], answers[m] = strategy or (None, None)
         principal = self.principal if paid else replace(self.principal, rule=rules.Passive(), futility=0.0)
         return simulate(
             self.game, principal=principal, agents=agents, answers=answers, horizon=self.horizon, runs=list(runs),
-            seed=self.seed, workers=self.workers, keep="agents", progress=False,
+            seed=self.seed, workers=self.workers, keep="agents", progress=False, **self.people,
         )  # fmt: skip
 
     def own(self, result: Result, what: str) -> Floats:
@@ -185,21 +200,20 @@ class _World:
         """Return what strategies earn on average, without what they gain where nobody is paid if that is asked for."""
         alone: dict[str, float] = {}
         if net:
-            honest = self.earned(self.play((self.agents, self.answers), runs, paid=False)).mean()
-            for agent, _ in strategies:
+            honest = self.earned(self.play(None, runs, paid=False)).mean()
+            for agent, answer in strategies:
                 if repr(agent) not in alone:
-                    unpaid = self.earned(self.play((agent, self.answers), runs, paid=False)).mean()
+                    unpaid = self.earned(self.play((agent, answer), runs, paid=False)).mean()
                     alone[repr(agent)] = max(float(unpaid - honest), 0.0)
         found = [float(self.earned(self.play(it, runs)).mean()) for it in strategies]
         return [earned - alone.get(repr(it[0]), 0.0) for earned, it in zip(found, strategies, strict=True)]
 
     def judged(self, strategy: tuple[Any, Any], runs: range, tried: int) -> BestResponse:
         """Compare a strategy with honesty."""
-        honest = (self.agents, self.answers)
-        one, two = self.play(strategy, runs), self.play(honest, runs)
+        one, two = self.play(strategy, runs), self.play(None, runs)
         rewards, bonuses = (self.own(one, what) - self.own(two, what) for what in ("reward", "bonus"))
         alone = self.own(self.play(strategy, runs, paid=False), "reward")
-        alone = alone - self.own(self.play(honest, runs, paid=False), "reward")
+        alone = alone - self.own(self.play(None, runs, paid=False), "reward")
         cost = one.frame["spent"].to_numpy() - two.frame["spent"].to_numpy()
         return BestResponse(
             agent=strategy[0],
