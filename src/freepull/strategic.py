@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,15 +12,19 @@ from numpy.typing import NDArray
 
 from freepull import showing, validation
 from freepull.agents import Agent, AlphaUCB, Withholding
+from freepull.agents.activity import Activity
 from freepull.agents.answers import Always, Answer, HoldOut, IfWorthIt, Never, WithProbability
+from freepull.agents.leaving import Leaving
 from freepull.errors import InvalidInput
 from freepull.game import Game
 from freepull.principal import Principal, rules
 from freepull.simulation import Result, simulate
+from freepull.simulation.experiment import GameMaker, check
 
 ALPHAS = (2.0, 1.0, 0.5, 0.2, 0.1, 0.05)
-SHARES = (0.25, 0.5, 1.0)
-"""Of the horizon, up to which an arm is withheld."""
+SHARES = (0.5, 0.75, 1.0)
+"""Of the horizon, up to which arms are withheld; who stops before the end makes up for it then."""
+AGAINST = ("control", "honesty")
 ANSWERS: tuple[Answer, ...] = (Always(), HoldOut(10), HoldOut(1000), IfWorthIt(), WithProbability(0.8), Never())
 KEPT = 4
 """Of so many strategies one is kept from round to round, and played four times as often."""
@@ -74,13 +78,17 @@ class BestResponse:
 
 
 def best_response(
-    game: Game,
+    game: Game | GameMaker,
     *,
     principal: Principal,
     horizon: int,
     agent: int | Sequence[int] = 0,
-    agents: Agent = AlphaUCB(),  # noqa: B008
-    answers: Answer = Always(),  # noqa: B008
+    agents: Agent | Sequence[Agent] = AlphaUCB(),  # noqa: B008
+    answers: Answer | Sequence[Answer] = Always(),  # noqa: B008
+    activity: Activity | Sequence[Activity] | None = None,
+    leaving: Leaving | Sequence[Leaving] | None = None,
+    strategies: Sequence[tuple[Agent, Answer]] | None = None,
+    against: str = "control",
     runs: int = 200,
     seed: int = 0,
     workers: int | None = None,
@@ -88,17 +96,25 @@ def best_response(
     """Search for the strategy by which an agent, or a coalition, earns most, rewards and bonuses, if others are honest.
 
     It is a search among families, not a proof that there is nothing better: the strategies explore more or less,
-    withhold an arm up to some step, and answer offers in one of six ways. All are played a few times, the best of them
-    more often, on the same luck; the one that is left is judged on luck that is new.
+    withhold an arm or all but one up to some step; the best quarter of them answer offers in six ways. All are played a
+    few times, the best more often, on the same luck; the one that is left is judged on luck that is new. What no
+    strategy can exceed is proven in docs/mechanics.md, extraction.
 
     Parameters
     ----------
     game, principal, horizon
-        What is played, as for `simulate`.
+        What is played, as for `simulate`; a function that draws games draws one for every run.
     agent
         Who is strategic: a number, or several who all play one strategy.
     agents, answers
         What is honest.
+    activity, leaving
+        As for `simulate`.
+    strategies
+        Search among these, each a way to pick and a way to answer, instead of the families.
+    against
+        What the search wants most of: the gain over honesty without what the same strategy gains where nobody is ever
+        paid, the "control", if it gains anything there; or all of the gain over "honesty".
     runs
         On how many runs the strategy that was found is judged.
     seed, workers
@@ -108,56 +124,61 @@ def best_response(
     >>> principal = fp.Principal(fp.rules.Paper(0.1, "simplified", 0.1))
     >>> found = best_response(fp.Game([[0.8, 0.55], [0.1, 0.55]]), principal=principal, horizon=200, runs=20)
     >>> found.tried, found.runs
-    (252, 20)
+    (102, 20)
     """
-    validation.instance("game", game, Game, "a freepull.Game")
+    people = {name: it for name, it in (("activity", activity), ("leaving", leaving)) if it is not None}
+    checked = check(game, agents, answers, principal, horizon, 1, seed, "horizon", None, **people)
+    M, K = checked.shape
     who = list(agent) if isinstance(agent, Sequence | np.ndarray) else [agent]
-    if not who or not all(validation.is_index(m, game.agents) for m in who):
-        raise InvalidInput(f"agent must be numbers from 0 to {game.agents - 1}, got {validation.shown(agent)}.")
-    world = _World(game, principal, validation.whole("horizon", horizon, 1), who, agents, answers, seed, workers)
-    left = list(_strategies(game.arms, horizon))
-    tried, played = len(left), 4
+    if not who or not all(validation.is_index(m, M) for m in who):
+        raise InvalidInput(f"agent must be numbers from 0 to {M - 1}, got {validation.shown(agent)}.")
+    net = validation.one_of("against", against, AGAINST) == "control"
+    world = _World(game, principal, horizon, who, checked.agents, checked.answers, people, seed, workers)
+    tried, played, left = 0, 4, [] if strategies is None else list(strategies)
+    if strategies is None:
+        families = _agents(K, horizon)
+        picked = world.best([(it, ANSWERS[0]) for it in families], played, net)
+        tried, left = len(families), [(it, answer) for it, _ in picked for answer in ANSWERS]
+    if not left:
+        raise InvalidInput("strategies must have at least one pair of an agent and an answer, got none.")
+    tried += len(left)
     while len(left) > 1:
-        scores = [world.earned(world.play(it, range(played))).mean() for it in left]
-        order = np.argsort(scores)[::-1]
-        left = [left[i] for i in order[: max(1, len(left) // KEPT)].tolist()]
-        played *= 4
+        left = world.best(left, played, net)
+        played *= KEPT
     fresh = range(_FRESH, _FRESH + validation.whole("runs", runs, 2))
     return world.judged(left[0], fresh, tried)
 
 
-def _strategies(arms: int, horizon: int) -> Iterator[tuple[Agent, Answer]]:
-    withheld = [(-1, 0), *((arm, math.ceil(share * horizon)) for arm in range(arms) for share in SHARES)]
-    for alpha in ALPHAS:
-        for arm, until in withheld:
-            for answer in ANSWERS:
-                yield Withholding(arm, until, alpha), answer
+def _agents(arms: int, horizon: int) -> list[Agent]:
+    held = [(arm, -1) for arm in range(arms)] + ([(-1, but) for but in range(arms)] if arms > 2 else [])
+    withheld = [(-1, 0, -1), *((arm, math.ceil(share * horizon), but) for arm, but in held for share in SHARES)]
+    return [Withholding(arm, until, alpha, but) for alpha in ALPHAS for arm, until, but in withheld]
 
 
 @dataclass(frozen=True)
 class _World:
     """Who plays with whom."""
 
-    game: Game
+    game: Game | GameMaker
     principal: Principal
     horizon: int
     who: list[int]
-    agents: Agent
-    answers: Answer
+    agents: Sequence[Any]
+    answers: Sequence[Any]
+    """What is honest, one each."""
+    people: Mapping[str, Any]
     seed: int
     workers: int | None
 
-    def play(self, strategy: tuple[Any, Any], runs: range, paid: bool = True) -> Result:
-        """Let the strategists play a strategy, with the principal or without any."""
-        M = self.game.agents
-        agents: list[Any] = [self.agents] * M
-        answers: list[Any] = [self.answers] * M
-        for m in self.who:
-            agents[m], answers[m] = strategy
+    def play(self, strategy: tuple[Any, Any] | None, runs: range, paid: bool = True) -> Result:
+        """Let the strategists play a strategy, or be honest, with the principal or without any."""
+        agents, answers = list(self.agents), list(self.answers)
+        for m in self.who if strategy is not None else ():
+            agents[m], answers[m] = strategy or (None, None)
         principal = self.principal if paid else Principal(rules.Passive())
         found = simulate(
             self.game, principal=principal, agents=agents, answers=answers, horizon=self.horizon, runs=list(runs),
-            seed=self.seed, workers=self.workers, keep="agents", progress=False,
+            seed=self.seed, workers=self.workers, keep="agents", progress=False, **self.people,
         )  # fmt: skip
         if found.interrupted:
             raise KeyboardInterrupt
@@ -173,13 +194,29 @@ class _World:
         """Rewards and bonuses."""
         return self.own(result, "reward") + self.own(result, "bonus")
 
+    def best(self, strategies: list[tuple[Any, Any]], runs: int, net: bool) -> list[tuple[Any, Any]]:
+        """Return the best of these strategies, after so many runs of each."""
+        order = np.argsort(self.scores(strategies, range(runs), net))[::-1]
+        return [strategies[i] for i in order[: max(1, len(strategies) // KEPT)].tolist()]
+
+    def scores(self, strategies: list[tuple[Any, Any]], runs: range, net: bool) -> list[float]:
+        """Return what strategies earn on average, without what they gain where nobody is paid if that is asked for."""
+        alone: dict[str, float] = {}
+        if net:
+            honest = self.earned(self.play(None, runs, paid=False)).mean()
+            for agent, answer in strategies:
+                if repr(agent) not in alone:
+                    unpaid = self.earned(self.play((agent, answer), runs, paid=False)).mean()
+                    alone[repr(agent)] = max(float(unpaid - honest), 0.0)
+        found = [float(self.earned(self.play(it, runs)).mean()) for it in strategies]
+        return [earned - alone.get(repr(it[0]), 0.0) for earned, it in zip(found, strategies, strict=True)]
+
     def judged(self, strategy: tuple[Any, Any], runs: range, tried: int) -> BestResponse:
         """Compare a strategy with honesty."""
-        honest = (self.agents, self.answers)
-        one, two = self.play(strategy, runs), self.play(honest, runs)
+        one, two = self.play(strategy, runs), self.play(None, runs)
         rewards, bonuses = (self.own(one, what) - self.own(two, what) for what in ("reward", "bonus"))
         alone = self.own(self.play(strategy, runs, paid=False), "reward")
-        alone = alone - self.own(self.play(honest, runs, paid=False), "reward")
+        alone = alone - self.own(self.play(None, runs, paid=False), "reward")
         cost = one.frame["spent"].to_numpy() - two.frame["spent"].to_numpy()
         return BestResponse(
             agent=strategy[0],

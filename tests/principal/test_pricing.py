@@ -45,7 +45,12 @@ BOTH = [fp.rules.Certified(0.1), fp.rules.Population(0.1), fp.rules.Comparisons(
 
 @pytest.mark.parametrize("rule", cases(BOTH, 2))
 def test_both_engines_pay_the_same_to_the_last_bit(rule: fp.rules.Rule) -> None:
-    pricings = [fp.pricing.Compensate(), fp.pricing.Compensate(0.0, 1.0, 0.05, 0.6), fp.pricing.Posted(start=0.3)]
+    pricings: list[Any] = [
+        fp.pricing.Compensate(),
+        fp.pricing.Compensate(0.0, 1.0, 0.05, 0.6),
+        fp.pricing.Posted(start=0.3),
+    ]
+    pricings += [fp.pricing.Posted(start=0.3), fp.pricing.BeyondNatural(0.8, share=0.7)]
     for i, pricing in enumerate(pricings):
         for offers, budget in (("one", None), ("each", 7.3)):
             told: dict[str, Any] = {

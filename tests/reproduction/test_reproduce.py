@@ -32,6 +32,14 @@ def test_every_part_leaves_a_picture_and_its_numbers(whole: Reproduction) -> Non
         assert pl.read_parquet(figures / f"{name}.parquet").height > 0
 
 
+def test_a_defence_leaves_less_than_a_fifth_at_the_same_bill(tmp_path: Path) -> None:
+    rows = reproduce(tmp_path, runs=20, figures=["defences"], progress=False).sections[0].rows
+    none, natural = (rows.filter(defence=name).row(0, named=True) for name in list(theory.DEFENCES)[:3:2])
+    assert none["added"] > 175
+    assert natural["added"] + 3 * natural["added_error"] < none["added"] / 5
+    assert natural["bill"] <= 1.1 * none["bill"]
+
+
 def test_the_report_needs_nothing_else(whole: Reproduction) -> None:
     page = whole.report.read_text(encoding="utf-8")
     assert re.findall(r'(?:src|href)="(?!data:|#)', page) == []

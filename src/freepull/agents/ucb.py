@@ -222,7 +222,7 @@ class BayesUCB(Indexed):
 @part("agents", "withholding")
 @dataclass
 class Withholding(Indexed):
-    """α-UCB, but for one arm that it does not pull of its own accord up to some step, once it has tried it.
+    """α-UCB, but for arms that it does not pull of its own accord up to some step, once it has tried them.
 
     Lemma 1 of the paper is silent on this: what an agent does not pull by itself, the principal pays for.
 
@@ -231,9 +231,11 @@ class Withholding(Indexed):
     arm
         The arm; −1 for none.
     until
-        The last step, by its own clock, in which it withholds it.
+        The last step, by its own clock, in which it withholds.
     alpha
         How much it explores otherwise; little is a way of withholding too.
+    but
+        Withhold all arms but this one, too; −1 for none.
 
     >>> agent = Withholding(arm=1, until=10)
     >>> agent.start(arms=2)
@@ -245,15 +247,18 @@ class Withholding(Indexed):
     arm: int = -1
     until: int = 0
     alpha: float = 2.0
+    but: int = -1
 
     def __post_init__(self) -> None:
         validation.keep_whole(self, "arm", -1)
+        validation.keep_whole(self, "but", -1)
         validation.keep_whole(self, "until", 0)
         validation.keep_real(self, "alpha", 0.0, open_low=True)
 
     @staticmethod
     def index(mean: float, root: float, arm: int, t: int, params: Any) -> float:
-        """S/N + √(α·log t)·(1/√N), and −∞ for the arm that is withheld."""
-        if float(arm) == params.arm and float(t) <= params.until:
+        """S/N + √(α·log t)·(1/√N), and −∞ for what is withheld."""
+        held = float(arm) == params.arm or (params.but >= 0.0 and float(arm) != params.but)
+        if held and float(t) <= params.until:
             return -math.inf
         return float(mean + math.sqrt(params.alpha * math.log(float(t))) * root)

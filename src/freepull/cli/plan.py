@@ -151,6 +151,9 @@ def command(
     answers: Annotated[list[str] | None, _people("answers", "always")] = None,
     activity: Annotated[list[str] | None, _people("activity", "every-step")] = None,
     leaving: Annotated[list[str] | None, _people("leaving", "stays")] = None,
+    strategic: Annotated[
+        bool, of_runs("Search for what a strategic user could extract; takes some minutes with many.", "--strategic")
+    ] = False,
     quick: Annotated[bool, of_runs("Only the first answer.", "--quick")] = False,
     seconds: Annotated[float, of_runs("About how long to simulate.")] = 15.0,
     runs: Annotated[int | None, of_runs("How many runs, instead of --seconds.")] = None,
@@ -204,6 +207,7 @@ def command(
         leaving=[build("leaving", text) for text in leaving] if leaving else None,
         price=price,
         quick=quick,
+        strategic=strategic,
         runs=runs,
         seconds=seconds,
         seed=seed,

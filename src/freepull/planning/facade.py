@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -26,7 +26,7 @@ from freepull.panels import Panel
 from freepull.planning import words
 from freepull.planning.forecast import SHARES, Forecast, telling
 from freepull.planning.formulas import HEURISTIC, POWER, First, check_rule, first
-from freepull.planning.question import Case, beliefs_from, people_from, question
+from freepull.planning.question import ONE_IN, Case, beliefs_from, people_from, question
 from freepull.planning.search import CHANCE, FIRST, Curve, Point, Simulated, Work, simulated
 from freepull.planning.words import sentences
 from freepull.principal import Principal, for_people
@@ -34,9 +34,13 @@ from freepull.principal.rules import Certified, Comparisons
 from freepull.rewards import Law
 from freepull.version import __version__
 
+if TYPE_CHECKING:
+    from freepull.strategic import BestResponse
+
 FORMULA = "formula"
 CAMPAIGN = for_people(horizon=1)
 """The principal for people as they are, unless another is given: what campaigns do."""
+STRATEGIC_RUNS = 50
 FEW = 20
 """Fewer decisions than this have no range."""
 
@@ -71,6 +75,8 @@ class Plan:
     price: Money | None = None
     habits: Habits | None = None
     """What a log with times says of its people."""
+    strategic: BestResponse | None = None
+    """What one person in 25 could gain by a strategy, if that was asked for; all of them together."""
 
     def chance(self, budget: float) -> float:
         """Return the probability of a certified answer for at most ``budget``, in bonuses of 1."""
@@ -98,7 +104,17 @@ class Plan:
         budget = found.budget(CHANCE)
         enough = "none is enough" if budget is None else self.money(budget)
         rows.append(Row(f"budget, {100 * CHANCE:g} % chance", enough, source))
-        return [*rows, *self._panels(), *self._instead()]
+        return [*rows, *self._strategic(), *self._panels(), *self._instead()]
+
+    def _strategic(self) -> list[Row]:
+        """What a strategic user could extract."""
+        found = self.strategic
+        if found is None:
+            return []
+        few = -(-self.question["agents"] // ONE_IN)
+        each = f"{found.added.mean / few:+,.2g} ± {1.96 * found.added.error / few:.2g} units of reward each"
+        source = f"the best of {found.tried} strategies, {found.runs} runs"
+        return [Row(f"if one in {ONE_IN} is strategic", f"{each}, the bill {found.cost}", source)]
 
     def _panels(self) -> list[Row]:
         if "agents" not in self.curves:
@@ -176,6 +192,7 @@ class Plan:
             "forecast": None if found is None else _forecast(found),
             "agents_needed": self.agents_needed,
             "agents_free": self.agents_free,
+            **({} if self.strategic is None else {"strategic": asdict(self.strategic)}),
             "curves": {
                 name: {"complete": c.complete, "points": [_point(point) for point in c.points]}
                 for name, c in self.curves.items()
@@ -278,6 +295,7 @@ def plan(
     price: str | None = None,
     quick: bool = False,
     curves: bool = True,
+    strategic: bool = False,
     runs: int | None = None,
     seconds: float = 15.0,
     seed: int = 0,
@@ -329,6 +347,8 @@ def plan(
         Only the first answer: by formulas, or by 40 runs where these know nothing.
     curves
         Whether to look at other numbers of agents, horizons, observing phases, δ, ε and caps.
+    strategic
+        Whether to search for what a strategic user could extract, `best_response`: some more minutes with many people.
     runs, seconds
         This many runs; or as many as make the range tight, in about this many seconds.
     seed
@@ -412,6 +432,8 @@ def plan(
         on_first(made(early))
     with telling(seconds, progress) as work.tell:
         found = simulated(case, at_once, work, curves, early.forecast)
+    if strategic and not found.interrupted:
+        return replace(made(found), strategic=case.best_response(STRATEGIC_RUNS))
     return made(found)
 
 

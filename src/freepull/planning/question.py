@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from functools import reduce
 from itertools import groupby
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -27,6 +27,9 @@ from freepull.panels import Panel
 from freepull.planning.beliefs import Beliefs, Drawn, Guess, Known, Logged, People
 from freepull.planning.forecast import Forecast
 from freepull.principal import Principal
+
+if TYPE_CHECKING:
+    from freepull.strategic import BestResponse
 
 TOGETHER = 8
 """Runs in which the same agents have the same of several strategies."""
@@ -99,6 +102,19 @@ class Case:
             frame["decided_at"].cast(float).fill_null(math.nan).to_numpy(),
         )
 
+    def best_response(self, runs: int) -> BestResponse:
+        """Return what one in `ONE_IN` people could gain, who all play one strategy, the best that is found."""
+        from freepull.strategic import best_response
+
+        picks, answers, activity, leaving = (
+            self._assigned(parts, 0, purpose) for purpose, parts in enumerate(self._parts(self.people))
+        )
+        return best_response(
+            self.beliefs.game if isinstance(self.beliefs, Known) else self.beliefs,
+            principal=self.principal, horizon=self.horizon, agent=list(range(0, self.agents, ONE_IN)), agents=picks,
+            answers=answers, activity=activity, leaving=leaving, runs=runs, seed=self.seed, workers=self.workers,
+        )  # fmt: skip
+
     def _assigned(self, parts: tuple[Any, ...], block: int, purpose: int) -> Any:
         """Return one for all, or one per agent: as given, or at random, the same for all runs of a block."""
         if len(parts) == 1:
@@ -109,6 +125,8 @@ class Case:
         return [parts[i] for i in drawn.tolist()]
 
 
+ONE_IN = 25
+"""Of so many people one is strategic, where that is asked for."""
 MOST_ARMS, MOST_STREAMS = 1_000, 10_000_000
 """Larger plans would take hours."""
 

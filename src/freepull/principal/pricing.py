@@ -16,11 +16,12 @@ import numpy as np
 from freepull import validation
 from freepull.compiling import jit
 from freepull.errors import InvalidInput
+from freepull.numerics import highest_index
 from freepull.principal.record import UNITS
 from freepull.registry import part
 from freepull.rewards import seen_means
 
-__all__ = ["Compensate", "Fixed", "Posted", "Pricing", "Quote"]
+__all__ = ["BeyondNatural", "Compensate", "Fixed", "Posted", "Pricing", "Quote"]
 
 GROUPS = 2
 """Posted prices: nobody's price is made from answers of its own group."""
@@ -96,6 +97,37 @@ class Compensate:
         return float(compensation(loss, *seen, self.margin, self.errors, self.least, self.most))
 
 
+@part("pricing", "beyond-natural", kernel=3)
+@dataclass(frozen=True)
+class BeyondNatural:
+    """An amount, but nothing for pulls that an α-UCB learner with the agent's record would have made by itself.
+
+    A defence: who withholds natural pulls so as to be paid for them is asked for them for nothing first
+    (docs/mechanics.md, extraction). Who takes every offer gives the same pulls as for `Fixed`.
+
+    >>> BeyondNatural().price(Quote(agent=0, arm=1, pulls=(900, 100), sums=(720.0, 55.0)))
+    1.0
+    >>> BeyondNatural().price(Quote(agent=0, arm=1, pulls=(995, 5), sums=(796.0, 3.0)))
+    0.0
+    """
+
+    amount: float = 1.0
+    alpha: float = 2.0
+    """How much people explore of their own accord."""
+    share: float = 0.9
+    """Of the natural pulls, which an agent must have made."""
+
+    def __post_init__(self) -> None:
+        validation.keep_real(self, "amount alpha", 0.0, open_low=True)
+        validation.keep_real(self, "share", 0.0, 1.0)
+
+    def price(self, quote: Quote) -> float:
+        """Return the amount, or nothing."""
+        means, own = np.array(seen_means(quote.pulls, quote.sums)), quote.pulls[quote.arm]
+        terms = float(self.amount), float(self.alpha), float(self.share)
+        return float(beyond_natural(means, quote.arm, own, sum(quote.pulls), *terms))
+
+
 @part("pricing", "posted", kernel=2)
 @dataclass(frozen=True)
 class Posted:
@@ -138,6 +170,16 @@ def compensation(loss: float, best: int, own: int, margin: float, errors: float,
     """The price of a pull that loses this much by the agent's record, given its pulls of its best and of this arm."""
     doubt = math.sqrt(0.25 / float(max(best, 1)) + 0.25 / float(max(own, 1)))
     return min(max(loss + margin + errors * doubt, least), most)
+
+
+@jit
+def beyond_natural(means: Any, arm: Any, own: int, total: int, amount: float, alpha: float, share: float) -> Any:
+    """The amount, if an agent has made a share of an α-UCB learner's pulls: those at which all indices are level."""
+    if total < 2:
+        return amount
+    reach = alpha * math.log(float(total))
+    above = highest_index(means, reach, float(total)) - means[arm]
+    return amount if float(own) >= share * reach / (above * above) else 0.0
 
 
 @jit

@@ -58,7 +58,7 @@ class Principal:
     budget
         The most that may be spent, in units of reward.
     pricing
-        What an offer pays: `pricing.Fixed`, `Compensate`, `Posted`; None stands for ``Fixed(bonus)``.
+        What an offer pays: `pricing.Fixed`, `Compensate`, `BeyondNatural`, `Posted`; None stands for ``Fixed(bonus)``.
     futility
         Make no offers while a verdict within the horizon and the budget is forecast to be less likely than this
         (`Certified` only); 0: never stop.

@@ -2,7 +2,7 @@
 
 Lemma 1 of the paper (taking every offer is optimal) needs Take-or-Ban and a bonus of at least the reward range. It
 covers taking and refusing only: an agent may still withhold its natural pulls of an arm so as to become the one with
-the fewest, and be paid for them. No protocol here prevents that.
+the fewest, and be paid for them. No protocol here prevents that; `pricing.BeyondNatural` leaves little to gain by it.
 """
 
 from __future__ import annotations

@@ -277,7 +277,7 @@ def _mark(cell: str) -> str:
 FIGURES: dict[str, Callable[[Request], Section]] = {
     "2a": toy.accuracy, "2b": toy.assignment, "2c": costs.against_delta, "2d": costs.against_agents,
     "3": toy.stochastic, "kappa": choices.observing, "protocols": choices.protocols, "theory": theory.theory,
-    "lemma1": theory.lemma_1, "agents": others.agents, "baselines": others.baselines,
+    "lemma1": theory.lemma_1, "defences": theory.defences, "agents": others.agents, "baselines": others.baselines,
 }  # fmt: skip
 """The parts of the report, by the names that `--figure` takes."""
 COMPARED = {"2a": "paper-2ab", "2b": "paper-2ab", "2c": "paper-2c", "2d": "paper-2d", "3": "paper-3"}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,15 +13,16 @@ from matplotlib.figure import Figure
 
 from freepull import charts
 from freepull import theory as theorems
-from freepull.agents import AlphaUCB, RoundRobin
-from freepull.agents.answers import Always, HoldOut, Never, WithProbability
+from freepull.agents import Agent, AlphaUCB, RoundRobin, Withholding
+from freepull.agents.answers import Always, Answer, HoldOut, Never, WithProbability
 from freepull.game import Game
 from freepull.instances import toy
 from freepull.principal import Principal, protocols, schedules
-from freepull.principal.pricing import Compensate
-from freepull.principal.rules import Certified, Paper, Passive, Rule
-from freepull.reproduction.section import Finding, Request, Section, figure, mean, spread, together, told
+from freepull.principal.pricing import BeyondNatural, Compensate, Posted
+from freepull.principal.rules import Certified, Comparisons, Paper, Passive, Rule
+from freepull.reproduction.section import Finding, Request, Section, figure, mean, share, spread, together, told
 from freepull.simulation import Result, simulate
+from freepull.strategic import best_response
 from freepull.theory import natural_pulls
 
 LEMMA_1_HORIZON = 10_000
@@ -61,6 +63,64 @@ def lemma_1(request: Request) -> Section:
         "gains where nobody is ever paid.",
         frame,
     )  # fmt: skip
+
+
+BEST = 0
+"""Agent 1's own best arm."""
+WAYS: list[tuple[Agent, Answer]] = [(LEARNS, Always())]
+WAYS += [
+    (Withholding(arm, math.ceil(part * LEMMA_1_HORIZON), alpha, but), Always())
+    for arm, but in ((1, -1), (-1, BEST))
+    for part in (0.5, 0.75, 1.0)
+    for alpha in (2.0, 0.2)
+]
+"""Among these the best response to every defence is searched for."""
+DEFENCES: dict[str, dict[str, Any]] = {
+    "bonuses of 1, no defence": {}, "compensation": {"pricing": Compensate()},
+    "nothing for natural pulls": {"pricing": BeyondNatural()},
+    "posted prices, no bans": {"pricing": Posted(), "protocol": protocols.NeverBan()},
+    "openings that do not depend on silence": {"rule": Comparisons(0.01)},
+}  # fmt: skip
+
+
+def defences(request: Request) -> Section:
+    """What is left to gain for a strategist, defence by defence, and what the defence costs."""
+    rows, plain = [], Principal(Certified(0.01))
+    for name, terms in DEFENCES.items():
+        principal = replace(plain, **terms)
+        honest = simulate(Game(MEANS), principal=principal, horizon=LEMMA_1_HORIZON, runs=request.runs,
+                          seed=request.seed, progress=False)  # fmt: skip
+        found = best_response(Game(MEANS), principal=principal, horizon=LEMMA_1_HORIZON, strategies=WAYS,
+                              runs=request.runs, seed=request.seed)  # fmt: skip
+        row: dict[str, Any] = {"defence": name, "strategy": repr(found.agent), "bill": mean(honest, "spent")[0]}
+        row |= {"earned": mean(honest, "reward")[0] + row["bill"], "decided": share(honest, "decided")[0]}
+        for part in ("gain", "rewards", "bonuses", "alone", "added", "cost"):
+            row[part], row[f"{part}_error"] = getattr(found, part).mean, getattr(found, part).error
+        half = 1.96 * row["added_error"]
+        rows.append(row | {"added_low": row["added"] - half, "added_high": row["added"] + half, "all": ""})
+    frame = pl.DataFrame(rows)
+    drawn = figure(7.2, 3.2)
+    charts.grouped(frame, "defence", "all", "added", ax=drawn.axes[0]).set_xlabel("what incentives add to the gain")
+    return Section(
+        "defences", "Defences: what a strategic agent can still extract",
+        f"The game and the certified rule of Lemma 1's section. Under every defence the best response is searched for "
+        f"anew, among honesty and {len(WAYS) - 1} ways to withhold natural pulls, and judged on luck that it was not "
+        "chosen by. What incentives add is the gain over honesty, less what the same strategy gains where nobody is "
+        "ever paid.",
+        tuple(_defence(row, rows[0], request.runs) for row in rows), drawn,
+        "Bars: what incentives add to the gain of the best response, by defence, with 95 % intervals.", frame,
+    )  # fmt: skip
+
+
+def _defence(row: dict[str, Any], none: dict[str, Any], runs: int) -> Finding:
+    measured = {
+        part: _told(row, part) for part in ("gain", "rewards", "bonuses", "alone", "added", "cost")
+    } | {"honest users": f"the bill is {row['bill']:,.0f}, both agents earn {row['earned']:,.0f}"}  # fmt: skip
+    truth = f"The best response is {row['strategy']}; {row['decided']} of {runs} honest trials are decided."
+    if row is not none and none["added"] > 0:
+        left, more = 100 * row["added"] / none["added"], 100 * (row["bill"] / none["bill"] - 1)
+        truth = f"{left:.0f} % of the gain is left, and honest users cost {more:+.0f} %. {truth}"
+    return Finding(row["defence"], measured, truth)
 
 
 def deviations(rules: Mapping[str, Rule], terms: Mapping[str, dict[str, Any]], runs: int, seed: int) -> pl.DataFrame:

@@ -57,7 +57,9 @@ EPSILON_GREEDY, GREEDY, ROUND_ROBIN = (kernel_of(it) for it in (agents.EpsilonGr
 ALWAYS, WITH_PROBABILITY = (kernel_of(it) for it in (answers.Always, answers.WithProbability))
 HOLD_OUT, IF_WORTH_IT = (kernel_of(it) for it in (answers.HoldOut, answers.IfWorthIt))
 RELUCTANT, WORTH_AT_LEAST = (kernel_of(it) for it in (answers.Reluctant, answers.WorthAtLeast))
-COMPENSATE, POSTED = (kernel_of(it) for it in (pricing.Compensate, pricing.Posted))
+BEYOND_NATURAL, COMPENSATE, POSTED = (
+    kernel_of(it) for it in (pricing.BeyondNatural, pricing.Compensate, pricing.Posted)
+)
 RATE, LOGNORMAL = (kernel_of(it) for it in (activity.Rate, activity.Lognormal))
 AT_RANDOM, AFTER_ACTS, IN_ANGER = (kernel_of(it) for it in (leaving.AtRandom, leaving.AfterActs, leaving.InAnger))
 UNBOUNDED = 1 << 60

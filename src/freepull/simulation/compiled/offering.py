@@ -12,12 +12,13 @@ import numpy as np
 
 from freepull.compiling import jit
 from freepull.numerics import mix, uniform
-from freepull.principal.pricing import GROUPS, compensation, in_units, moved, risen
+from freepull.principal.pricing import GROUPS, beyond_natural, compensation, in_units, moved, risen
 from freepull.principal.record import UNITS
 from freepull.randomness import ANSWER_COIN, ANSWER_LOT, STEP
 from freepull.randomness import ARM as ARM_STEP
 from freepull.simulation.compiled.coding import (
     ALWAYS,
+    BEYOND_NATURAL,
     BY_FORMULA,
     HOLD_OUT,
     IF_WORTH_IT,
@@ -192,6 +193,13 @@ def _quoted(priced: Any, pricing: Any, streams: Any, place: Any, terms: Any, sea
         return in_units(priced.levels[run, 1 - np.int64(group), offer])
     best = np.uint64(0)
     top = -1.0
+    if kind == BEYOND_NATURAL:
+        total: Any = np.int64(0)
+        for k in range(terms.K):
+            priced.means[k] = _seen_mean(streams.mean, place + k * _W)
+            total += pulls_at(streams, place + k * _W)
+        own_pulls = pulls_at(streams, place + offer * _W)
+        return in_units(beyond_natural(priced.means, offer, own_pulls, total, settings[0], settings[1], settings[2]))
     for k in range(terms.K):
         own = _seen_mean(streams.mean, place + k * _W)
         if own > top:

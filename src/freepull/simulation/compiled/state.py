@@ -130,6 +130,8 @@ class Priced(NamedTuple):
     """…and after the answers up to now."""
     answers: Ints
     """How many there were."""
+    means: Floats
+    """To work in: what one agent has seen of every arm."""
 
 
 class Sums(NamedTuple):
@@ -210,7 +212,9 @@ class Block:
         shape = B, GROUPS, K
         level = pricing.start if isinstance(pricing, Posted) else 0.0
         received, (spent, asked) = np.zeros(B * M, np.int64), np.zeros((2, B), np.int64)
-        return Priced(received, spent, asked, np.full(shape, level), np.full(shape, level), np.zeros(shape, np.int64))
+        return Priced(
+            received, spent, asked, np.full(shape, level), np.full(shape, level), np.zeros(shape, np.int64), np.zeros(K)
+        )
 
     def _losses(self) -> Floats | None:
         """Return the true gaps of everybody, if somebody answers by them."""
