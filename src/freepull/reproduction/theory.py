@@ -105,7 +105,7 @@ def defences(request: Request) -> Section:
         "defences", "Defences: what a strategic agent can still extract",
         f"The game and the certified rule of Lemma 1's section. Under every defence the best response is searched for "
         f"anew, among honesty and {len(WAYS) - 1} ways to withhold natural pulls, and judged on luck that it was not "
-        "chosen by. What incentives add is the gain over honesty, less what the same strategy gains where nobody is "
+        "chosen by. What incentives add is the gain over honesty without what the same strategy gains where nobody is "
         "ever paid.",
         tuple(_defence(row, rows[0], request.runs) for row in rows), drawn,
         "Bars: what incentives add to the gain of the best response, by defence, with 95 % intervals.", frame,
