@@ -40,5 +40,5 @@ for place, agent in enumerate((fp.agents.AlphaUCB(), OwnUCBV())):
         ax.barh(place + shift, found.frame["regret"].to_numpy().mean(), 0.34, color=colour, label=label)
 ax.set(yticks=[0, 1], yticklabels=["α-UCB", "one's own UCB-V"], xlabel="regret of all agents by T = 10⁴")
 ax.spines[["top", "right"]].set_visible(False)
-ax.legend(frameon=False)
+figure.legend(loc="outside upper center", ncols=2, frameon=False)
 plt.show()
