@@ -11,7 +11,7 @@ WARM := .venv/warm
 PARALLEL := -n auto --maxprocesses 4 --dist loadfile
 # tests with servers mostly wait, so there are three of them for every two cores
 WAITING := -n $(shell $(PYTHON) -c "import os; print(min(6, max(1, (os.cpu_count() or 1) * 3 // 2)))") --dist loadfile
-.PHONY: help run quick test deep browser lint types bench verify calibrate reproduce chaos load serve package docs lock clean
+.PHONY: help run quick test whole deep browser lint types bench verify calibrate reproduce chaos load serve package docs lock clean
 
 help: ## what each target does
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-9s %s\n", $$1, $$2}'
@@ -32,7 +32,10 @@ run: $(WARM) ## the paper's game under four principals: a table, and a picture i
 quick: $(READY) ## the tests that start no program, server or browser, with fewer examples: for every save
 	$(BIN)/python -m pytest $(PARALLEL) -m "not slow" --hypothesis-profile quick
 
-test: $(READY) browser lint types ## everything that must hold: lint, types, import order, all tests; nothing may be left out
+test: $(READY) browser lint ## everything that must hold: lint, types, import order, all tests; nothing may be left out
+	@$(MAKE) --no-print-directory -j2 types whole
+
+whole: $(READY) # all tests, beside the types
 	$(BIN)/python -m pytest $(WAITING) --everything
 
 deep: $(READY) browser ## the property tests with ten times their examples: before a release (an hour)

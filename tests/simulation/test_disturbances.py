@@ -49,8 +49,8 @@ def experiment(world: Any, rule: fp.rules.Rule | None = None, game: Any = None, 
 @pytest.mark.parametrize("number", range(len(RULES)))
 def test_engines_take_the_same_path_through_a_disturbed_world(world: str, number: int) -> None:
     more: dict[str, Any] = {"offers": ["one", "each"][number % 2], "seed": number}
-    if (number + len(world)) % 3 == 0:
-        more |= {"activity": fp.activity.Rate(0.7), "leaving": fp.leaving.AtRandom(0.4, after=30)}
+    rate = fp.activity.Rate([0.7, 3.0][(number + len(world)) % 2])
+    more |= {"activity": rate, "leaving": fp.leaving.AtRandom(0.4, after=30)}
     if number % 2:
         more["until"] = "decided"
     disturbed = experiment(WORLDS[world], RULES[number], **more)
