@@ -31,7 +31,16 @@ def test_every_part_has_its_place() -> None:
         "forecast": lambda plain: {"rule": {"part": "Certified", "design": {"part": "Design", "forecast": plain}}},
     }
     assert set(places) == {*registry.KINDS} - {
-        *("agents", "answers", "rewards", "principal", "activity", "leaving", "pricing"),  # prices: not in campaigns
+        *(
+            "agents",
+            "answers",
+            "rewards",
+            "principal",
+            "activity",
+            "leaving",
+            "pricing",
+            "disturbances",
+        ),  # not of a principal here
         "blocks",  # there are none any more
     }
     for kind, placed in places.items():
