@@ -7,6 +7,7 @@ import tempfile
 import threading
 import time
 from contextlib import suppress
+from http.client import HTTPException
 from pathlib import Path
 
 import freepull as fp
@@ -44,7 +45,7 @@ def run(kills: int = KILLS, seconds: float = 2.0) -> Finding:
         for _ in range(kills):
             timer = threading.Timer(chance.uniform(0.2, 2 * seconds), service.kill)
             timer.start()
-            with suppress(OSError, ValueError):  # it was killed
+            with suppress(OSError, ValueError, HTTPException):  # it was killed
                 for number in range(10**6):
                     _act(service, gateway, agents[number % AGENTS])
             timer.join()

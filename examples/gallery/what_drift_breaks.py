@@ -4,7 +4,7 @@ What a drift breaks
 
 A certificate assumes that means do not move. Let those of the best option fall over the trial: the principal, who does
 not know, is soon sure of a wrong one far more often than δ allows. Large shocks that hit all at once do it too. Paid
-pulls that are worth less, and reports that never come, do not in this game, whatever they cost.
+pulls that are worth less do not in this game, whatever they cost.
 """
 
 import matplotlib.pyplot as plt
@@ -19,7 +19,6 @@ worlds: dict[str, list[fp.disturbances.Disturbance]] = {
     "the best option falls": [fp.disturbances.Drift(-by, arm=game.best) for by in SIZES],
     "shocks that all have in common": [fp.disturbances.Shocks(by, period=100) for by in SIZES],
     "paid pulls are worth less": [fp.disturbances.PaidBias(-by) for by in SIZES],
-    "reports that never come": [fp.disturbances.Reports(missing=by) for by in SIZES],
 }
 
 figure, ax = plt.subplots(figsize=(6, 3.3), layout="constrained")

@@ -152,7 +152,7 @@ def copied(book: Book) -> Book:
 def draw(state: Any) -> float:
     """The next number in [0, 1)."""
     state[0] += NEXT
-    return uniform(mix(state[0]))
+    return uniform(np.uint64(mix(state[0])))
 
 
 @jit
