@@ -37,7 +37,7 @@ def load(name: str) -> ModuleType:
 
 
 def test_every_example_is_tested_here() -> None:
-    names = {"toy", "own_agent", "by_hand", "plan", "campaign", "service", "own_formula", "one_mind", "compare"}
+    names = {"toy", "own_agent", "by_hand", "plan", "campaign", "service", "own_formula", "compare"}
     names |= {"train_agent", "backend", "nightly_payout", "best_response"}
     assert {path.stem for path in FOLDER.glob("*.py")} == names
 
@@ -71,12 +71,6 @@ def test_an_own_formula_runs_on_the_compiled_engine() -> None:
 
 
 @pytest.mark.slow
-def test_an_agent_with_one_mind_is_paid_for_what_it_withheld() -> None:
-    reward, bonus = load("one_mind").main(horizon=1_000, runs=3)
-    assert bonus > 10
-    assert reward < 0
-
-
 def test_principals_are_compared_on_the_same_luck(tmp_path: Path) -> None:
     found = load("compare").main(runs=20, horizon=2_000, out=tmp_path / "out")
     spent = found.differences().filter(quantity="spent")
