@@ -6,15 +6,18 @@ import math
 import os
 import subprocess
 import sys
+from collections import namedtuple
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from numba.core import types
+from numba.core.caching import IndexDataCacheFile
 
 from freepull import numerics
-from freepull.compiling import digest
+from freepull.compiling import _key, _stamped, digest
 from freepull.principal.rules.certified import evaluation
 
 SOURCE = '''
@@ -239,3 +242,43 @@ def test_special_numbers_are_told_apart() -> None:
     infinite, large = (outer_of(SOURCE.replace("2.0", text)) for text in ("math.inf", "1e308"))
     assert digest(infinite) != digest(large)
     assert math.isinf(infinite.__globals__["FACTOR"])
+
+
+def cache_file(folder: Path, function: Callable[..., Any]) -> Any:
+    kept = _stamped(IndexDataCacheFile)(str(folder), "f", None)
+    kept.function = function
+    return kept
+
+
+def test_a_process_that_is_killed_while_it_keeps_machine_code_leaves_none_for_other_types(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old, new = (cache_file(tmp_path, outer_of(SOURCE.replace("2.0", factor))) for factor in ("2.0", "3.0"))
+    old.save("for floats", "old code")
+    assert old.load("for floats") == "old code"
+
+    def kill(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(type(new), "_save_data", kill)
+        with pytest.raises(KeyboardInterrupt):
+            new.save("for arrays", "new code")
+    assert new._load_index() == {"for arrays": new._data_name(1)}, "the list has it, but the file is the old one"
+    assert new.load("for arrays") is None
+    new.save("for arrays", "new code")
+    assert new.load("for arrays") == "new code"
+
+
+def test_the_order_of_fields_is_part_of_what_machine_code_is_kept_under() -> None:
+    class Codegen:
+        def magic_tuple(self) -> str:
+            return "this machine"
+
+    keys = []
+    for names in ("a b", "b a"):
+        made = namedtuple("Books", names)  # type: ignore[misc]
+        kinds: Any = types
+        inner = kinds.NamedUniTuple(types.int64, 2, made)
+        keys.append(_key((types.float64, kinds.Tuple((inner, types.int64))), Codegen())[1:])
+    assert keys[0] != keys[1]

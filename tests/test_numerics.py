@@ -13,6 +13,7 @@ from scipy import optimize, special, stats
 from freepull import numerics
 from freepull.numerics import HALVINGS, kl_budget, kl_index
 from freepull.randomness import word
+from freepull.simulation.compiled.lanes import kl_indices_about
 from support.drive import assert_follows
 from support.examples import examples
 
@@ -113,3 +114,16 @@ def test_decision_keys_differ_by_step_and_arm_and_are_pure() -> None:
     keys = [int(numerics.decision_key(np.uint64(5), t, k)) for t in range(1, 200) for k in range(10)]
     assert len(set(keys)) == len(keys)
     assert int(numerics.decision_key(np.uint64(5), 1, 0)) == keys[0]
+
+
+def test_sixteen_kl_indices_at_once_are_as_close_as_one() -> None:
+    rng, known = np.random.default_rng(4), 0
+    for _ in range(60):
+        pulls = np.floor(10.0 ** rng.uniform(0, 7, 16))
+        means = np.minimum(np.floor(rng.random(16) ** rng.choice([0.25, 1.0, 4.0]) * (pulls + 1.0)), pulls) / pulls
+        work, budget = np.concatenate([np.zeros(16), means, pulls]), math.log(float(rng.integers(1, 10**7)))
+        kl_indices_about(work, budget)
+        for found, mean, n in zip(work, means.tolist(), pulls.tolist(), strict=False):
+            known += found == found
+            assert not abs(found - kl_index(mean, n, budget)) > 1e-9, "or NaN"
+    assert known > 480, "half of them at least"

@@ -341,10 +341,19 @@ def _stamped(kind: type[Any]) -> type[Any]:
     """Return a kind of cache file whose stamp is the content of what the function is made of.
 
     Numba's own is the time and size of the function's file: stale after a change that does not matter, and blind to
-    changes of what the function calls from other files.
+    changes of what the function calls from other files. Machine code itself says what it was made of and for, too:
+    Numba writes the list of what there is first, so that after a kill, or beside another process, a name in it may
+    belong to an older file of that name, and code for other types would write anywhere in memory.
     """
 
     class Stamped(kind):  # type: ignore[misc]
+        def save(self, key: Any, data: Any) -> None:
+            super().save(key, (self._source_stamp, key, data))
+
+        def load(self, key: Any) -> Any:
+            found = super().load(key)
+            return found[2] if found is not None and found[:2] == (self._source_stamp, key) else None
+
         @property
         def _source_stamp(self) -> str:
             return digest(self.function)
@@ -365,9 +374,19 @@ def _stamped(kind: type[Any]) -> type[Any]:
 def _key(signature: Any, codegen: Any) -> Any:
     """Return where a signature's code lies in a cache file; Numba's own key is another in every process for closures.
 
-    What the function is made of need not be part of it: that is the file's stamp.
+    What the function is made of need not be part of it: that is the file's stamp. The names of fields must be, because
+    machine code finds a field of a named tuple by its place.
     """
-    return signature, codegen.magic_tuple()
+    return signature, tuple(_fields(getattr(signature, "args", signature))), codegen.magic_tuple()
+
+
+def _fields(kinds: Any) -> Iterator[tuple[str, ...]]:
+    """Return the names of the fields of all named tuples among some types, and within these."""
+    for kind in kinds:
+        if hasattr(kind, "fields") and hasattr(kind, "instance_class"):
+            yield tuple(kind.fields)
+        if hasattr(kind, "types"):
+            yield from _fields(kind.types)
 
 
 def digest(function: Callable[..., Any]) -> str:

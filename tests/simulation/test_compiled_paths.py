@@ -112,6 +112,15 @@ PRESENCE: dict[str, list[Any]] = {
 }  # fmt: skip
 
 
+D = fp.disturbances
+WORLDS: dict[str, list[Any]] = {
+    "disturbances": [
+        (), D.Reports(late=0.5, steps=3), [D.Shocks(0.1), D.Reports(late=0.3, steps=200, missing=0.2)],
+        [D.Reports(missing=0.4), D.Drift(0.2), D.PaidBias(-0.2)], D.Reports(late=1.0, steps=1),
+    ],
+}  # fmt: skip
+
+
 def spread(options: dict[str, list[Any]], count: int, seed: int) -> list[dict[str, Any]]:
     """Draw cases in which every value of an option stands equally often, each time with others."""
     rng = np.random.default_rng(seed)
@@ -132,7 +141,7 @@ def experiment(case: dict[str, Any], horizon: int, runs: Any, seed: int) -> Expe
         )  # fmt: skip
     checked = check(
         case["game"], case["agents"], case["answers"], principal, horizon, runs, seed, case["until"], case["trace"],
-        **{name: case[name] for name in PRESENCE if name in case},
+        **{name: case[name] for name in PRESENCE | WORLDS if name in case},
     )  # fmt: skip
     return replace(checked, margins=seed % 2 == 0)
 
@@ -169,7 +178,7 @@ WEIGHTED = [fp.rules.Certified(0.3), fp.rules.Passive(), fp.rules.Comparisons(0.
 KINDS = chosen([*product((False, True), repeat=2)], 3)
 """The barest and the fullest world; all four with `make deep`."""
 CASES = [case for i, kind in enumerate(KINDS) for case in spread(world_of(*kind), 90, i)]
-MIXED = spread(OPTIONS | PRESENCE, 400, 9)
+MIXED = spread(OPTIONS | PRESENCE | WORLDS, 400, 9)
 
 
 @pytest.mark.slow
@@ -220,6 +229,7 @@ def cases(draw: st.DrawFn) -> tuple[dict[str, Any], int, int]:
         for name, values in PRESENCE.items():
             parts = st.sampled_from([it for it in values if not isinstance(it, list)])
             case[name] = draw(st.one_of(parts, st.lists(parts, min_size=agents, max_size=agents)))
+    case["disturbances"] = draw(st.sampled_from(WORLDS["disturbances"]))
     return case, draw(st.integers(arms, 60)), draw(st.integers(0, 2**64 - 1))
 
 

@@ -53,17 +53,13 @@ def test_engines_take_the_same_path_through_a_disturbed_world(world: str, number
     more |= {"activity": rate, "leaving": fp.leaving.AtRandom(0.4, after=30)}
     if number % 2:
         more["until"] = "decided"
-    disturbed = experiment(WORLDS[world], RULES[number], **more)
-    if isinstance(RULES[number], fp.rules.Certified | fp.rules.Population) and disturbed.reports is not None:
-        assert "is not compiled" in str(unsupported(disturbed))
-        disturbed = replace(disturbed, disturbances=(*WORLDS["paid"], *WORLDS["shocks"]))
-    compare(disturbed)
+    compare(experiment(WORLDS[world], RULES[number], **more))
 
 
 @pytest.mark.slow
 def test_engines_agree_where_rewards_are_no_coins() -> None:
     game = fp.Game(MEANS, rewards=fp.rewards.Beta(3))
-    for world in (WORLDS["paid"], WORLDS["drift"]):
+    for world in (WORLDS["all"], WORLDS["drift"]):
         compare(experiment(world, fp.rules.Certified(0.4), game))
 
 

@@ -14,7 +14,7 @@ from freepull.agents import activity, answers, leaving
 from freepull.numerics import fill_exploration
 from freepull.principal import pricing, protocols, schedules
 from freepull.principal.offers import affordable, units_of
-from freepull.principal.rules import Certified, Comparisons, Population
+from freepull.principal.rules import Comparisons
 from freepull.simulation.experiment import Experiment
 
 if TYPE_CHECKING:
@@ -95,8 +95,6 @@ def unsupported(experiment: Experiment) -> str | None:
         return "AnyOf with more than one InAnger is not compiled"
     if isinstance(principal.rule, Comparisons) and isinstance(principal.observe, schedules.Adaptive):
         return "Adaptive with Comparisons is not compiled"
-    if experiment.reports is not None and isinstance(principal.rule, Certified | Population):
-        return f"Reports with {type(principal.rule).__name__} is not compiled"
     if experiment.horizon >= LONGEST_STREAM:
         return f"a horizon of {LONGEST_STREAM:,} steps or more is too long for its exact sums"
     return None

@@ -7,17 +7,23 @@ instructions they need are written out here.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import llvmlite.binding
+import numpy as np
 from llvmlite import ir
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 
+from freepull.compiling import jit
 from freepull.randomness import ARM, MIX_FACTORS, STEP
 
 WIDTH = 16
 """Lanes in a chunk."""
+_W = np.uint64(WIDTH)
+_ROOT_OF_HALF, _LOG_2 = np.int64(0x3FE6A09E667F3BCD), math.log(2.0)
+"""The bits of √½, and log 2."""
 
 
 def _native() -> int:
@@ -71,10 +77,16 @@ def _doubles(value: float) -> Any:
 
 def _divide(builder: Any, n: Any, s: Any, work: Any, at: int) -> None:
     """Write 1/√N and S/N of one vector of lanes to the two halves of work."""
+    root, mean = _quotients(builder, n, s)
+    _store(builder, root, work, ir.Constant(_INT, at))
+    _store(builder, mean, work, ir.Constant(_INT, WIDTH + at))
+
+
+def _quotients(builder: Any, n: Any, s: Any) -> tuple[Any, Any]:
+    """1/√N and S/N."""
     insert: Any = cgutils.get_or_insert_function
     root = insert(builder.module, ir.FunctionType(_DOUBLES, [_DOUBLES]), f"llvm.sqrt.v{NATIVE}f64")
-    _store(builder, builder.fdiv(_doubles(1.0), builder.call(root, [n])), work, ir.Constant(_INT, at))
-    _store(builder, builder.fdiv(s, n), work, ir.Constant(_INT, WIDTH + at))
+    return builder.fdiv(_doubles(1.0), builder.call(root, [n])), builder.fdiv(s, n)
 
 
 @intrinsic  # type: ignore[misc, unused-ignore]
@@ -92,37 +104,45 @@ def _divide_chunk(typing: Any, work: Any) -> Any:
     return signature, generate
 
 
-@intrinsic  # type: ignore[misc, unused-ignore]
-def _toss_chunk(typing: Any, words: Any, keys: Any, arm: Any, first: Any, work: Any) -> Any:
-    """Sixteen coins: words holds 16 cells and 16 thresholds; cells move on by a pull, work becomes 1/√N and S/N.
+def _toss(builder: Any, cell: Any, threshold: Any, key: Any, arm: Any) -> tuple[Any, Any, Any]:
+    """One vector of coins: the cells moved on by a pull, and N and S of them as doubles.
 
     A cell is S·2³² + N. The random word is `randomness.word` of the lane's key, its arm and the new N; without a
     branch, S grows by the sign of (its first 53 bits − threshold).
     """
+    low, exponent = _ints(0xFFFFFFFF), _ints(0x4330000000000000)
+
+    def double(small: Any) -> Any:
+        """A whole number below 2⁵², written into the mantissa of 2⁵²."""
+        return builder.fsub(builder.bitcast(builder.or_(small, exponent), _DOUBLES), _doubles(2.0**52))
+
+    cell = builder.add(cell, _ints(1))
+    n = builder.and_(cell, low)
+    random = builder.add(key, builder.mul(n, _ints(STEP)))
+    random = builder.add(random, builder.mul(builder.and_(arm, low), _ints(ARM)))
+    for shift, factor in ((30, MIX_FACTORS[0]), (27, MIX_FACTORS[1])):
+        random = builder.mul(builder.xor(random, builder.lshr(random, _ints(shift))), _ints(factor))
+    random = builder.xor(random, builder.lshr(random, _ints(31)))
+    heads = builder.lshr(builder.sub(builder.lshr(random, _ints(11)), threshold), _ints(63))
+    cell = builder.add(cell, builder.shl(heads, _ints(32)))
+    return cell, double(n), double(builder.lshr(cell, _ints(32)))
+
+
+@intrinsic  # type: ignore[misc, unused-ignore]
+def _toss_chunk(typing: Any, words: Any, keys: Any, arm: Any, first: Any, work: Any) -> Any:
+    """Sixteen coins: words holds 16 cells and 16 thresholds; cells move on by a pull, work becomes 1/√N and S/N."""
     signature = types.void(words, keys, arm, types.uint64, work)
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         words, keys, arm, work = (_data(context, builder, signature.args[i], args[i]) for i in (0, 1, 2, 4))
-        low, exponent = _ints(0xFFFFFFFF), _ints(0x4330000000000000)
-
-        def double(small: Any) -> Any:
-            """A whole number below 2⁵², written into the mantissa of 2⁵²."""
-            return builder.fsub(builder.bitcast(builder.or_(small, exponent), _DOUBLES), _doubles(2.0**52))
-
         for at in range(0, WIDTH, NATIVE):
             here, lane = ir.Constant(_INT, at), builder.add(args[3], ir.Constant(_INT, at))
-            cell = builder.add(_load_ints(builder, words, here), _ints(1))
-            n = builder.and_(cell, low)
-            random = builder.add(_load_ints(builder, keys, lane), builder.mul(n, _ints(STEP)))
-            random = builder.add(random, builder.mul(builder.and_(_load_ints(builder, arm, lane), low), _ints(ARM)))
-            for shift, factor in ((30, MIX_FACTORS[0]), (27, MIX_FACTORS[1])):
-                random = builder.mul(builder.xor(random, builder.lshr(random, _ints(shift))), _ints(factor))
-            random = builder.xor(random, builder.lshr(random, _ints(31)))
-            threshold = _load_ints(builder, words, ir.Constant(_INT, WIDTH + at))
-            heads = builder.lshr(builder.sub(builder.lshr(random, _ints(11)), threshold), _ints(63))
-            cell = builder.add(cell, builder.shl(heads, _ints(32)))
+            cell, threshold = (_load_ints(builder, words, ir.Constant(_INT, offset)) for offset in (at, WIDTH + at))
+            cell, n, s = _toss(
+                builder, cell, threshold, _load_ints(builder, keys, lane), _load_ints(builder, arm, lane)
+            )
             _store(builder, cell, words, here)
-            _divide(builder, double(n), double(builder.lshr(cell, _ints(32))), work, at)
+            _divide(builder, n, s, work, at)
         return context.get_dummy_value()
 
     return signature, generate
@@ -189,6 +209,101 @@ def _first_largest(typing: Any, mean: Any, root: Any, at: Any, arms: Any, s: Any
     return signature, generate
 
 
+def _shuffled(builder: Any, a: Any, b: Any, places: list[int]) -> Any:
+    return builder.shuffle_vector(a, b, ir.Constant(ir.VectorType(_INT32, NATIVE), places))
+
+
+@intrinsic  # type: ignore[misc, unused-ignore]
+def _step_chunk(
+    typing: Any, mean: Any, root: Any, cells: Any, keys: Any, at: Any, arms: Any, s: Any, arm: Any, to: Any
+) -> Any:
+    """`first_largest` and the pull of that coin in one, for few arms: all of a chunk's streams are loaded and stored.
+
+    Nothing is gathered lane by lane, so that nothing is stored in pieces and loaded again as a vector.
+    """
+    signature = types.void(
+        mean, root, cells, keys, types.uint64, types.uint64, types.float64, arm, types.uint64
+    )  # fmt: skip
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        data = [_data(context, builder, signature.args[i], args[i]) for i in (0, 1, 2, 3, 7)]
+        mean, root, cells, keys, arm = data
+        at, arms, s, to = args[4], args[5], args[6], args[8]
+        scale, count = _splat(builder, s, _DOUBLES), range(NATIVE)
+
+        def row(k: Any, part: Any) -> Any:
+            return builder.add(builder.add(at, builder.mul(k, ir.Constant(_INT, WIDTH))), part)
+
+        def words(here: Any) -> tuple[Any, Any]:
+            """The cells and the thresholds of a vector of lanes, which lie in turn."""
+            twice = builder.add(here, here)
+            low, high = (_load_ints(builder, cells, builder.add(twice, ir.Constant(_INT, i))) for i in (0, NATIVE))
+            return _shuffled(builder, low, high, [2 * i for i in count]), _shuffled(
+                builder, low, high, [2 * i + 1 for i in count]
+            )
+
+        def seen(k: Any, part: Any) -> list[Any]:
+            """The index, the arm, the cell and the threshold."""
+            here = row(k, part)
+            index = builder.fadd(_load(builder, mean, here), builder.fmul(scale, _load(builder, root, here)))
+            return [index, _splat(builder, k, _INTS), *words(here)]
+
+        def loop(first: int, state: list[Any], step: Any) -> list[Any]:
+            """Go through the arms from ``first`` on; ``step`` makes a state of the one before."""
+            before = builder.block
+            test, body, end = (builder.append_basic_block(name) for name in ("arms.test", "arms.body", "arms.end"))
+            builder.branch(test)
+            builder.position_at_end(test)
+            k, kept = builder.phi(_INT), [builder.phi(it.type) for it in state]
+            k.add_incoming(ir.Constant(_INT, first), before)
+            builder.cbranch(builder.icmp_unsigned("<", k, arms), body, end)
+            builder.position_at_end(body)
+            after = step(k, kept)
+            for phi, old, new in zip(kept, state, after, strict=True):
+                phi.add_incoming(old, before)
+                phi.add_incoming(new, body)
+            k.add_incoming(builder.add(k, ir.Constant(_INT, 1)), body)
+            builder.branch(test)
+            builder.position_at_end(end)
+            return kept
+
+        def better(k: Any, kept: list[Any]) -> list[Any]:
+            after = []
+            for j, part in enumerate(_PARTS):
+                own, rival = kept[4 * j : 4 * j + 4], seen(k, part)
+                more = builder.fcmp_ordered(">", rival[0], own[0])
+                after += [builder.select(more, new, old) for new, old in zip(rival, own, strict=True)]
+            return after
+
+        best = loop(1, [it for part in _PARTS for it in seen(ir.Constant(_INT, 0), part)], better)
+        new = []
+        for j, part in enumerate(_PARTS):
+            _, which, cell, threshold = best[4 * j : 4 * j + 4]
+            lane = builder.add(to, part)
+            cell, n, total = _toss(builder, cell, threshold, _load_ints(builder, keys, lane), which)
+            _store(builder, which, arm, lane)
+            new.append((which, cell, *_quotients(builder, n, total)))
+
+        def put(k: Any, _: list[Any]) -> list[Any]:
+            for part, (which, cell, inverse, quotient) in zip(_PARTS, new, strict=True):
+                here = row(k, part)
+                chosen = builder.icmp_unsigned("==", which, _splat(builder, k, _INTS))
+                for values, value in ((root, inverse), (mean, quotient)):
+                    _store(builder, builder.select(chosen, value, _load(builder, values, here)), values, here)
+                old, threshold = words(here)
+                now, twice = builder.select(chosen, cell, old), builder.add(here, here)
+                for half in range(2):
+                    places = [i // 2 + half * NATIVE // 2 + (i % 2) * NATIVE for i in count]
+                    word = _shuffled(builder, now, threshold, places)
+                    _store(builder, word, cells, builder.add(twice, ir.Constant(_INT, half * NATIVE)))
+            return []
+
+        loop(0, [], put)
+        return context.get_dummy_value()
+
+    return signature, generate
+
+
 @intrinsic  # type: ignore[misc, unused-ignore]
 def _most_owed(typing: Any, goals: Any, cells: Any, at: Any, arms: Any, arm: Any, most: Any, to: Any) -> Any:
     """most[to + l] = max_k goals[at + 16k + l] − N of the same position, at least 0, and arm[to + l] the lowest such k.
@@ -221,3 +336,44 @@ first_largest: Any = _first_largest
 most_owed: Any = _most_owed
 divide_chunk: Any = _divide_chunk
 toss_chunk: Any = _toss_chunk
+step_chunk: Any = _step_chunk
+
+
+@jit
+def _log(x: float) -> float:
+    """Log x to about 2⁻⁵² (absolutely or relatively) without a call: over lanes it becomes vector instructions.
+
+    With x = f·2ᵉ, f within √2 of 1, and s = (f − 1)/(f + 1), log f is 2·artanh s, whose series is cut after s²¹/21.
+    """
+    bits = np.float64(x).view(np.int64)
+    exponent = (bits - _ROOT_OF_HALF) >> np.int64(52)
+    f = np.int64(bits - (exponent << np.int64(52))).view(np.float64)
+    s = (f - 1.0) / (f + 1.0)
+    z = s * s
+    series = 1.0 / 13.0 + z * (1.0 / 15.0 + z * (1.0 / 17.0 + z * (1.0 / 19.0 + z * (1.0 / 21.0))))
+    series = 1.0 / 3.0 + z * (1.0 / 5.0 + z * (1.0 / 7.0 + z * (1.0 / 9.0 + z * (1.0 / 11.0 + z * series))))
+    return float(exponent) * _LOG_2 + 2.0 * s * (1.0 + z * series)
+
+
+@jit
+def kl_indices_about(work: Any, budget: float) -> None:
+    """Sixteen KL indices at once, as `numerics.kl_index_about` has them: work[16…] are means, work[32…] pulls.
+
+    NaN where three of Newton's steps do not surely suffice, in the same sense as there.
+    """
+    for lane in range(_W):
+        mean, bound = work[_W + lane], budget / work[_W + _W + lane]
+        variance, target = mean * (1.0 - mean), math.sqrt(bound)
+        r = math.sqrt(2.0 * variance) * target
+        bent = (1.0 - 2.0 * mean) * r / (3.0 * variance)
+        x = min(r + r * bent if bent > 0.0 else r / (1.0 - bent), 0.7071067811865476 * target)
+        steep, step = x > 0.7 * (1.0 - mean), 1.0
+        entropy = mean * _log(mean) + (1.0 - mean) * _log(1.0 - mean)
+        for _ in range(3):
+            q = mean + x
+            root = math.sqrt(max(entropy - mean * _log(q) - (1.0 - mean) * _log(1.0 - q), 0.0))
+            step = 2.0 * root * (root - target) * q * (1.0 - q) / x
+            x = min(max(x - step, 0.1 * x), 0.5 * (x + 1.0 - mean))
+        q = mean + x
+        close = (not steep) & (abs(step) < 1e-6) & (step * step < 1e-10 * min(variance, q * (1.0 - q)))
+        work[lane] = q if close else math.nan

@@ -27,7 +27,14 @@ from freepull.numerics import (
 from freepull.randomness import ARM, ATTEMPT, CHOICE_ARM, CHOICE_COIN, STEP
 from freepull.simulation.compiled.coding import ALPHA_UCB, BY_INDEX, EPSILON_GREEDY, GREEDY, KL_UCB, ROUND_ROBIN
 from freepull.simulation.compiled.formulas import learn_by_formula, pick_by_formula, pick_one_by_formula
-from freepull.simulation.compiled.lanes import WIDTH, divide_chunk, first_largest, toss_chunk
+from freepull.simulation.compiled.lanes import (
+    WIDTH,
+    divide_chunk,
+    first_largest,
+    kl_indices_about,
+    step_chunk,
+    toss_chunk,
+)
 from freepull.simulation.compiled.presence import clock_of, count_act, is_there
 from freepull.simulation.compiled.state import CHOICES, INVERSES, KIND, MEANS, REWARDS, ROW, UNPULLED, UNSEEN
 from freepull.simulation.compiled.world import (
@@ -48,6 +55,8 @@ _ONE, _TWO, _11, _32, _LOW = np.uint64(1), np.uint64(2), np.uint64(11), np.uint6
 _COIN, _WHICH = np.uint64(ARM * CHOICE_COIN % (1 << 64)), np.uint64(ARM * CHOICE_ARM % (1 << 64))
 _55 = np.uint64(55)
 _LIFT, _CLOSE = 1e-8, 4e-9
+FEW_ARMS = np.uint64(4)
+"""So many streams of a lane are loaded and stored all together rather than one by one."""
 EDGES = normal_edges(512)
 """Between which two of these a normal variate lies follows from the first nine bits of its word…"""
 FOURTHS = np.maximum(EDGES[:-1] ** 4, EDGES[1:] ** 4)
@@ -178,7 +187,15 @@ def _kl_ucb_chunk(lanes: Any, deep: Any, base: Any, first: Any, K: Any, budget: 
     streams, arm, last, own = lanes.streams, lanes.arm, lanes.words, lanes.work
     for lane in range(_W):
         last[lane] = np.uint64(arm[first + lane])
-        own[lane] = _kl_fresh(streams, deep, base + last[lane] * _W + lane, budget)
+        position = base + last[lane] * _W + lane
+        own[_W + lane], own[_W + _W + lane] = streams.mean[position], float(pulls_at(streams, position))
+    kl_indices_about(own, budget)
+    for lane in range(_W):
+        position = base + last[lane] * _W + lane
+        if own[lane] == own[lane]:
+            _kl_keep(deep, position, own[_W + lane], own[_W + _W + lane], budget, own[lane])
+        else:
+            own[lane] = _kl_fresh(streams, deep, position, budget)
     first_largest(deep[0], deep[1], base, K, budget, arm, first)
     for lane in range(_W):
         best = np.uint64(arm[first + lane])
@@ -216,6 +233,8 @@ def _kl_ucb(streams: Any, deep: Any, at: Any, K: Any, budget: float, best: Any, 
 def _kl_wins(streams: Any, at: Any, k: Any, best: Any, budget: float) -> bool:
     """Whether arm k has the larger KL index to the last bit, or the same and the lower number."""
     here, there = at + k * _W, at + best * _W
+    if pulls_at(streams, here) == pulls_at(streams, there) and streams.mean[here] == streams.mean[there]:
+        return bool(k < best)
     index = kl_index_near(streams.mean[here], float(pulls_at(streams, here)), budget, 0.0)
     other = kl_index_near(streams.mean[there], float(pulls_at(streams, there)), budget, 0.0)
     return bool(index > other or (index == other and k < best))
@@ -223,14 +242,20 @@ def _kl_wins(streams: Any, at: Any, k: Any, best: Any, budget: float) -> bool:
 
 @jit
 def _kl_line(streams: Any, deep: Any, position: Any, budget: float, near: float) -> float:
-    """About the stream's KL index at this budget; its tangent, lifted by more than that is off, is kept as the line."""
-    heights, slopes = deep
+    """About the stream's KL index at this budget; its tangent is kept as the line."""
     own, pulls = streams.mean[position], float(pulls_at(streams, position))
     index = kl_index_about(own, pulls, budget, near)
+    _kl_keep(deep, position, own, pulls, budget, index)
+    return index
+
+
+@jit
+def _kl_keep(deep: Any, position: Any, own: float, pulls: float, budget: float, index: float) -> None:
+    """Keep the tangent of a stream's index, lifted by more than the index is off."""
+    heights, slopes = deep
     slope = index * (1.0 - index) / (pulls * (index - own)) if index > own else 0.0
     heights[position] = index + _LIFT - slope * budget if index > own or own == 1.0 else 1.0
     slopes[position] = slope
-    return index
 
 
 @jit
@@ -473,10 +498,21 @@ def fixed_mean(streams: Any, position: Any, N: Any) -> Any:
 
 
 @jit
+def _step_at_once(lanes: Any, strategies: Any, chunk: Any, K: Any, t: int) -> None:
+    """`pick_chunk` and `pull_chunk` in one, of α-UCB where rewards are coins."""
+    streams, row = lanes.streams, strategies.chunks[chunk, ROW]
+    s = strategies.tables[row, t] if row >= 0 else exploration(strategies.settings[chunk], t)
+    step_chunk(
+        streams.mean, lanes.root, streams.cells, streams.keys, chunk * K * _W, K, s, lanes.arm, chunk * _W
+    )  # fmt: skip
+
+
+@jit
 def observe(lanes: Any, strategies: Any, K: Any, after: int, until: int) -> None:
     """Play the steps after+1…until, in which no rule looks.
 
-    Two chunks take turns, so that what one has stored is in the cache before it is loaded again as a vector.
+    Two chunks take turns, so that what one has stored is in the cache before it is loaded again as a vector; four where
+    there are few arms, so that one need not wait for the other's root.
     """
     _observe(lanes.there, lanes, strategies, K, after, until)
 
@@ -493,10 +529,14 @@ def _observe(there: Any, lanes: Any, strategies: Any, K: Any, after: int, until:
                 deliver(lanes, None, None, lane, K, t)
         return
     last = np.uint64(strategies.chunks.shape[0])
-    pair = np.uint64(0)
-    while pair < last:
+    few = K <= FEW_ARMS and lanes.world.disturbed == 0 and lanes.streams.laws is None
+    some, begun = np.uint64(4 if few else 2), np.uint64(0)
+    while begun < last:
         for t in range(after + 1, until + 1):
-            for chunk in range(pair, min(pair + np.uint64(2), last)):
-                pick_chunk(lanes, strategies, chunk, K, t)
-                pull_chunk(lanes, None, None, chunk, K, t)
-        pair += np.uint64(2)
+            for chunk in range(begun, min(begun + some, last)):
+                if few and strategies.chunks[chunk, KIND] == ALPHA_UCB:
+                    _step_at_once(lanes, strategies, chunk, K, t)
+                else:
+                    pick_chunk(lanes, strategies, chunk, K, t)
+                    pull_chunk(lanes, None, None, chunk, K, t)
+        begun += some

@@ -70,7 +70,8 @@ class Lanes(NamedTuple):
     """What each lane pulls in this step."""
     words: Words
     work: Floats
-    """The cells of one chunk while they are drawn for, and counts and sums on their way to its statistics."""
+    """The cells of one chunk while they are drawn for; counts and sums on their way to its statistics; KL indices, and
+    the means and pulls that these are computed from."""
     there: Any
     """Who is there, a `presence.Presence`; None where everybody acts in every step, to the end."""
     formulas: Any
@@ -174,7 +175,7 @@ class Block:
             told, told_root = streams._replace(mean=streams.mean.copy(), cells=cells.copy()), root.copy()
         self.lanes = Lanes(
             streams, root=root,
-            arm=np.zeros(L, np.int64), words=np.zeros(2 * WIDTH, np.uint64), work=np.ones(2 * WIDTH),
+            arm=np.zeros(L, np.int64), words=np.zeros(2 * WIDTH, np.uint64), work=np.ones(3 * WIDTH),
             there=coded.habits and presence_of(coded.habits, lane_of, keys, experiment.horizon),
             formulas=formulas_of(coded.picking, agent_of_chunk, K),
             world=world, told=told, told_root=told_root,
