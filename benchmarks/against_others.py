@@ -54,7 +54,7 @@ def _readable(case: Case) -> float:
 
 
 def libraries(found: Findings, effort: Effort, out: Path) -> None:
-    """How many times as fast as one UCB agent of other libraries."""
+    """How many times as fast as UCB agents of other libraries."""
     answer = peers.run(out / "peers", install=not effort.quick)
     if isinstance(answer, str):
         found.notes.append(answer)
@@ -69,7 +69,7 @@ def libraries(found: Findings, effort: Effort, out: Path) -> None:
             our = next(t.sample for t in found.timed if t.ours and t.arms == arms and t.phase == "observing")
             detail = f"{ns(our.median)} beside {ns(its.median)}"
             ratio = f"{its.median / our.median:,.0f}×"
-            found.plain("times as fast as other libraries, one UCB agent", f"{name}, K = {arms}", ratio, detail)
+            found.plain("times as fast as other libraries, UCB agents", f"{name}, K = {arms}", ratio, detail)
             found.timed.append(Timed(arms, name, "observing", its))
 
 
