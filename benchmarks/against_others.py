@@ -11,11 +11,11 @@ import freepull as fp
 from freepull.agents import Agent
 
 from . import limit, ours, peers, plain
-from .cases import INCENTIVIZING_LARGE, INCENTIVIZING_SMALL, OBSERVING_LARGE, OBSERVING_SMALL, Case
+from .cases import INCENTIVIZING_LARGE, INCENTIVIZING_SMALL, OBSERVING_LARGE, OBSERVING_SMALL, PAPER, Case
 from .findings import Effort, Findings, Timed, ns
 from .timing import Sample, in_turn
 
-SCALAR = 5.0
+SCALAR, END_OF_A_STEP = 5.0, 9.0
 STRATEGIES: dict[str, tuple[Agent, float]] = {
     "KL-UCB": (fp.agents.KLUCB(), 110.0),
     "Thompson": (fp.agents.Thompson(), 450.0),
@@ -41,6 +41,25 @@ def readable(found: Findings, effort: Effort) -> None:
         detail = f"{ns(our.median)} beside {ns(its.median)}"
         found.plain("times as fast as the readable engine", case.name, f"{its.ratio(our):,.0f}×", detail)
         found.timed.append(Timed(case.arms, "readable engine", case.phase, its))
+    (own,) = in_turn([_end_of_a_step], effort.few)
+    found.at_most(
+        "the readable engine, two agents", "the end of a step while observing", own.median, END_OF_A_STEP, " µs"
+    )
+
+
+def _end_of_a_step() -> float:
+    """Microseconds that `Trial.end_step` takes while nobody is paid."""
+    steps, seconds = 2_000, 0.0
+    principal = fp.Principal(PAPER, observe=fp.observe.Steps(steps))
+    trial = principal.start(agents=2, arms=3, horizon=steps)
+    for t in range(1, steps + 1):
+        for agent in range(2):
+            trial.ask(agent)
+            trial.tell(agent, t % 3, 0.5)
+        began = time.thread_time()
+        trial.end_step()
+        seconds += time.thread_time() - began
+    return seconds / steps * 1e6
 
 
 def _readable(case: Case) -> float:

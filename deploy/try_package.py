@@ -21,7 +21,7 @@ import tempfile
 import freepull as fp
 from freepull import studies
 
-result = fp.simulate(fp.instances.toy(), principal=fp.Principal(), horizon=200, runs=3, seed=1)
+result = fp.simulate(fp.instances.toy(), principal=fp.Principal(), horizon=200, runs=3, seed=1, engine="compiled")
 assert result.frame.height == 3, result
 assert result.provenance["engine"] == "compiled"
 readable = fp.simulate(fp.instances.toy(), principal=fp.Principal(), horizon=200, runs=3, seed=1, engine="readable")
