@@ -216,12 +216,13 @@ def test_the_compiler_is_loaded_at_the_first_call_and_not_for_little_work() -> N
 
 
 def test_a_change_of_vector_instructions_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
-    from freepull.simulation.compiled import lanes, playing
+    from freepull.simulation.compiled import few, lanes, playing
 
     kernel: Any = playing.observe
-    before = digest(kernel.py_func)
-    monkeypatch.setattr(lanes, "_divide", lambda *_: None)
-    assert digest(kernel.py_func) != before
+    for module, name, other in ((lanes, "divide", print), (few, "toss", print), (few, "_step_3", few._step_2)):
+        before = digest(kernel.py_func)
+        monkeypatch.setattr(module, name, other)
+        assert digest(kernel.py_func) != before, name
 
 
 @pytest.mark.slow

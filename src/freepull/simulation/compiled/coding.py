@@ -14,7 +14,7 @@ from freepull.agents import activity, answers, leaving
 from freepull.numerics import fill_exploration
 from freepull.principal import pricing, protocols, schedules
 from freepull.principal.offers import affordable, units_of
-from freepull.principal.rules import Comparisons
+from freepull.principal.rules import Comparisons, Paper
 from freepull.simulation.experiment import Experiment
 
 if TYPE_CHECKING:
@@ -64,6 +64,8 @@ RATE, LOGNORMAL = (kernel_of(it) for it in (activity.Rate, activity.Lognormal))
 AT_RANDOM, AFTER_ACTS, IN_ANGER = (kernel_of(it) for it in (leaving.AtRandom, leaving.AfterActs, leaving.InAnger))
 UNBOUNDED = 1 << 60
 MOST_TABLES = 8
+MOST_TOGETHER = 8
+"""Agents of sixteen runs that are played at once."""
 LONGEST_STREAM = 1 << 23
 """Sums of rewards other than coins are exact up to this many pulls of one stream."""
 
@@ -154,6 +156,12 @@ class Coded:
     """None where everybody acts in every step, to the end."""
     picking: Picking | None
     """How agents pick by formulas; None where nobody does."""
+    plain: bool
+    """Whether everybody acts in every step and takes every offer, all of which pay the same, and nobody keeps more of
+    its past than counts and means."""
+    together: bool
+    """Whether sixteen runs may be played at once, too: the paper's rule pays some agents, who all follow α-UCB, without
+    limit."""
 
 
 def code(experiment: Experiment) -> Coded:
@@ -170,18 +178,28 @@ def code(experiment: Experiment) -> Coded:
         together.setdefault((int(kind[m]), float(setting[m]), formula), []).append(m)
     alphas = sorted({float(setting[m]) for m in range(M) if kind[m] == ALPHA_UCB})
     rows = {alpha: i for i, alpha in enumerate(alphas)} if len(alphas) <= MOST_TABLES else {}
+    terms, deep = _terms(experiment), bool({KL_UCB, THOMPSON} & set(kind.tolist()))
+    plain = terms.answers is None and terms.pricing is None and experiment.always_there and own is None and not deep
     return Coded(
-        terms=_terms(experiment),
+        terms=terms,
         kind=kind.astype(np.int64),
         setting=setting,
         row=np.array([rows.get(float(setting[m]), -1) for m in range(M)], np.int64),
         tables=_tables(list(rows), experiment.horizon),
         groups=[np.array(members, np.int64) for members in together.values()],
-        deep=bool({KL_UCB, THOMPSON} & set(kind.tolist())),
+        deep=deep,
         inverses=np.concatenate([[0], (1 << 40) // np.arange(1, experiment.horizon + 2)]).astype(np.int64),
         habits=None if experiment.always_there else _habits(experiment),
         picking=own,
+        plain=plain,
+        together=plain and M <= MOST_TOGETHER and bool(np.all(kind == ALPHA_UCB)) and _pays(experiment, terms),
     )
+
+
+def _pays(experiment: Experiment, terms: Terms) -> bool:
+    """Say whether the paper's rule offers somebody the widest arm in every step after κ."""
+    rule, unlimited = experiment.principal.rule, terms.affordable == UNBOUNDED
+    return isinstance(rule, Paper) and rule.pay == "widest" and unlimited and not terms.each and terms.slack == 0.0
 
 
 def _strategy(agent: object) -> int:

@@ -26,7 +26,6 @@ from freepull.simulation.compiled.certified import CertifiedKernel
 from freepull.simulation.compiled.coding import Coded, code
 from freepull.simulation.compiled.comparisons import ComparisonsKernel
 from freepull.simulation.compiled.formulas import note_paid
-from freepull.simulation.compiled.lanes import WIDTH
 from freepull.simulation.compiled.offering import take_stock, takes
 from freepull.simulation.compiled.paper import PaperKernel, PassiveKernel
 from freepull.simulation.compiled.playing import observe, pick_one, pull_one
@@ -47,6 +46,7 @@ from freepull.simulation.compiled.state import (
     Floats,
     Ints,
 )
+from freepull.simulation.compiled.vectors import WIDTH
 from freepull.simulation.experiment import Experiment
 from freepull.simulation.results import Checkpoint, Outcome, regret_by_arm
 
@@ -92,7 +92,10 @@ def play(experiment: Experiment, workers: int | None, lanes: int = LANES) -> Ite
     announce_compilation()
     player = Player(experiment)
     threads = workers or os.cpu_count() or 1
-    size = max(1, min(lanes // experiment.shape[0], -(-len(experiment.runs) // threads)))
+    most = lanes // experiment.shape[0]
+    if player.coded.together and most >= WIDTH // 2:
+        most = -(-most // WIDTH) * WIDTH
+    size = max(1, min(most, -(-len(experiment.runs) // threads)))
     blocks = [experiment.runs[at : at + size] for at in range(0, len(experiment.runs), size)]
     if threads == 1 or len(blocks) == 1:
         for runs in blocks:
@@ -164,11 +167,13 @@ class Player:
 
     def _observe(self, block: Block, until: int) -> None:
         b, steps = block, _first_steps(block)
+        b.lay_out()
         while b.t < until:
             stop, began = min(until, b.t + steps), time.perf_counter()
             observe(b.lanes, b.strategies, self.coded.terms.K, b.t, stop)
             steps = self._next_steps(stop - b.t, began)
             b.t = stop
+        b.put_back()
 
     def _advance(self, block: Block, until: int) -> None:
         steps = _first_steps(block)

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from freepull.compiling import jit
+from freepull.compiling import jit, jit_apart
 from freepull.numerics import mix, uniform
 from freepull.principal.pricing import GROUPS, beyond_natural, compensation, in_units, moved, risen
 from freepull.principal.record import UNITS
@@ -28,7 +28,6 @@ from freepull.simulation.compiled.coding import (
     WORTH_AT_LEAST,
 )
 from freepull.simulation.compiled.formulas import accepts_by_formula, note_paid
-from freepull.simulation.compiled.lanes import WIDTH
 from freepull.simulation.compiled.playing import (
     deliver,
     fixed_mean,
@@ -61,6 +60,7 @@ from freepull.simulation.compiled.state import (
     UNSEEN,
     Streams,
 )
+from freepull.simulation.compiled.vectors import WIDTH
 from freepull.simulation.compiled.world import REFUSED as DECLINED
 from freepull.simulation.compiled.world import TAKEN
 
@@ -335,23 +335,35 @@ def looks(terms: Any, t: int) -> Any:
 @jit
 def take_stock(streams: Any, seats: Any, sums: Any) -> None:
     """Compute the sums over agents afresh from the record, where nobody kept them while observing."""
+    runs = sums.trials.shape[0]
+    for run in range(runs):
+        take_stock_of(streams, seats, sums, run)
+    for row in range(sums.arms.shape[0] // (runs + 1) * runs, sums.arms.shape[0]):
+        sums.arms[row, INVERSES], sums.arms[row, MEANS] = 0, 0
+        sums.arms[row, UNPULLED] = seats.shape[0] // runs
+
+
+@jit_apart
+def take_stock_of(streams: Any, seats: Any, sums: Any, run: int) -> None:
+    """Do so for one run."""
     arms, trials = sums.arms, sums.trials
     runs = trials.shape[0]
     K, agents = arms.shape[0] // (runs + 1), seats.shape[0] // runs
-    arms[:, :UNPULLED] = 0
-    arms[:, UNPULLED] = agents
-    trials[:, UNSEEN] = agents * K
-    for seat in range(seats.shape[0]):
-        for k in range(K):
+    trials[run, UNSEEN] = 0
+    for k in range(K):
+        means, inverses, unpulled = np.int64(0), np.int64(0), np.int64(0)
+        for seat in range(run * agents, (run + 1) * agents):
             position = np.uint64(seats[seat, PLACE]) + np.uint64(k) * _W
             N = pulls_at(streams, position)
             if N > 0:
-                row = seat // agents * K + k
                 sums.fixed[position] = fixed_mean(streams, position, N)
-                arms[row, MEANS] += sums.fixed[position]
-                arms[row, INVERSES] += sums.inverses[N]
-                arms[row, UNPULLED] -= 1
-                trials[seat // agents, UNSEEN] -= 1
+                means += sums.fixed[position]
+                inverses += sums.inverses[N]
+            else:
+                unpulled += 1
+        row = run * K + k
+        arms[row, MEANS], arms[row, INVERSES], arms[row, UNPULLED] = means, inverses, unpulled
+        trials[run, UNSEEN] += unpulled
 
 
 @jit

@@ -11,7 +11,7 @@ from freepull.compiling import jit, jit_apart
 from freepull.principal.rules import Paper
 from freepull.principal.rules.rounds import gap_window
 from freepull.simulation.compiled.coding import Coded
-from freepull.simulation.compiled.lanes import WIDTH, first_largest
+from freepull.simulation.compiled.lanes import first_largest
 from freepull.simulation.compiled.offering import act, decide, keep_neediest, looks
 from freepull.simulation.compiled.playing import pulls_at
 from freepull.simulation.compiled.presence import turn
@@ -24,6 +24,7 @@ from freepull.simulation.compiled.state import (
     KAPPA,
     LANE,
     MEANS,
+    MOST_COUNTED,
     NEED,
     OPEN,
     PAID,
@@ -35,6 +36,8 @@ from freepull.simulation.compiled.state import (
     Block,
     Floats,
 )
+from freepull.simulation.compiled.together import eliminate, play_together
+from freepull.simulation.compiled.vectors import WIDTH
 from freepull.simulation.experiment import Experiment
 
 _FAR = np.int64(1) << np.int64(62)
@@ -54,12 +57,15 @@ class Numbers(NamedTuple):
 
 @jit
 def incentivize(
-    lanes: Any, strategies: Any, state: Any, terms: Any, sums: Any, numbers: Any, after: int, until: int, begins: bool
-) -> int:
+    lanes: Any, strategies: Any, state: Any, terms: Any, sums: Any, numbers: Any, together: Any, ready: bool,
+    after: int, until: int, begins: bool,
+) -> int:  # fmt: skip
     """Play the steps after+1…until under the rule; return the last one played. First, look at step ``after`` if told.
 
     The first look is no function of its own, which would have to be compiled as well.
     """
+    if together is not None and ready:
+        return play_together(lanes, strategies, state, terms, sums, numbers.theta, together, after, until)
     for t in range(after if begins else after + 1, until + 1):
         if t > after:
             act(lanes, strategies, state, terms, sums, None, t)
@@ -88,40 +94,6 @@ def end_steps(lanes: Any, state: Any, terms: Any, numbers: Any, t: int) -> int:
                 choose_offers(lanes, state, terms, numbers.uniform, run, t)
             undecided += 1
     return undecided
-
-
-@jit
-def eliminate(arms: Any, theta: float, row: Any, K: Any, agents: int) -> int:
-    """Eq. (3), both sides times M; return −1 if one arm is left, else in how many steps the next one could go.
-
-    A pull moves its agent's mean by at most 1/N and Σ1/N by at most 1/N², an agent pulls one arm a step, and
-    1/N ≤ Σ1/N = R. So in a step the totals and widths of any two arms come closer by at most M·(R + √θ·R^{3/2}),
-    R the largest of the active arms.
-    """
-    highest, lowest, largest = -math.inf, math.inf, 0.0
-    active = 0
-    for k in range(row, row + K):
-        if arms[k, ACTIVE] == 1:
-            active += 1
-            if arms[k, UNPULLED] > 0:
-                largest = math.inf
-            else:
-                R = arms[k, INVERSES] * _ONE
-                width = math.sqrt(R * theta)
-                highest = max(highest, arms[k, MEANS] * _ONE - width)
-                lowest = min(lowest, arms[k, MEANS] * _ONE + width)
-                largest = max(largest, R)
-    if largest == math.inf and lowest >= highest:
-        return 1 if active > 1 else -1
-    if lowest >= highest:
-        closer = float(agents) * (largest + math.sqrt(theta * largest) * largest + 1e-9)
-        return max(1, int(0.99 * min((lowest - highest) / closer, 1e6))) if active > 1 else -1
-    for k in range(row, row + K):
-        upper = arms[k, MEANS] * _ONE + math.sqrt(arms[k, INVERSES] * _ONE * theta)
-        if arms[k, ACTIVE] == 1 and arms[k, UNPULLED] == 0 and upper < highest:
-            arms[k, ACTIVE] = 0
-            active -= 1
-    return 1 if active > 1 else -1
 
 
 @jit
@@ -333,8 +305,18 @@ class PaperKernel:
         return self._play(block, until, begins=False)
 
     def _play(self, block: Block, until: int, begins: bool) -> int:
-        b = block
-        return incentivize(b.lanes, b.strategies, b.state, self.terms, b.sums, self.numbers, b.t, until, begins)
+        b, ready = block, False
+        if b.together is not None and len(b.together.due) and not begins:
+            ready = not b.state.trials[:, UNSEEN].any()
+            until = min(until, b.t + (MOST_COUNTED if ready else WIDTH))
+        if ready:
+            b.begin_together()
+        played = incentivize(
+            b.lanes, b.strategies, b.state, self.terms, b.sums, self.numbers, b.together, ready, b.t, until, begins
+        )
+        if ready:
+            b.end_together()
+        return int(played)
 
     def bounds(self, block: Block) -> Floats:
         """CB_k per (run, arm)."""

@@ -26,17 +26,17 @@ from freepull.numerics import (
 )
 from freepull.randomness import ARM, ATTEMPT, CHOICE_ARM, CHOICE_COIN, STEP
 from freepull.simulation.compiled.coding import ALPHA_UCB, BY_INDEX, EPSILON_GREEDY, GREEDY, KL_UCB, ROUND_ROBIN
+from freepull.simulation.compiled.few import step_few
 from freepull.simulation.compiled.formulas import learn_by_formula, pick_by_formula, pick_one_by_formula
 from freepull.simulation.compiled.lanes import (
-    WIDTH,
     divide_chunk,
     first_largest,
     kl_indices_about,
-    step_chunk,
     toss_chunk,
 )
 from freepull.simulation.compiled.presence import clock_of, count_act, is_there
 from freepull.simulation.compiled.state import CHOICES, INVERSES, KIND, MEANS, REWARDS, ROW, UNPULLED, UNSEEN
+from freepull.simulation.compiled.vectors import WIDTH
 from freepull.simulation.compiled.world import (
     arm_of,
     due,
@@ -55,8 +55,6 @@ _ONE, _TWO, _11, _32, _LOW = np.uint64(1), np.uint64(2), np.uint64(11), np.uint6
 _COIN, _WHICH = np.uint64(ARM * CHOICE_COIN % (1 << 64)), np.uint64(ARM * CHOICE_ARM % (1 << 64))
 _55 = np.uint64(55)
 _LIFT, _CLOSE = 1e-8, 4e-9
-FEW_ARMS = np.uint64(4)
-"""So many streams of a lane are loaded and stored all together rather than one by one."""
 EDGES = normal_edges(512)
 """Between which two of these a normal variate lies follows from the first nine bits of its word…"""
 FOURTHS = np.maximum(EDGES[:-1] ** 4, EDGES[1:] ** 4)
@@ -498,13 +496,15 @@ def fixed_mean(streams: Any, position: Any, N: Any) -> Any:
 
 
 @jit
-def _step_at_once(lanes: Any, strategies: Any, chunk: Any, K: Any, t: int) -> None:
-    """`pick_chunk` and `pull_chunk` in one, of α-UCB where rewards are coins."""
+def step_at_once(lanes: Any, strategies: Any, offers: Any, chunk: Any, run: Any, m: Any, K: Any, t: int) -> None:
+    """`pick_chunk` and `pull_chunk` in one, of α-UCB with few arms of coins, whose cells are on the desk.
+
+    ``offers`` is None, or those to agent m in the sixteen runs from ``run`` on.
+    """
     streams, row = lanes.streams, strategies.chunks[chunk, ROW]
     s = strategies.tables[row, t] if row >= 0 else exploration(strategies.settings[chunk], t)
-    step_chunk(
-        streams.mean, lanes.root, streams.cells, streams.keys, chunk * K * _W, K, s, lanes.arm, chunk * _W
-    )  # fmt: skip
+    at, lane = chunk * K * _W, chunk * _W
+    step_few(streams.mean, lanes.root, lanes.desk, streams.keys, offers, at, K, lane, run, m, s)
 
 
 @jit
@@ -514,11 +514,11 @@ def observe(lanes: Any, strategies: Any, K: Any, after: int, until: int) -> None
     Two chunks take turns, so that what one has stored is in the cache before it is loaded again as a vector; four where
     there are few arms, so that one need not wait for the other's root.
     """
-    _observe(lanes.there, lanes, strategies, K, after, until)
+    _observe(lanes.there, lanes.desk, lanes, strategies, K, after, until)
 
 
 @jit
-def _observe(there: Any, lanes: Any, strategies: Any, K: Any, after: int, until: int) -> None:
+def _observe(there: Any, desk: Any, lanes: Any, strategies: Any, K: Any, after: int, until: int) -> None:
     if there is not None:
         for seat in range(there.limits.shape[0]):
             lane = np.uint64(there.lanes[seat])
@@ -528,15 +528,19 @@ def _observe(there: Any, lanes: Any, strategies: Any, K: Any, after: int, until:
                     count_act(there, seat, pull_one(lanes, None, None, lane, K, t))
                 deliver(lanes, None, None, lane, K, t)
         return
-    last = np.uint64(strategies.chunks.shape[0])
-    few = K <= FEW_ARMS and lanes.world.disturbed == 0 and lanes.streams.laws is None
-    some, begun = np.uint64(4 if few else 2), np.uint64(0)
+    last, begun = np.uint64(strategies.chunks.shape[0]), np.uint64(0)
     while begun < last:
-        for t in range(after + 1, until + 1):
-            for chunk in range(begun, min(begun + some, last)):
-                if few and strategies.chunks[chunk, KIND] == ALPHA_UCB:
-                    _step_at_once(lanes, strategies, chunk, K, t)
-                else:
+        end = begun
+        if desk is not None and desk.shape[0] > 0:
+            while end < min(begun + np.uint64(4), last) and strategies.chunks[end, KIND] == ALPHA_UCB:
+                end += _ONE
+            for t in range(after + 1, until + 1):
+                for chunk in range(begun, end):
+                    step_at_once(lanes, strategies, None, chunk, chunk, chunk, K, t)
+        if end == begun:
+            end = min(begun + _TWO, last)
+            for t in range(after + 1, until + 1):
+                for chunk in range(begun, end):
                     pick_chunk(lanes, strategies, chunk, K, t)
                     pull_chunk(lanes, None, None, chunk, K, t)
-        begun += some
+        begun = end

@@ -7,7 +7,7 @@ them out.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,17 +17,21 @@ from freepull.agents.answers import WorthAtLeast
 from freepull.numerics import fill_keys
 from freepull.principal.pricing import GROUPS, Posted
 from freepull.principal.record import UNITS
-from freepull.simulation.compiled.coding import Coded, is_formula
+from freepull.simulation.compiled.coding import ALPHA_UCB, Coded, is_formula
+from freepull.simulation.compiled.few import FEW_ARMS
 from freepull.simulation.compiled.formulas import formulas_of
-from freepull.simulation.compiled.lanes import WIDTH
 from freepull.simulation.compiled.presence import presence_of
+from freepull.simulation.compiled.vectors import WIDTH
 from freepull.simulation.compiled.world import history_of, world_of
 from freepull.simulation.experiment import Experiment
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Words = NDArray[np.uint64]
+Number = TypeVar("Number", np.float64, np.int64, np.uint64)
 NEVER = 1 << 62
+MOST_COUNTED = (1 << 16) - 1
+"""Offers to an agent of one arm, between two times at which they are entered."""
 
 LANE, PLACE, BANNED_UNTIL, REFUSALS, OFFERS, OFFER = range(6)
 """Columns of ``seats``, one row per (run, agent); PLACE is where its arm 0 lies, the next arm 16 further on; OFFERS are
@@ -81,6 +85,9 @@ class Lanes(NamedTuple):
     told: Streams
     told_root: Floats
     """What the principal knows of the streams: the same, unless reports come late or never."""
+    desk: Any
+    """Where cells and thresholds lie apart while few arms are played; empty where arms are many or agents disturbed,
+    None where rewards are no coins."""
     wanted: Ints
     lacks: Ints
     """Where each may have an offer: what a lane would be offered, and how many pulls it lacks of that."""
@@ -148,6 +155,23 @@ class Sums(NamedTuple):
     trials: Ints
 
 
+class Together(NamedTuple):
+    """What it takes to play sixteen runs at once under the paper's rule; empty where these are not.
+
+    A group of sixteen runs has one chunk for each agent, so that a run has the same place in all of them.
+    """
+
+    arm: Ints
+    agent: Ints
+    """What is offered in this step, and whom, −1 for nobody, by run."""
+    counted: Words
+    """How many offers each lane had since they were entered, sixteen bits for each arm."""
+    barred: Floats
+    """By group, arm and place: 0 for arms that may be offered, −∞ otherwise."""
+    due: Ints
+    """The step after which some run of the group has to be evaluated, by group."""
+
+
 class Block:
     """A few runs of an experiment, in machine words."""
 
@@ -162,23 +186,29 @@ class Block:
         """What the rule's kernel keeps for itself."""
         self.t = 0
         """Steps played."""
-        lane_of, agent_of_chunk = _seat(coded, B, M)
+        few = K <= FEW_ARMS and not experiment.disturbances
+        together = coded.together and few and B >= WIDTH // 2
+        lane_of, agent_of_chunk = _seat_together(B, M) if together else _seat(coded, B, M)
         C = len(agent_of_chunk)
         L = C * WIDTH
-        keys: Words = np.zeros((3 if coded.habits is None else 6, L), np.uint64)
+        keys: Words = in_lines(np.zeros((3 if coded.habits is None else 6, L), np.uint64))
         fill_keys(keys, np.uint64(experiment.seed), np.array(runs, np.uint64), lane_of)
-        cells: Words = np.zeros(L * K * 2, np.uint64)
-        streams = Streams(np.full(L * K, np.inf), cells, keys, self._laws(cells, lane_of), history_of(experiment, L))
-        root, world = np.zeros(L * K), world_of(experiment, runs, lane_of, L)
+        cells: Words = in_lines(np.zeros(L * K * 2, np.uint64))
+        streams = Streams(
+            in_lines(np.full(L * K, np.inf)), cells, keys, self._laws(cells, lane_of), history_of(experiment, L)
+        )
+        root, world = in_lines(np.zeros(L * K)), world_of(experiment, runs, lane_of, L)
         told, told_root = streams, root
         if world.defers:
             told, told_root = streams._replace(mean=streams.mean.copy(), cells=cells.copy()), root.copy()
         self.lanes = Lanes(
             streams, root=root,
-            arm=np.zeros(L, np.int64), words=np.zeros(2 * WIDTH, np.uint64), work=np.ones(3 * WIDTH),
+            arm=in_lines(np.zeros(L, np.int64)), words=in_lines(np.zeros(2 * WIDTH, np.uint64)),
+            work=in_lines(np.ones(3 * WIDTH)),
             there=coded.habits and presence_of(coded.habits, lane_of, keys, experiment.horizon),
             formulas=formulas_of(coded.picking, agent_of_chunk, K),
             world=world, told=told, told_root=told_root,
+            desk=in_lines(np.zeros(L * K * 2 if few else 0, np.uint64)) if streams.laws is None else None,
             wanted=np.zeros(L, np.int64), lacks=np.zeros(L, np.int64),
         )  # fmt: skip
         self.strategies = Strategies(
@@ -202,6 +232,15 @@ class Block:
             frozen=np.zeros((B * M if experiment.until == "decided" else 0, K, 2), np.int64),
             priced=self._priced(), losses=self._losses(), cells=cells,
         )  # fmt: skip
+        groups = C // M if together else 0
+        self.together = None
+        """Where sixteen runs can be played at once."""
+        if coded.plain and streams.laws is None:
+            self.together = Together(
+                arm=in_lines(np.zeros(groups * WIDTH, np.int64)), agent=in_lines(np.zeros(groups * WIDTH, np.int64)),
+                counted=in_lines(np.zeros(groups * M * WIDTH, np.uint64)),
+                barred=in_lines(np.zeros(groups * K * WIDTH)), due=np.zeros(groups, np.int64),
+            )  # fmt: skip
         owner = self.by_lane(np.arange(B) * K, B * K)
         self.sums = Sums(np.zeros(L * K, np.int64), owner, coded.inverses, arms, trials)
 
@@ -252,6 +291,42 @@ class Block:
         levels, values = (np.concatenate([getattr(s, name) for s in streams]) for name in ("levels", "values"))
         return streams[0].kind, parameters, levels, values
 
+    def lay_out(self) -> None:
+        """Put cells and thresholds on the desk, where they lie while α-UCB plays few arms."""
+        if (desk := self.lanes.desk) is not None and len(desk):
+            K = self.experiment.shape[1]
+            desk.reshape(-1, K, 2, WIDTH)[:] = np.swapaxes(self.lanes.streams.cells.reshape(-1, K, WIDTH, 2), 2, 3)
+
+    def put_back(self) -> None:
+        """Put the cells back to where they are kept."""
+        if (desk := self.lanes.desk) is not None and len(desk):
+            K, few = self.experiment.shape[1], self.strategies.chunks[:, KIND] == ALPHA_UCB
+            cells = self.lanes.streams.cells.reshape(-1, K, WIDTH, 2)
+            cells[few, :, :, 0] = desk.reshape(-1, K, 2, WIDTH)[few, :, 0]
+
+    def begin_together(self) -> None:
+        """Prepare to play sixteen runs at once."""
+        assert self.together is not None
+        self.lay_out()
+        B, K = len(self.runs), self.experiment.shape[1]
+        open, groups = self.state.trials[:, DECIDED_AT] == 0, len(self.together.due)
+        barred, due = np.full((groups * WIDTH, K), -np.inf), np.full(groups * WIDTH, NEVER)
+        barred[:B][open[:, None] & (self.state.arms[:-K, ACTIVE].reshape(B, K) == 1)] = 0.0
+        due[:B][open] = self.state.trials[open, QUIET_UNTIL]
+        self.together.barred[:] = barred.reshape(groups, WIDTH, K).swapaxes(1, 2).ravel()
+        self.together.due[:] = due.reshape(groups, WIDTH).min(axis=1)
+
+    def end_together(self) -> None:
+        """Enter what was paid."""
+        assert self.together is not None
+        self.put_back()
+        M, K = self.experiment.shape
+        lanes = self.state.seats[:, LANE]
+        paid = (self.together.counted[lanes, None] >> (16 * np.arange(K, dtype=np.uint64))) & np.uint64(MOST_COUNTED)
+        self.together.counted[:] = 0
+        self.state.paid[:] += paid.astype(np.int64)
+        self.state.trials[:, PAID] += paid.astype(np.int64).reshape(-1, M * K).sum(axis=1)
+
     def counts(self, told: bool = False) -> tuple[Ints, Ints]:
         """Return pulls and reward sums (in units of 2⁻³⁰) as (run, agent, arm), as they are now or as told."""
         M, K = self.experiment.shape
@@ -275,6 +350,19 @@ class Block:
         return pulls, sums
 
 
+def in_lines(array: NDArray[Number]) -> NDArray[Number]:
+    """Return a copy that begins with a line of the cache, so that no vector lies in two.
+
+    >>> in_lines(np.arange(3)).ctypes.data % 64
+    0
+    """
+    room = np.empty(array.nbytes + 64, np.uint8)
+    begin = -room.ctypes.data % 64
+    found = room[begin : begin + array.nbytes].view(array.dtype).reshape(array.shape)
+    found[...] = array
+    return found
+
+
 def _seat(coded: Coded, runs: int, agents: int) -> tuple[Ints, Ints]:
     """Give every (run, agent) a lane, so that a chunk follows one strategy; return that and an agent of each chunk."""
     lane_of = np.zeros(runs * agents, np.int64)
@@ -284,3 +372,10 @@ def _seat(coded: Coded, runs: int, agents: int) -> tuple[Ints, Ints]:
         lane_of[seats] = len(agent_of_chunk) * WIDTH + np.arange(len(seats))
         agent_of_chunk += [int(group[0])] * -(-len(seats) // WIDTH)
     return lane_of, np.array(agent_of_chunk, np.int64)
+
+
+def _seat_together(runs: int, agents: int) -> tuple[Ints, Ints]:
+    """Do the same, so that a chunk is one agent in sixteen runs, and the chunks of these runs lie together."""
+    run, agent = np.divmod(np.arange(runs * agents), agents)
+    chunk = run // WIDTH * agents + agent
+    return chunk * WIDTH + run % WIDTH, np.tile(np.arange(agents), -(-runs // WIDTH))
