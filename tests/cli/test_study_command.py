@@ -108,4 +108,4 @@ def test_the_examples_of_the_help_run(tmp_path: Path) -> None:
         args = ["1" if part == "5" else part for part in found.group(1).split()]
         done = inside("study", *args, cwd=tmp_path)
         assert done.returncode == 0, done.stderr
-    assert (tmp_path / "out" / "2c.png").exists()
+    assert (tmp_path / "out" / "2c.pdf").exists()
