@@ -91,6 +91,13 @@ def test_the_search_finds_every_price_to_one_in_the_horizon_and_pays_no_more() -
     )
 
 
+def test_the_width_of_the_price_search_is_that_of_the_paper_and_narrower_for_the_average_of_many() -> None:
+    """2·√(log T) for one agent with σ = 1, which is α = 4; an average of four agents is half as wide."""
+    one, four = (PriceSearch(sigma=1.0).width(fp.Game([[0.5, 0.5]] * agents), 10_000) for agents in (1, 4))
+    assert one == pytest.approx(2 * math.sqrt(math.log(10_000)))
+    assert four == pytest.approx(one / 2)
+
+
 def test_the_price_search_offers_what_is_best_for_all_with_prices() -> None:
     """Two agents who disagree: the arm in the middle is best on average, and each is paid its own loss for it."""
     game = fp.Game([[0.9, 0.6, 0.0], [0.0, 0.6, 0.9]])
