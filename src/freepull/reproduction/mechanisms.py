@@ -30,7 +30,7 @@ NINE = [0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1]
 POLICIES: dict[str, Any] = {"UCB": AlphaUCB(2.0), "ε-greedy": EpsilonGreedy(5.0), "Thompson": Thompson()}
 THETA = (0.30, 0.24, 0.88, 0.07, 0.65)
 S = (0.64, 0.99, 0.73, 0.61, 0.59)
-"""What five arms are worth to the principal, and to the agent: those of Scheid et al., with rewards N(θ, 1)."""
+"""What five arms are worth to the principal, with rewards N(θ, 1), and to the agent: the vectors of Scheid et al."""
 SCALE = 11.0
 """Rewards from −5 to 6 are told as numbers in [0, 1]: what is cut off is less than one in a million."""
 OURS: dict[str, Principal] = {
@@ -63,7 +63,7 @@ def mechanisms(request: Request) -> Section:
 
 
 def least_compensation(game: Game) -> float:
-    """Return Σ Δ_i/KL_i for a single agent: times log T, what no consistent policy pays less than in the long run."""
+    """Return Σ Δ_i/KL_i for a single agent: times log T, the order of the least compensation for T → ∞."""
     apart = game.rewards.divergences(game.means, game.local_best)
     losses = game.losses[0]
     return math.fsum((losses[losses > 0] / apart[0][losses > 0]).tolist())
@@ -142,11 +142,11 @@ def _first(paid: pl.DataFrame) -> Finding:
         for name in POLICIES
     }
     return Finding(
-        "Wang and Huang: compensation and regret are O(log T) for all three policies, and no consistent policy pays "
-        f"less than Σ Δ_i/KL_i·log T in the long run. Here at T = {', '.join(f'{T:,}' for T in HORIZONS)}.",
+        "Wang and Huang: compensation and regret are O(log T) for all three policies, and compensation has a lower bound "
+        f"of Σ Δ_i/KL_i·log T up to a constant. Here at T = {', '.join(f'{T:,}' for T in HORIZONS)}.",
         measured,
         f"Σ Δ_i/KL_i is {bound:.2f} on these nine coins, {bound * math.log(HORIZONS[-1]):,.0f} at the last T. Paid per "
-        f"log T there: {ratios}. What is below the bound is so because the bound is a limit.",
+        f"log T there: {ratios}. Less at one T is no contradiction: the bound is for T → ∞.",
     )  # fmt: skip
 
 
@@ -156,8 +156,8 @@ def _second(searched: pl.DataFrame) -> Finding:
     steps = [len(S) * math.ceil(math.log2(T)) for T in HORIZONS]
     within = all(one["regret_high"] <= most_lost(one["horizon"]) for one in searched.iter_rows(named=True))
     return Finding(
-        "Scheid et al.: the search costs K·⌈log₂ T⌉ steps, and from then on the principal does as well as a UCB that "
-        "knows the prices. Five arms and T = 10,000 are the paper's. Here at T = "
+        "Scheid et al.: after K·⌈log₂ T⌉ steps of search the principal does as well as a UCB that knows the prices. "
+        "Five arms and T = 10,000 are the paper's. Here at T = "
         f"{', '.join(f'{T:,}' for T in HORIZONS)}.",
         {name: f"regret {_numbers(frame, name, 'regret')}" for name, frame in own.items()},
         f"The search adds {', '.join(f'{x:,.0f}' for x in more)}, in {', '.join(map(str, steps))} steps of which each "

@@ -154,9 +154,9 @@ class Compensation(Mechanism):
 
     References
     ----------
-    Wang and Huang, *Multi-armed bandits with compensation*, NeurIPS 2018: no consistent policy pays less than about
-    Σ_i Δ_i/KL_i·log T, and policies of these three kinds pay O(log T), with a regret of O(log T). Its ε-greedy and
-    Thompson policies are modified; ours are the plain ones.
+    Wang and Huang, *Multi-armed bandits with compensation*, NeurIPS 2018: a lower bound of Σ_i Δ_i/KL_i·log T, up to a
+    constant, and policies of these three kinds that pay O(log T), with a regret of O(log T). Ours are the policies in
+    their textbook form, from which those of the paper may differ.
 
     >>> import freepull as fp
     >>> game = fp.Game([[0.9, 0.6, 0.3]])
