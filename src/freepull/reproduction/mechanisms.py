@@ -142,8 +142,8 @@ def _first(paid: pl.DataFrame) -> Finding:
         for name in POLICIES
     }
     return Finding(
-        "Wang and Huang: compensation and regret are O(log T) for all three policies, and compensation has a lower bound "
-        f"of Σ Δ_i/KL_i·log T up to a constant. Here at T = {', '.join(f'{T:,}' for T in HORIZONS)}.",
+        "Wang and Huang: compensation and regret are O(log T) for all three policies, and compensation has a lower "
+        f"bound of Σ Δ_i/KL_i·log T up to a constant. Here at T = {', '.join(f'{T:,}' for T in HORIZONS)}.",
         measured,
         f"Σ Δ_i/KL_i is {bound:.2f} on these nine coins, {bound * math.log(HORIZONS[-1]):,.0f} at the last T. Paid per "
         f"log T there: {ratios}. Less at one T is no contradiction: the bound is for T → ∞.",
