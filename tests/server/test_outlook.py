@@ -118,6 +118,10 @@ def test_where_a_verdict_is_unlikely_or_overdue_no_date_is_named_as_expected(ser
     log_in(page, service, service.reader)
     page.wait_for_function("() => document.querySelector('#expected').textContent.includes('unlikely')")
     assert page.inner_text("#expected") == "A verdict in time and within the budget is unlikely: 12 %."
+    forecast(service, chance=0.4)
+    page.wait_for_function(
+        "() => document.querySelector('#expected').textContent.endsWith('less likely than not: 40 %.')"
+    )
     now = datetime.now(UTC)
     forecast(service, when=[now - timedelta(days=it) for it in (9, 5, 3)])
     page.wait_for_function("() => document.querySelector('#expected').textContent.startsWith('It takes longer')")

@@ -26,7 +26,7 @@ def rows(service: Service, token: str | None = None) -> dict[str, Any]:
 
 def staged(service: Service) -> None:
     """Stage a campaign that runs, one that is stuck, one that is decided, and one that has not started."""
-    running = service.create(name="newsletter", horizon=200, agents=TWELVE, principal=None)
+    running = service.create(name="newsletter", horizon=200, agents=TWELVE, principal=None, scale="0..5")
     play(service, running, 20, gap=0.05)
     stuck = service.create(name="onboarding slots", agents=TWELVE, principal=BANNING)
     service.send("PATCH", f"{stuck}/budget", {"budget": "2 EUR"})
@@ -46,7 +46,7 @@ def test_every_campaign_is_there_in_short_and_stuck_ones_come_first(service: Ser
     status = service.send("GET", "/campaigns/newsletter").json()
     running = short["newsletter"]
     assert (running["leader"], running["spent"], running["stuck"]) == (status["leader"], status["spent"], [])
-    assert (running["agreed"], running["unsettled"]) == (0.05, status["paid"])
+    assert (running["agreed"], running["unsettled"], running["scale"]) == (0.05, status["paid"], "0..5")
     rivals = [it["bound"] for it in status["arms"] if it["active"] and it["name"] != status["leader"]]
     evidence = max(min(rivals), status["within"] or 0)
     assert running["risk"] == pytest.approx(min(1.0, 0.05 * status["threshold"] / evidence))
@@ -90,6 +90,7 @@ def test_the_page_begins_with_all_campaigns_and_leads_to_each(page: Page, servic
     assert page.inner_text("#overview-short") == "4 campaigns, 1 decided, 1 stuck"
     assert "is used up: raise it" in cards.nth(0).inner_text()
     assert "risk of error" in cards.nth(1).inner_text()
+    assert "the closest, on the scale 0..5." in cards.nth(1).inner_text()
     assert "Certified: such a trial ends" in cards.nth(3).inner_text()
     assert page.locator("#view").is_hidden()
     shoot(page, "overview")
