@@ -12,7 +12,7 @@ import matplotlib.pyplot as plt
 
 import freepull as fp
 
-mechanisms = {
+mechanisms: dict[str, fp.Principal | fp.baselines.Mechanism] = {
     "Observe-then-Incentivize, certified": fp.Principal(fp.rules.Certified(0.05)),
     "compensation, Thompson": fp.baselines.Compensation(fp.agents.Thompson()),
     "search for prices": fp.baselines.PriceSearch(),
