@@ -144,3 +144,24 @@ def test_nothing_yet_and_not_yet_are_said(page: Page, service: Service) -> None:
     page.evaluate("sessionStorage.clear()")
     log_in(page, service, log_in_again)  # one campaign: it is shown at once
     assert page.inner_text("#title") == "one"
+
+
+def test_an_admin_changes_the_budget_and_ends_a_ban_before_it_is_stuck(service: Service, page: Page) -> None:
+    path = service.create(principal=BANNING, budget="30 EUR")
+    asked = service.send("POST", f"{path}/agents/ann/offer", token=service.gateway).json()["offer"]
+    other = "A" if asked["arm"] == "B" else "B"
+    pulls = [{"agent": who, "arm": other, "reward": 0.5} for who in ("ann", "bob", "cy")]
+    service.send("POST", f"{path}/observations:batch", {"observations": pulls}, service.gateway)
+    log_in(page, service, service.admin)
+    page.locator("#set-budget").click()
+    page.fill("#new-budget", "45 EUR")
+    page.locator("#budget-sure").click()
+    page.wait_for_function("() => document.querySelector('#budget').textContent.startsWith('of 45.00 EUR')")
+    page.get_by_role("button", name="Unban ann").first.click()
+    page.wait_for_function("() => document.querySelector('#table-bans').textContent.includes('lifted')")
+    assert service.send("GET", path).json()["banned"] == 0
+    assert page.locator("#table-bans button").count() == 0
+    page.locator("#logout").click()
+    page.wait_for_selector("#login:not([hidden])")
+    log_in(page, service, service.reader)
+    assert page.locator("#set-budget").is_hidden()
