@@ -1,19 +1,30 @@
 """A backend of your own: users choose a time slot, some are offered a bonus, and webhooks say what became of it.
 
-The service runs elsewhere; this is what a shop adds to its own code. One gateway's token speaks for all users. Any
-framework will do: this one is the service's own.
+The service runs elsewhere; this is what a shop adds to its own code, here written with FastAPI (`pip install fastapi
+'freepull[client]'`). One gateway's token speaks for all users. Any other framework will do as well.
 """
 
 import hashlib
 import hmac
 import json
 import time
-from typing import Any
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Annotated, Any
 
-from litestar import Litestar, Request, Response, get, post
-from litestar.params import FromPath, JSONBody
+from fastapi import FastAPI, HTTPException, Request
+from pydantic import BaseModel, Field
 
 import freepull as fp
+
+
+class Visit(BaseModel):
+    """A user came, and said how it was."""
+
+    visit: str
+    """The visit's id: told again, it counts once."""
+    slot: str
+    stars: Annotated[int, Field(ge=1, le=5)]
 
 
 def is_genuine(body: bytes, header: str, secrets: list[bytes]) -> bool:
@@ -26,35 +37,41 @@ def is_genuine(body: bytes, header: str, secrets: list[bytes]) -> bool:
     return genuine and abs(time.time() - at) <= 300
 
 
-def backend(url: str, token: str, campaign: str, secrets: list[bytes]) -> Litestar:
+def backend(url: str, token: str, campaign: str, secrets: list[bytes]) -> FastAPI:
     """Return the shop's application."""
     client = fp.AsyncClient(url, token)
     slots = client.campaign(campaign)
     seen: dict[str, dict[str, Any]] = {}
 
-    @get("/users/{user:str}/slots")
-    async def choose(user: FromPath[str]) -> dict[str, Any]:
+    @asynccontextmanager
+    async def open_until_the_end(_: FastAPI) -> AsyncIterator[None]:
+        yield
+        await client.close()
+
+    app = FastAPI(lifespan=open_until_the_end)
+
+    @app.get("/users/{user}/slots")
+    async def choose(user: str) -> dict[str, str | None]:
         """What the user sees before choosing: perhaps a bonus for one of the slots."""
         offer = await slots.ask(user)
         return {"bonus": None if offer is None else f"{offer.bonus} for {offer.arm}"}
 
-    @post("/users/{user:str}/visits")
-    async def visit(user: FromPath[str], data: JSONBody[dict[str, Any]]) -> dict[str, Any]:
-        """The user came, and has said how it was: one to five stars. With the visit's id it counts once."""
-        told = await slots.tell(user, data["slot"], (data["stars"] - 1) / 4, event=data["visit"])
+    @app.post("/users/{user}/visits")
+    async def visit(user: str, came: Visit) -> dict[str, str | None]:
+        """One to five stars, as a reward from 0 to 1."""
+        told = await slots.tell(user, came.slot, (came.stars - 1) / 4, event=came.visit)
         return {"paid": None if told.paid is None else str(told.paid)}
 
-    @post("/hooks/freepull", status_code=200)
-    async def hook(request: Request[Any, Any, Any]) -> Response[None]:
+    @app.post("/hooks/freepull")
+    async def hook(request: Request) -> None:
         """What happens in the campaign; the same event may come again, and counts once."""
         body = await request.body()
         if not is_genuine(body, request.headers.get("freepull-signature", ""), secrets):
-            return Response(None, status_code=401)
+            raise HTTPException(401)
         for event in json.loads(body)["events"]:
             seen.setdefault(event["id"], event)
-        return Response(None, status_code=200)
 
-    @get("/owed")
+    @app.get("/owed")
     async def owed() -> dict[str, int]:
         """What users have earned, in cents, as webhooks have said."""
         found: dict[str, int] = {}
@@ -63,4 +80,4 @@ def backend(url: str, token: str, campaign: str, secrets: list[bytes]) -> Litest
                 found[event["agent"]] = found.get(event["agent"], 0) + event["amount"]["minor"]
         return found
 
-    return Litestar([choose, visit, hook, owed], on_shutdown=[client.close], logging_config=None)
+    return app

@@ -90,7 +90,7 @@ class Fuzzed:
 
 def fuzz(address: str, admin: str, agent: str, campaign: str, examples: int, seed: int = 1) -> Fuzzed:
     """Send so many requests to every route, as many again that must be refused; return what came of them."""
-    document = httpx.get(f"{address}/v1/openapi.json", trust_env=False).json()
+    document = httpx.get(f"{address}/v1/openapi.json", trust_env=False, timeout=60.0).json()
     schema: Any = schemathesis.openapi.from_dict(document)
     schema.config.base_url = address
     found = Fuzzed()

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 from matplotlib.figure import Figure
 
-from freepull.charts import COLOURS, axes
+from freepull.charts.looks import COLOURS, axes
 from freepull.planning.forecast import SHARES
 
 from .calibration import (

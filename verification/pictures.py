@@ -7,7 +7,7 @@ from pathlib import Path
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from freepull.charts import COLOURS, HATCHES, axes
+from freepull.charts.looks import COLOURS, HATCHES, axes
 
 from .elimination import OTHERS, Row
 from .judging import LEVELS, Rate

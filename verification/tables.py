@@ -76,7 +76,9 @@ What is spent, in units of reward, under other [prices](#prices) than 1 and at o
 on the same games as above. *At true gaps* is what the same pulls would have cost, had everybody been paid just what it
 gives up, and *lower bound* [the least](#lower_bound) that anybody who knew the games would have had to spend at these
 prices. The last column is the share of the bonuses that were paid in trials that ended undecided. People with
-*reservations* take a price of at least their true gap and an amount drawn for each from [0, .1]."""
+*reservations* take a price of at least their true gap and an amount drawn for each from [0, .1]. How little anybody
+could pay who sees the future, and how little a rule to stop could waste, `python -m verification.hindsight` measures
+([paying late](#adaptive), [futility](#futility))."""
 ABOUT_CONDUCT = """\
 [Lemma 1, extended](#prices), as an experiment: the two agents and the game of the [reproduction](reproduction.md), T =
 10⁴, Take-or-Ban, `Compensate()`. Agent 2 follows; agent 1 follows, or deviates on the same luck. Gains are over

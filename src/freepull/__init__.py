@@ -41,13 +41,14 @@ if TYPE_CHECKING:
     from freepull.planning import Plan, plan
     from freepull.principal import Checks, Offer, Principal, Trial, Verdict, personalised, protocols, rules
     from freepull.principal import schedules as observe
-    from freepull.simulation import Comparison, Result, compare, simulate
+    from freepull.simulation import Comparison, Result, baselines, compare, simulate
     from freepull.strategic import BestResponse, best_response
 
 _HOME = {
     "agents": "freepull.agents",
     "activity": "freepull.agents.activity",
     "answers": "freepull.agents.answers",
+    "baselines": "freepull.simulation.baselines",
     "charts": "freepull.charts",
     "disturbances": "freepull.disturbances",
     "envs": "freepull.envs",
@@ -142,6 +143,7 @@ __all__ = [
     "activity",
     "agents",
     "answers",
+    "baselines",
     "best_response",
     "charts",
     "compare",

@@ -134,7 +134,7 @@ class ServiceError(FreepullError):
     """The service refused a request, or could not be reached."""
 
     def __init__(self, message: str, status: int = 0, remedy: str = "") -> None:
-        super().__init__(message)
+        super().__init__(f"{message} {remedy}".rstrip())
         self.status, self.remedy = status, remedy
 
 

@@ -583,6 +583,8 @@ class OverviewRow(msgspec.Struct):
     """δ: at which risk it is decided."""
     ahead: Difference | None = None
     """How much better the leader is than the arm that comes closest."""
+    scale: str = ""
+    """On which scale rewards are; empty: [0, 1]."""
     step: int = 0
     """Steps that have ended."""
     horizon: int | None = None

@@ -100,7 +100,7 @@ def _short(plan: Plan) -> list[str]:
     parts = []
     if found is not None:
         middle, late = found.decided(0.5), found.decided(0.95)
-        never = "no trial was decided" if middle is None or late is None else ""
+        never = middle is None or late is None
         rate, low, high = found.chance
         tiles = (
             (
@@ -110,14 +110,15 @@ def _short(plan: Plan) -> list[str]:
             ),
             (
                 "Time",
-                never or f"step {middle:,.0f} of {horizon:,}",
-                never or f"95 % of the verdicts by step {late:,.0f}",
+                "no verdict" if never else f"step {middle:,.0f} of {horizon:,}",
+                f"in none of {found.runs:,} simulated trials" if never else f"95 % of the verdicts by step {late:,.0f}",
             ),
             ("Chance of a certified answer", words.percent(rate), f"{words.percent(low)} to {words.percent(high)}"),
         )
         parts = ['<div class="tiles">', *(_tile(*it) for it in tiles), "</div>"]
     said = "".join(f"<p>{escape(sentence)}</p>" for sentence in plan.sentences)
-    must = (f"The truth is like what is believed: {plan.question['beliefs']}.", *MUST)
+    believed, _, more = plan.question["beliefs"].partition("; ")
+    must = (f"The truth is like what is believed: {believed}.{' More below.' if more else ''}", *MUST)
     listed = "".join(f"<li>{escape(it)}</li>" for it in must)
     instead = (
         "If options can simply be assigned, a randomised test pays no bonus: "
@@ -182,7 +183,9 @@ def _reading(plan: Plan) -> list[str]:
     whom = "people who take part"
     if asked["rule"].startswith("Comparisons("):
         whom = "comparisons that it opened, each of one person who came"
-    lines = [
+    believed = asked["beliefs"]
+    lines = [f"What is believed, in full: {believed}."] if "; " in believed else []
+    lines += [
         "A bonus is one paid pull. Every simulated trial draws a new truth from what is believed, so ranges are for "
         "one trial, and contain that the guesses may be wrong.",
         "Certified means: named by a rule for which it is proven that the probability that such a trial ends with a "

@@ -116,7 +116,7 @@ def one_of(name: str, value: Any, allowed: Iterable[str], error: type[UnknownNam
     raise error(f"{name} must be one of {', '.join(choices)}; got {shown(value)}{hint}")
 
 
-def instance(name: str, value: Any, kind: type, example: str) -> None:
+def instance(name: str, value: Any, kind: type | tuple[type, ...], example: str) -> None:
     """Refuse a value of the wrong kind, with an example of a right one."""
     if not isinstance(value, kind):
         got = f"the class {value.__name__}" if isinstance(value, type) else shown(value)

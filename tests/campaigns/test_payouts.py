@@ -180,9 +180,9 @@ def test_a_name_is_not_erased_while_somebody_is_owed(url: str, clock: Clock) -> 
     earn(campaign, "ann", "bob")
     campaign.settle([Move(1, "sent")], payer="bank")
     before = contents(campaign)
-    with pytest.raises(errors.WrongMoment, match=r"^ann must be paid first: 0\.50 EUR in 1 entries .*entry 1 is sent"):
+    with pytest.raises(errors.WrongMoment, match=r"^ann must be paid first: 0\.50 EUR in 1 entry .*entry 1 is sent"):
         campaign.erase_names(["ann", "cy"])
-    with pytest.raises(errors.WrongMoment, match=r"^ann and 1 others must be paid first: 1\.00 EUR in 2 entries"):
+    with pytest.raises(errors.WrongMoment, match=r"^ann and 1 other must be paid first: 1\.00 EUR in 2 entries"):
         campaign.erase_names()
     assert contents(campaign) == before
     campaign.settle([Move(1, "settled")], payer="bank")
@@ -197,7 +197,7 @@ def test_a_name_is_not_erased_while_a_bonus_waits_for_an_outcome(sqlite: str, cl
     assert offer is not None
     campaign.act("ann", offer.arm, "v1")
     for names in (["ann"], None):
-        with pytest.raises(errors.WrongMoment, match="ann must be told of first: 1 bonuses wait for the outcomes"):
+        with pytest.raises(errors.WrongMoment, match="ann must be told of first: 1 bonus waits for the outcomes"):
             campaign.erase_names(names)
     campaign.erase_names(["bob"])
     campaign.outcome("ann", "v1", 0.5)

@@ -71,6 +71,20 @@ def test_chart_writes_a_picture(folder: Path) -> None:
 
 
 @pytest.mark.usefixtures("ran")
+def test_a_chart_has_the_axes_that_are_asked_for(folder: Path) -> None:
+    options = ["--quantity", "regret", "--no-labels", "--no-legend", "--log-y", "--no-log-x", "--x-label", "level δ"]
+    done = inside("study", "chart", "out/two", "--out", "pictures/two.svg", *options, cwd=folder)
+    assert done.returncode == 0, done.stderr
+    written = (folder / "pictures" / "two.svg").read_text(encoding="utf-8")
+    assert "level δ" in written
+    assert "regret of all agents" in written
+    assert "authors" not in written
+    done = inside("study", "chart", "out/two", "--out", "x.svg", "--quantity", "regrets", cwd=folder)
+    assert "quantity must be one of" in done.stderr
+    assert "did you mean 'regret'?" in done.stderr
+
+
+@pytest.mark.usefixtures("ran")
 def test_a_changed_file_is_refused_and_the_difference_shown(folder: Path) -> None:
     (folder / "other.toml").write_text(STUDY.replace("horizon = 300", "horizon = 400"))
     done = inside("study", "run", "other.toml", "--out", "out/two", cwd=folder)
@@ -108,4 +122,4 @@ def test_the_examples_of_the_help_run(tmp_path: Path) -> None:
         args = ["1" if part == "5" else part for part in found.group(1).split()]
         done = inside("study", *args, cwd=tmp_path)
         assert done.returncode == 0, done.stderr
-    assert (tmp_path / "out" / "2c.png").exists()
+    assert (tmp_path / "out" / "2c.pdf").exists()

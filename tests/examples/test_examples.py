@@ -237,5 +237,6 @@ def test_every_example_of_the_service_s_page_does_what_it_says(serving: Service,
     serving.create(name="parts", horizon=60, principal=json.loads(principal))
     (hooks,) = blocks("service.md", "toml")
     (tmp_path / "hooks.toml").write_text(hooks)
-    (tmp_path / "hook-secret").write_text("sixteen letters or more")
+    for name in ("hook-secret", "hook-secret-2"):
+        (tmp_path / name).write_text("sixteen letters or more")
     assert [it.name for it in read_targets(tmp_path / "hooks.toml")] == ["backend"]

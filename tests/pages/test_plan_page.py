@@ -8,6 +8,7 @@ from dataclasses import replace
 from html import escape
 from html.parser import HTMLParser
 
+import numpy as np
 import pytest
 
 import freepull as fp
@@ -66,6 +67,19 @@ def test_cost_time_chance_and_what_must_be_true_come_first(plan: fp.Plan, page: 
     assert f"{plan.first.randomised:,.0f} assigned pulls, over by step {plan.first.randomised / 20:.0f}" in first
     assert rest.startswith("The figures")
     assert "prefers-color-scheme:dark" in page
+
+
+def test_what_somebody_who_decides_reads_is_short_and_says_nothing_twice(plan: fp.Plan) -> None:
+    assert plan.forecast is not None
+    none = replace(plan.forecast, decided_at=np.full(plan.forecast.runs, np.nan))
+    page = plan_page(
+        replace(plan, forecast=none, question={**plan.question, "beliefs": "what a log says; fitted to 271 steps"})
+    )
+    first, _, rest = page.partition("<h2>")
+    assert '<p class="big">no verdict</p><p>in none of 40 simulated trials</p>' in first
+    assert "what a log says. More below." in first
+    assert "fitted to" not in first
+    assert "What is believed, in full: what a log says; fitted to 271 steps." in rest
 
 
 def test_every_variant_is_a_row_beside_the_plan(plan: fp.Plan, page: str) -> None:

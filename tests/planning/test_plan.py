@@ -177,6 +177,14 @@ def test_a_log_is_planned_from_with_a_warning_never_to_import_it() -> None:
     assert SAME_LOG not in fp.plan(**SMALL, quick=True).sentences
 
 
+def test_a_log_on_a_scale_says_what_differences_are_on_it() -> None:
+    stars = log().with_columns(pl.col("reward") * 4 + 1)
+    plan, plain = fp.plan(log=stars, scale="1..5", horizon=30, quick=True), fp.plan(log=log(), horizon=30, quick=True)
+    said = "Rewards are on the scale 1..5, and differences are shares of it: 0.1 of it is 0.4."
+    assert said in plan.sentences
+    assert not [it for it in plain.sentences if "on the scale" in it]
+
+
 def test_other_learners_are_simulated_and_the_formulas_say_that_they_do_not_know_them() -> None:
     plan = fp.plan(**SMALL, quick=True, strategy=[fp.agents.Thompson(), fp.agents.AlphaUCB(2.0)])
     assert any("α-UCB" in sentence for sentence in plan.sentences)

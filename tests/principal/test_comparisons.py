@@ -147,6 +147,14 @@ def decided(rule: rules.Comparisons, seed: int = 1, gap: float = 0.4) -> Trial:
     raise AssertionError("undecided")
 
 
+def test_an_arm_that_is_best_up_to_epsilon_is_so_over_comparisons() -> None:
+    alone, after = (decided(rules.Comparisons(0.05, epsilon=epsilon), gap=0.0) for epsilon in (0.6, 0.3))
+    for trial, left, opened in ((alone, 3, " comparisons opened"), (after, 2, "")):
+        n, people = state_of(trial).extent
+        assert sum(state_of(trial).active) == left
+        assert f"over the first {n:,}{opened}, of {people:,} agents, arm 1 was at most" in trial.verdict().why
+
+
 def test_a_verdict_says_over_which_comparisons_of_how_many_people_and_by_how_much() -> None:
     trial = decided(rules.Comparisons(0.05))
     verdict, state = trial.verdict(), state_of(trial)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 import freepull as fp
 from freepull.errors import InvalidInput
 from freepull.principal.rules.base import Setting
+from freepull.principal.rules.rounds import reaching
 from freepull.principal.schedules import Adaptive, KnownGap, Root, Schedule, Share, Steps
 from support.drive import assert_sentence, paper, step
 
@@ -149,6 +151,25 @@ def test_under_certified_it_pays_only_while_time_is_short_and_from_half_of_it_on
     assert offered[:30] == [[None]] * 30
     assert offered[30] != [None]
     assert (trial.kappa, trial.waits) == (30, False)
+
+
+@pytest.mark.parametrize(
+    ("reach", "score", "ratio"), [(3.0, 1.0, 2.0), (3.3, 0.0, 6.0), (2.9, 2.5, 0.1), (3.5, -1.0, 9.0)]
+)
+def test_a_forecast_is_how_often_z_scores_get_there_where_nothing_is_known_of_the_gap(
+    reach: float, score: float, ratio: float
+) -> None:
+    runs, looks = 4_000, 400
+    draw = np.random.default_rng(7).standard_normal
+    gap, more = score + draw((runs, 1)), ratio / looks  # in units of the standard error so far
+    times = more * np.arange(1, looks + 1)
+    sums = score + gap * times + np.cumsum(math.sqrt(more) * draw((runs, looks)), axis=1)
+    share = float((sums / np.sqrt(1 + times) >= reach).any(axis=1).mean())
+    told = reaching(reach, score, ratio)
+    assert abs(told - share) < 0.02 + 4 * math.sqrt(share * (1 - share) / runs)  # looks now and then, and the chord
+    at_the_end = float((sums[:, -1] / math.sqrt(1 + ratio) >= reach).mean())
+    assert at_the_end < share
+    assert reaching(reach, reach, ratio) == 1.0
 
 
 def test_without_hope_nothing_is_offered_and_the_verdict_says_so_until_hope_returns() -> None:

@@ -39,7 +39,9 @@ def test_a_backend_asks_and_tells_for_its_users_with_one_token(both: Service) ->
                 slots.tell(*wrong)
         with pytest.raises(errors.InvalidReward):
             slots.tell("ann", "A", 2.0)
-        with pytest.raises(errors.ServiceError, match="cannot do this"):
+        with pytest.raises(
+            errors.ServiceError, match=r"cannot do this\. Use a token of scope read, operator or admin\.$"
+        ):
             slots.status()
     status = both.send("GET", "/campaigns/onboarding").json()
     assert (status["observations"], status["paid"]) == (2, 1)

@@ -5,20 +5,24 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 from playwright.sync_api import Page
 
+from freepull.campaigns import view
+from freepull.messages import Outlook
+from freepull.money import Money
 from freepull.planning.onward import Onward, Seen
 from freepull.principal import for_people
 from freepull.server import hosting, outlooks
 from support.browsing import TWELVE, log_in, play
 from support.running import Service
 
-STEPS = Onward(np.array([3.0, 5.0, 8.0, np.inf]), np.array([0.0, 2.0, 4.0, 10.0]))
+STEPS = Onward(np.array([3e3, 5e3, 8e3, np.inf]), np.array([0.0, 2.0, 4.0, 10.0]))
 
 
 @pytest.fixture(autouse=True)
@@ -76,6 +80,72 @@ def test_a_forecast_is_in_money_and_dates_and_is_not_made_again_at_once(
     service.send("POST", f"{path}/stop", {"why": "enough"})
     page.wait_for_selector("#outlook", state="hidden")
     assert short(service)["outlook"] is None
+
+
+def forecast(service: Service, **changed: Any) -> Any:
+    """Leave a forecast with the campaign, as the process beside the service would."""
+    (found,) = service.server.application.hosting.here().values()
+    now = datetime.now(UTC)
+    said = Outlook(
+        now, 0.8, [now + timedelta(days=it) for it in (1, 3, 9)], [Money(it, "EUR") for it in (100, 200, 900)], 400
+    )
+    found.view.outlook = msgspec.structs.replace(said, **changed)
+    return found
+
+
+def test_a_forecast_that_is_ready_and_a_long_silence_reach_an_open_page_at_once(
+    service: Service, monkeypatch: pytest.MonkeyPatch, page: Page
+) -> None:
+    path = service.create(horizon=200, agents=TWELVE, principal=None)
+    play(service, path, 2)
+    log_in(page, service, service.reader)
+    events = page.get_attribute("body", "data-drawn")
+    assert page.inner_text("#expected") == "Not known yet."
+    forecast(service)
+    page.wait_for_function("() => document.querySelector('#expected').textContent.includes('for 2.00 EUR in all')")
+    assert "28 of 35" in page.inner_text("#expected-range")
+    assert page.locator("#stuck").is_hidden()
+    day = 86_400_000_000
+    monkeypatch.setattr(view, "system_clock", lambda: 3 * day + time.time_ns() // 1000)
+    page.wait_for_selector("#stuck:not([hidden])")
+    assert page.inner_text("#stuck").startswith("Nobody has done anything since ")
+    assert page.get_attribute("body", "data-drawn") == events  # nothing has happened meanwhile
+
+
+def test_where_a_verdict_is_unlikely_or_overdue_no_date_is_named_as_expected(service: Service, page: Page) -> None:
+    service.create(name="newsletter", horizon=200, agents=TWELVE, principal=None, budget="30 EUR")
+    forecast(service, chance=0.12)
+    log_in(page, service, service.reader)
+    page.wait_for_function("() => document.querySelector('#expected').textContent.includes('unlikely')")
+    assert page.inner_text("#expected") == "A verdict in time and within the budget is unlikely: 12 %."
+    forecast(service, chance=0.4)
+    page.wait_for_function(
+        "() => document.querySelector('#expected').textContent.endsWith('less likely than not: 40 %.')"
+    )
+    now = datetime.now(UTC)
+    forecast(service, when=[now - timedelta(days=it) for it in (9, 5, 3)])
+    page.wait_for_function("() => document.querySelector('#expected').textContent.startsWith('It takes longer')")
+    forecast(service, when=[], chance=0.0)
+    page.wait_for_function("() => document.querySelector('#expected').textContent === 'No verdict is in sight.'")
+
+
+def test_no_forecast_spends_less_than_was_spent(service: Service) -> None:
+    path = service.create(agents=TWELVE)
+    play(service, path, 3)
+    spent = service.send("GET", path).json()["spent"]["minor"]
+    assert spent > 100
+    forecast(service, spend=[Money(it, "EUR") for it in (0, 100, spent + 50)])
+    assert [it["minor"] for it in short(service)["outlook"]["spend"]] == [spent, spent, spent + 50]
+
+
+def test_what_has_changed_much_is_forecast_sooner() -> None:
+    made, now = outlooks.Made(0.0, 1_000, 3_000), datetime.now(UTC)
+    said = Outlook(now, 0.8, [now + timedelta(days=1)] * 3, [Money(1, "EUR")] * 3, 400)
+    assert not made.outdated(1_100, 3_000, said)
+    assert made.outdated(1_200, 3_000, said)
+    assert made.outdated(1_001, 5_000, said)
+    assert made.outdated(1_001, 3_000, msgspec.structs.replace(said, when=[now - timedelta(days=1)] * 3))
+    assert outlooks.Made(0.0, 0, None).outdated(1, None, None)
 
 
 def test_another_process_is_asked_and_let_go() -> None:

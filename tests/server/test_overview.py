@@ -26,7 +26,7 @@ def rows(service: Service, token: str | None = None) -> dict[str, Any]:
 
 def staged(service: Service) -> None:
     """Stage a campaign that runs, one that is stuck, one that is decided, and one that has not started."""
-    running = service.create(name="newsletter", horizon=200, agents=TWELVE, principal=None)
+    running = service.create(name="newsletter", horizon=200, agents=TWELVE, principal=None, scale="0..5")
     play(service, running, 20, gap=0.05)
     stuck = service.create(name="onboarding slots", agents=TWELVE, principal=BANNING)
     service.send("PATCH", f"{stuck}/budget", {"budget": "2 EUR"})
@@ -46,7 +46,7 @@ def test_every_campaign_is_there_in_short_and_stuck_ones_come_first(service: Ser
     status = service.send("GET", "/campaigns/newsletter").json()
     running = short["newsletter"]
     assert (running["leader"], running["spent"], running["stuck"]) == (status["leader"], status["spent"], [])
-    assert (running["agreed"], running["unsettled"]) == (0.05, status["paid"])
+    assert (running["agreed"], running["unsettled"], running["scale"]) == (0.05, status["paid"], "0..5")
     rivals = [it["bound"] for it in status["arms"] if it["active"] and it["name"] != status["leader"]]
     evidence = max(min(rivals), status["within"] or 0)
     assert running["risk"] == pytest.approx(min(1.0, 0.05 * status["threshold"] / evidence))
@@ -90,6 +90,7 @@ def test_the_page_begins_with_all_campaigns_and_leads_to_each(page: Page, servic
     assert page.inner_text("#overview-short") == "4 campaigns, 1 decided, 1 stuck"
     assert "is used up: raise it" in cards.nth(0).inner_text()
     assert "risk of error" in cards.nth(1).inner_text()
+    assert "the closest, on the scale 0..5." in cards.nth(1).inner_text()
     assert "Certified: such a trial ends" in cards.nth(3).inner_text()
     assert page.locator("#view").is_hidden()
     shoot(page, "overview")
@@ -143,3 +144,24 @@ def test_nothing_yet_and_not_yet_are_said(page: Page, service: Service) -> None:
     page.evaluate("sessionStorage.clear()")
     log_in(page, service, log_in_again)  # one campaign: it is shown at once
     assert page.inner_text("#title") == "one"
+
+
+def test_an_admin_changes_the_budget_and_ends_a_ban_before_it_is_stuck(service: Service, page: Page) -> None:
+    path = service.create(principal=BANNING, budget="30 EUR")
+    asked = service.send("POST", f"{path}/agents/ann/offer", token=service.gateway).json()["offer"]
+    other = "A" if asked["arm"] == "B" else "B"
+    pulls = [{"agent": who, "arm": other, "reward": 0.5} for who in ("ann", "bob", "cy")]
+    service.send("POST", f"{path}/observations:batch", {"observations": pulls}, service.gateway)
+    log_in(page, service, service.admin)
+    page.locator("#set-budget").click()
+    page.fill("#new-budget", "45 EUR")
+    page.locator("#budget-sure").click()
+    page.wait_for_function("() => document.querySelector('#budget').textContent.startsWith('of 45.00 EUR')")
+    page.get_by_role("button", name="Unban ann").first.click()
+    page.wait_for_function("() => document.querySelector('#table-bans').textContent.includes('lifted')")
+    assert service.send("GET", path).json()["banned"] == 0
+    assert page.locator("#table-bans button").count() == 0
+    page.locator("#logout").click()
+    page.wait_for_selector("#login:not([hidden])")
+    log_in(page, service, service.reader)
+    assert page.locator("#set-budget").is_hidden()

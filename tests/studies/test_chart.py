@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from freepull import charts, studies
 from freepull.charts import COLOURS
 from freepull.errors import InvalidInput, StudyError
-from freepull.studies.store import chart
+from freepull.studies.store import ALL, chart
 from support.sample import STUDY, written
 
 
@@ -43,7 +43,7 @@ def test_one_line_for_each_principal_and_other_swept_value(store: studies.Store)
 
 def test_another_axis_may_be_chosen(store: studies.Store) -> None:
     ax = chart(store, "horizon")
-    assert ax.get_xlabel() == "horizon"
+    assert ax.get_xlabel() == "horizon T, steps"
     assert ax.get_xscale() == "linear"
     with pytest.raises(InvalidInput, match="x must be one of delta, horizon"):
         chart(store, "seed")
@@ -68,5 +68,19 @@ def test_an_unfinished_study_is_drawn_as_far_as_it_is(store: studies.Store, tmp_
             chart(begun)
         cell = store.study.cells[0]
         begun.add(cell, studies.result(store, cell))
-        assert chart(begun).get_xlabel() == "delta"
-    assert charts.against(studies.summary(store), "delta", "cell").get_xlabel() == "delta"
+        assert chart(begun).get_xlabel() == "δ"
+    assert charts.against(studies.summary(store), "delta", "cell").get_xlabel() == "δ"
+
+
+def test_any_quantity_is_drawn_with_or_without_labels_and_names(store: studies.Store) -> None:
+    table = studies.summary(store, ALL)
+    ax = chart(store, quantity="regret", labels=False)
+    assert ax.containers[1].lines[0].get_ydata().tolist() == table["regret"][1:6:2].to_list()  # type: ignore[attr-defined]
+    assert ax.get_ylabel() == "regret of all agents"
+    assert len(ax.texts) == 0
+    bare = chart(store, quantity="error", labels=False, xlabel="", ylabel="", logx=False, legend=False)
+    assert (bare.get_xlabel(), bare.get_ylabel(), bare.get_legend(), bare.get_xscale()) == ("", "", None, "linear")
+    wrong = [100 * (1 - share) for share in table["correct"][1:6:2]]
+    assert bare.containers[1].lines[0].get_ydata().tolist() == pytest.approx(wrong)  # type: ignore[attr-defined]
+    with pytest.raises(InvalidInput, match="quantity must be one of spent, paid"):
+        chart(store, quantity="regrets")

@@ -8,6 +8,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 import freepull as fp
+from freepull.errors import InvalidInput
 
 from .worlds import PROTOCOLS
 
@@ -96,7 +97,14 @@ def happen(trial: fp.Trial, event: Event) -> Any:
         return trial.end_step(at_once=False)
     if name == "closed":
         return trial.work()
-    return trial.tell_many(*zip(*given, strict=True)) if name == "tell_many" else apply(trial, event)
+    if name == "tell_many":
+        return trial.tell_many(*zip(*given, strict=True))
+    try:
+        return apply(trial, event)
+    except InvalidInput as refused:  # the step that it had to wait for has decided the trial
+        if name != "withdraw" or trial.decided_at is None:
+            raise
+        return str(refused)
 
 
 def live(principal: fp.Principal, frame: dict[str, Any], seed: int) -> tuple[fp.Trial, list[Event], list[Any]]:

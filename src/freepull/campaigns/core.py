@@ -327,6 +327,11 @@ class Core:
         return self._decider.state.events
 
     @property
+    def budgeted(self) -> int | None:
+        """The most that may be spent now, in minor units; None: no limit."""
+        return self._decider.state.offers.budget
+
+    @property
     def rehearsal(self) -> bool:
         """Whether simulated agents have played it."""
         return self._decider.state.rehearsals > 0
@@ -451,9 +456,9 @@ class Core:
             return
         waiting = [it.agent for it in state.offers.due.values() if it.agent in agents]
         if waiting:
-            others = "" if len(set(waiting)) == 1 else f" and {len(set(waiting)) - 1:,} others"
+            others, bonuses = and_others(len(set(waiting))), counted(len(waiting), "bonus waits", "bonuses wait")
             raise WrongMoment(
-                f"{self.register.shown(waiting[0])}{others} must be told of first: {len(waiting):,} bonuses wait for "
+                f"{self.register.shown(waiting[0])}{others} must be told of first: {bonuses} for "
                 "the outcomes of acts; tell these, or wait until their time is over, and erase the names then, or "
                 "anyway."
             )
@@ -463,12 +468,11 @@ class Core:
         owed = [row for row in rows if row[2] in agents and known.state(row[0]) != SETTLED]
         if owed:
             total = Money(sum(row[4] for row in owed), self.register.currency)
-            people = len({row[2] for row in owed})
+            others, entries = and_others(len({row[2] for row in owed})), counted(len(owed), "entry", "entries")
             first, word = owed[0], SETTLEMENTS[known.state(owed[0][0])]
-            others = "" if people == 1 else f" and {people - 1:,} others"
             raise WrongMoment(
-                f"{self.register.shown(first[2])}{others} must be paid first: {total} in {len(owed):,} entries of the "
-                f"ledger (entry {first[0]} is {word}); pay them out, or say that they are settled, and erase the names "
+                f"{self.register.shown(first[2])}{others} must be paid first: {total} in {entries} of the ledger "
+                f"(entry {first[0]} is {word}); pay them out, or say that they are settled, and erase the names "
                 "then, or anyway."
             )
 
@@ -527,3 +531,17 @@ def who(by: Any, name: str = "by") -> str:
             f"{name} must be a printable text of at most {LONGEST_NAME} characters, got {validation.shown(by)}."
         )
     return by
+
+
+def counted(number: int, one: str, more: str) -> str:
+    """Return a number with what is counted.
+
+    >>> counted(1, "entry", "entries"), counted(1200, "entry", "entries")
+    ('1 entry', '1,200 entries')
+    """
+    return f"{number:,} {one if number == 1 else more}"
+
+
+def and_others(people: int) -> str:
+    """Return what follows the name of the first of so many people."""
+    return "" if people == 1 else f" and {counted(people - 1, 'other', 'others')}"

@@ -461,6 +461,7 @@ def overview(state: State, register: Register, now: int) -> OverviewRow:
         risk=at_risk,
         agreed=agreed,
         ahead=min(rivals, key=lambda it: it.low, default=None),
+        scale=status.scale,
         step=status.step,
         horizon=status.horizon,
         agents=status.agents,

@@ -38,6 +38,7 @@ from freepull.messages import (
     Status,
     Stuck,
 )
+from freepull.money import Money
 
 Row = TypeVar("Row", covariant=True)
 Found = TypeVar("Found")
@@ -173,14 +174,35 @@ class CampaignView:
 
         return await self._look(look)
 
+    async def news(self) -> tuple[int, tuple[Outlook | None, list[Stuck]]]:
+        """Say after how many events it was looked at, and what a screen shows then that no event is about."""
+
+        def look(decider: Decider) -> tuple[int, tuple[Outlook | None, list[Stuck]]]:
+            state = decider.state
+            return state.events, (self._expected(state), tables.stuck(state, self._register, system_clock()))
+
+        return await self._look(look)
+
     async def overview(self) -> OverviewRow:
         """Say in short which arm, how sure, what was spent, and whether it is stuck."""
         return await self._look(self._short)
 
     def _short(self, decider: Decider) -> OverviewRow:
         row = tables.overview(decider.state, self._register, system_clock())
-        row.outlook = None if row.decided or row.status == "stopped" else self.outlook
+        row.outlook = self._expected(decider.state)
         return row
+
+    def _expected(self, state: State) -> Outlook | None:
+        """Return the forecast as it can still be true: what was spent since it was made is spent."""
+        said = self.outlook
+        if said is None or state.decision is not None or state.status == "stopped":
+            return None
+        spent = state.offers.spent
+        if spent <= said.spend[0].minor:
+            return said
+        return msgspec.structs.replace(
+            said, spend=[it if it.minor >= spent else Money(spent, it.currency) for it in said.spend]
+        )
 
     async def stuck(self) -> tuple[int, list[Stuck]]:
         """Say after how many events it was looked at, and why it does not go on."""

@@ -71,9 +71,11 @@ same command continues it. A file that has changed since is refused, and the dif
 SHOW = """Show what a study found so far: one row per cell, with 95 % intervals.
 
 Example: freepull study show out/2c"""
-CHART = """Draw the cost against what was swept, with 95 % intervals and the share of runs decided.
+CHART = """Draw the cost, or another quantity, against what was swept, with 95 % intervals.
 
-Example: freepull study chart out/2c --out out/2c.png"""
+Example: freepull study chart out/2c --out out/2c.pdf --quantity regret --no-labels
+
+Quantities are spent, paid, decided, certified, correct, error, regret, reward, offered, refused and others."""
 
 
 @app.command(help=RUN)
@@ -135,12 +137,21 @@ def chart(
     folder: Folder,
     out: Annotated[Path, typer.Option(help="The picture to write: .png, .pdf or .svg.")],
     x: Annotated[str | None, typer.Option(help="The swept key to draw against; the first by default.")] = None,
+    quantity: Annotated[str, typer.Option(help="What to draw.")] = "spent",
+    labels: Annotated[bool, typer.Option(help="Write the share of runs decided above every point.")] = True,
+    legend: Annotated[bool, typer.Option(help="Name the lines.")] = True,
+    log_x: Annotated[
+        bool | None, typer.Option(help="A logarithmic axis, or none; by default, if values span a decade.")
+    ] = None,
+    log_y: Annotated[bool, typer.Option(help="A logarithmic axis of the quantity.")] = False,
+    x_label: Annotated[str | None, typer.Option(help='What the axis is called; "" for nothing.')] = None,
+    y_label: Annotated[str | None, typer.Option(help='What the axis is called; "" for nothing.')] = None,
     as_json: AsJson = False,
 ) -> None:
     """See CHART."""
     from matplotlib.figure import Figure
 
-    from freepull import studies
+    from freepull import charts, studies
     from freepull.errors import InvalidInput
     from freepull.studies.store import chart as draw
 
@@ -148,12 +159,12 @@ def chart(
         raise InvalidInput(f"--out must be a picture that ends in .png, .pdf or .svg, got {str(out)!r}.")
     store = studies.Store.open(folder)
     figure = Figure(figsize=(6.4, 4.2), layout="constrained", dpi=150)
-    draw(store, x, ax=figure.subplots())
+    named = {name: text for name, text in (("xlabel", x_label), ("ylabel", y_label)) if text is not None}
+    ax = draw(store, x, figure.subplots(), quantity, labels, legend=legend, logx=log_x, logy=log_y, **named)
     try:
-        out.parent.mkdir(parents=True, exist_ok=True)
-        figure.savefig(out)
-    except OSError as error:
-        raise InvalidInput(f"--out cannot be written to {out}: {error.strerror}; choose another place.") from None
+        charts.save(ax, out)
+    except InvalidInput as error:
+        raise InvalidInput(f"--out {str(error).removeprefix('path ')}") from None
     if as_json:
         typer.echo(json.dumps({"picture": str(out)}))
     else:

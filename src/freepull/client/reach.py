@@ -138,7 +138,7 @@ def error_of(said: dict[str, Any]) -> FreepullError:
         return errors.EventGap(words, expected if isinstance(expected, int) else 0)
     if inspect.isclass(kind) and issubclass(kind, FreepullError) and kind is not ServiceError:
         return kind(words)
-    return ServiceError(words, status, str(said.get("remedy", ""))[:1000])
+    return ServiceError(words, status, " ".join(str(said.get("remedy") or "").split())[:1000])
 
 
 class Deadline:

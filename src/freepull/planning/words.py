@@ -14,6 +14,7 @@ from freepull.planning.formulas import FREE, First
 from freepull.planning.question import Case
 from freepull.planning.search import CHANCE, Simulated
 from freepull.principal.protocols import TakeOrBan
+from freepull.scales import Scale
 
 
 def count(value: float) -> str:
@@ -133,6 +134,7 @@ def sentences(case: Case, at_once: First, found: Simulated, price: Money | None)
     if isinstance(case.beliefs, Logged):
         if case.people.habits is None and case.people.always_there:
             told.append(NO_TIMES)
+        told += _scale(case.beliefs.posterior.past.scale, formulas.tolerance(case.principal.rule))
         told.append(SAME_LOG)
     if found.interrupted:
         told.append("The simulation was interrupted: what is missing was not simulated.")
@@ -158,6 +160,16 @@ def _campaign(case: Case) -> str:
         f"These people act about {pulls:.2g} times each in {case.horizon:,} steps. A campaign in free mode counts as a "
         f"step as many pulls as there are agents, so give it --horizon {max(case.arms, round(pulls))}."
     )
+
+
+def _scale(text: str, epsilon: float) -> list[str]:
+    """Say what a difference is on the scale that people rate on."""
+    on = Scale.parse("scale", text or "0..1")
+    if on.width == 1.0:
+        return []
+    share = epsilon or 0.1
+    amount = f"{on.effect(share):.3g} {on.unit}".strip()
+    return [f"Rewards are on the scale {on.text}, and differences are shares of it: {share:g} of it is {amount}."]
 
 
 def _bonuses(number: float, case: Case) -> str:

@@ -25,7 +25,7 @@ from freepull.files import UNFINISHED, finish
 from freepull.pages import inline
 from freepull.reproduction import figures as costs
 from freepull.reproduction import figures as toy
-from freepull.reproduction import others, theory
+from freepull.reproduction import mechanisms, others, theory
 from freepull.reproduction import others as choices
 from freepull.reproduction.section import (
     SETTINGS,
@@ -278,6 +278,7 @@ FIGURES: dict[str, Callable[[Request], Section]] = {
     "2a": toy.accuracy, "2b": toy.assignment, "2c": costs.against_delta, "2d": costs.against_agents,
     "3": toy.stochastic, "kappa": choices.observing, "protocols": choices.protocols, "theory": theory.theory,
     "lemma1": theory.lemma_1, "defences": theory.defences, "agents": others.agents, "baselines": others.baselines,
+    "mechanisms": mechanisms.mechanisms,
 }  # fmt: skip
 """The parts of the report, by the names that `--figure` takes."""
 COMPARED = {"2a": "paper-2ab", "2b": "paper-2ab", "2c": "paper-2c", "2d": "paper-2d", "3": "paper-3"}

@@ -9,7 +9,7 @@ import signal
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -29,8 +29,10 @@ if TYPE_CHECKING:
     from freepull.campaigns.commands import Decider
     from freepull.server.hosting import Open
 
-FIRST, EVERY = 45.0, 600.0
-"""Seconds before the first look, and between two forecasts of a campaign."""
+FIRST, EVERY, SOON = 45.0, 600.0, 60.0
+"""Seconds before the first look, and between two forecasts of a campaign; and where the last one is out of date."""
+GROWN = 1.2
+"""Once a log is so many times as long as at its last forecast, that is out of date."""
 SECONDS, PATIENCE = 20.0, 180.0
 """For how long it simulates, and how long that is waited for: what is not kept compiled yet takes a while."""
 LARGE = 200_000
@@ -150,14 +152,27 @@ def beside(seen: Seen, stopped: threading.Event, seconds: float = SECONDS) -> On
     return None
 
 
+class Made(NamedTuple):
+    """When a campaign was forecast, by a clock that does not jump, after how many events, and with which budget."""
+
+    at: float
+    events: int
+    budget: int | None
+
+    def outdated(self, events: int, budget: int | None, said: Outlook | None) -> bool:
+        """Say whether so much has changed that a new forecast should not wait for its turn."""
+        over = said is not None and bool(said.when) and said.when[1] < datetime.now(UTC)
+        return over or budget != self.budget or events >= GROWN * self.events
+
+
 class Outlooks:
     """Forecasts the campaigns that are open here, one after the other, and leaves the last forecast with each."""
 
-    def __init__(self, log: Callable[..., None], every: float = EVERY) -> None:
-        self._log, self._every = log, every
+    def __init__(self, log: Callable[..., None], every: float = EVERY, soon: float = SOON) -> None:
+        self._log, self._every, self._soon = log, every, soon
         self._stopped = threading.Event()
-        self._made: dict[str, tuple[float, int]] = {}
-        """When each campaign was forecast last, and after which event."""
+        self._made: dict[str, Made] = {}
+        """The last forecast of each campaign."""
 
     def stop(self) -> None:
         """Let go of what is being simulated."""
@@ -181,15 +196,17 @@ class Outlooks:
                 self._log("no forecast", campaign=it.view.name, error=f"{type(error).__name__}: {error}"[:500])
 
     async def _forecast(self, found: Open) -> None:
-        core, name, clock = found.campaign.blocking.core, found.view.name, asyncio.get_running_loop().time()
-        last, events = self._made.get(name, (-self._every, -1))
-        if clock - last < self._every or core.events == events:
-            return
-        self._made[name] = clock, core.events
+        core, view, clock = found.campaign.blocking.core, found.view, asyncio.get_running_loop().time()
+        made, budget = self._made.get(view.name), core.budgeted
+        if made is not None:
+            wait = self._soon if made.outdated(core.events, budget, view.outlook) else self._every
+            if clock - made.at < wait or core.events == made.events:
+                return
+        self._made[view.name] = Made(clock, core.events, budget)
         known, now = await awaited(core.do(lambda decider, at: (take(decider), at)))
         if known is None:
-            found.view.outlook = None
+            view.outlook, self._made[view.name] = None, Made(clock, 0, budget)  # a look costs nothing
             return
         seen, pace = await asyncio.to_thread(read, core, known, now)
         onwards = await asyncio.to_thread(beside, seen, self._stopped)
-        found.view.outlook = None if onwards is None else outlook_of(onwards, known, pace, now)
+        view.outlook = None if onwards is None else outlook_of(onwards, known, pace, now)

@@ -7,7 +7,7 @@ import time
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import suppress
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -36,6 +36,8 @@ class Look(NamedTuple):
     after: int = -1
     audit: tuple[AuditEntry, ...] = ()
     """What was audited after event ``after``."""
+    beside: Any = None
+    """What else is shown that no event of the log is about: a forecast that is ready, a long silence."""
 
 
 class Feed:
@@ -54,12 +56,12 @@ class Feed:
         """Whether it looks."""
         return self._task is not None and not self._task.done()
 
-    async def next(self, seen: int, closing: asyncio.Event) -> Look | None:
-        """Return a look at another moment than was seen, None if there is none for a while."""
+    async def next(self, seen: Look | None, closing: asyncio.Event) -> Look | None:
+        """Return another look than was seen, None if there is none for a while."""
         if self._task is None:
             self._task = asyncio.create_task(self._run())
         for _ in range(round(SILENT / LOOKING)):
-            if self._last is not None and self._last.events != seen:
+            if self._last is not None and self._last is not seen:
                 return self._last
             if closing.is_set():
                 return None
@@ -121,11 +123,13 @@ class Streams:
         return Look(status.events, msgspec.json.encode(status), last.events - 1, audit)
 
     async def _draw(self, last: Look | None) -> Look | None:
-        """Return all that a screen shows, if anything has happened."""
-        if last is not None and (await self._view.status()).events == last.events:
+        """Return all that a screen shows, if anything has happened, or is to be said that is no event."""
+        events, beside = await self._view.news()
+        if last is not None and (events, beside) == (last.events, last.beside):
             return None
         screen = await self._view.screen()
-        return Look(screen.status.events, msgspec.json.encode(screen))
+        short = screen.overview
+        return Look(screen.status.events, msgspec.json.encode(screen), beside=(short.outlook, short.stuck))
 
     async def stream(
         self, after: int, screen: bool, closing: asyncio.Event, allowed: Callable[[], bool], whose: str = ""
@@ -140,7 +144,8 @@ class Streams:
         self._whose[whose] += 1
         try:
             yield b"retry: 2000\n\n"
-            audited, seen = after, -1
+            audited = after
+            seen: Look | None = None
             while not closing.is_set():
                 look = await feed.next(seen, closing)
                 if not allowed():
@@ -150,14 +155,14 @@ class Streams:
                         return
                     yield b": nothing new\n\n"
                     continue
-                if not screen and (after >= 0 or seen >= 0):
+                if not screen and (after >= 0 or seen is not None):
                     shared = 0 <= look.after <= audited
                     for entry in look.audit if shared else await self._view.audit(audited):
                         if entry.event > audited:
                             audited = entry.event
                             yield _event("audit", audited, msgspec.json.encode(entry))
-                seen = look.events
-                audited = max(audited, seen - 1)
+                seen = look
+                audited = max(audited, look.events - 1)
                 yield _event("screen" if screen else "status", audited, look.data)
         finally:
             feed.count -= 1

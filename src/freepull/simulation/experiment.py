@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,6 +21,9 @@ from freepull.errors import InvalidInput
 from freepull.game import Game
 from freepull.principal import Checks, Grounds, Principal, Trial
 from freepull.principal.rules.base import Setting
+
+if TYPE_CHECKING:
+    from freepull.simulation.baselines import Mechanism
 
 GameMaker = Callable[[np.random.Generator], Game]
 UNTIL = ("horizon", "decided")
@@ -64,6 +67,8 @@ class Experiment:
     """Whether it is kept how far every verdict survives."""
     checks: Checks | None = None
     """The checks of assumptions that run beside every trial, if they are kept."""
+    baseline: Mechanism | None = None
+    """The mechanism of others that is played instead of the principal's, with agents of its own kind."""
 
     @property
     def always_there(self) -> bool:
@@ -103,6 +108,17 @@ class Experiment:
         named = self.game.describe() if isinstance(self.game, Game) else {"drawn": _named(self.game)}
         return {
             "game": named,
+            **(self._played() if self.baseline is None else self.baseline.describe()),
+            "horizon": self.horizon,
+            "runs": ranges(self.runs),
+            "seed": self.seed,
+            "until": self.until,
+            **({"trace": _steps(self.checkpoints, self.horizon)} if self.checkpoints else {}),
+        }
+
+    def _played(self) -> dict[str, Any]:
+        """Who plays what under which principal."""
+        return {
             "agents": _short(self.agents),
             "answers": _short(self.answers),
             **({} if self.always_there else {"activity": _short(self.activity), "leaving": _short(self.leaving)}),
@@ -111,11 +127,6 @@ class Experiment:
             "rule": self.grounds.rule,
             "target": self.grounds.target,
             "assumptions": list(self.grounds.assumptions),
-            "horizon": self.horizon,
-            "runs": ranges(self.runs),
-            "seed": self.seed,
-            "until": self.until,
-            **({"trace": _steps(self.checkpoints, self.horizon)} if self.checkpoints else {}),
         }
 
 

@@ -28,7 +28,8 @@ from freepull.disturbances import Disturbance
 from freepull.errors import FreepullError, InvalidInput, ReadableEngine
 from freepull.game import Game
 from freepull.panels import Panel
-from freepull.principal import Checks, Principal
+from freepull.principal import Checks, Principal, rules
+from freepull.simulation.baselines import Mechanism
 from freepull.simulation.experiment import Experiment, GameMaker, check
 from freepull.simulation.readable import play
 from freepull.simulation.results import MEANS, RATES, Collector, Outcome, Result, interval
@@ -46,7 +47,7 @@ _SAID: set[str] = set()
 def simulate(
     game: Game | GameMaker | Panel,
     *,
-    principal: Principal,
+    principal: Principal | Mechanism,
     horizon: int | None = None,
     agents: Agent | Mind | type[Agent | Mind] | Sequence[Agent | Mind] | None = None,
     answers: Answer | type[Answer] | Sequence[Answer] | None = None,
@@ -70,7 +71,7 @@ def simulate(
         A game, or a function from a NumPy generator to a game, called afresh for every run; or a panel such as
         `fp.panels.street()`, which says horizon, agents, answers, activity and leaving where you do not.
     principal
-        The settings of the principal.
+        The settings of the principal; or a mechanism of others (`fp.baselines`), which has agents of its own kind.
     horizon
         T, the number of steps of a run; a panel has its own.
     agents, answers
@@ -117,10 +118,14 @@ def simulate(
     }
     panel = game if isinstance(game, Panel) else Panel(game, horizon=cast(int, horizon))
     panel = replace(panel, **{name: value for name, value in given.items() if value is not None})
+    baseline = principal if isinstance(principal, Mechanism) else None
     experiment = check(
-        panel.game, panel.agents, panel.answers, principal, panel.horizon, runs, seed, until, trace,
+        panel.game, panel.agents, panel.answers, principal if baseline is None else Principal(rules.Passive()),
+        panel.horizon, runs, seed, until, trace,
         activity=panel.activity, leaving=panel.leaving, disturbances=panel.disturbances,
     )  # fmt: skip
+    if baseline is not None:
+        experiment = _with_baseline(experiment, baseline, given, keep)
     experiment = replace(experiment, margins=keep == "survives", checks=Checks() if keep == "checks" else None)
     _say_if_futile(experiment)
     chosen = _engine(engine, experiment)
@@ -140,6 +145,23 @@ def simulate(
     return collector.result(engine=chosen, seconds=seconds, interrupted=interrupted)
 
 
+def _with_baseline(experiment: Experiment, baseline: Mechanism, given: dict[str, Any], keep: str) -> Experiment:
+    """Return the experiment with a mechanism of others; refuse what it has no place for."""
+    for name in ("agents", "answers"):
+        if given[name] is not None:
+            raise InvalidInput(f"{name} must be left out with {type(baseline).__name__}, which has its own.")
+    for name, wanted in (("activity and leaving", not experiment.always_there),
+                         ("disturbances", bool(experiment.disturbances)),
+                         ("until='decided'", experiment.until == "decided"),
+                         (f"keep={keep!r}", keep in ("survives", "checks"))):  # fmt: skip
+        if wanted:
+            raise InvalidInput(
+                f"{name} must be left out with {type(baseline).__name__}, whose agents act in every step to the end."
+            )
+    baseline.check(experiment.game_of(experiment.runs[0]), experiment.horizon)
+    return replace(experiment, baseline=baseline)
+
+
 def _say_if_futile(experiment: Experiment) -> None:
     if experiment.futile is not None:
         name = type(experiment.principal.rule).__name__
@@ -152,7 +174,12 @@ def _engine(wanted: str, experiment: Experiment) -> str:
         return wanted
     from freepull.simulation.compiled.coding import unsupported
 
-    reason = unsupported(experiment) if experiment.checks is None else "only the readable one runs checks"
+    if experiment.baseline is not None:
+        from freepull.simulation.compiled.baselines import unsupported as without_kernel
+
+        reason = without_kernel(experiment.baseline) or unsupported(experiment)
+    else:
+        reason = unsupported(experiment) if experiment.checks is None else "only the readable one runs checks"
     if reason is None:
         return "readable" if wanted == "auto" and _is_little(experiment) else "compiled"
     if wanted == "compiled":
@@ -188,6 +215,10 @@ def _say_once(what: str, kind: type[Warning] = UserWarning) -> None:
 def _outcomes(engine: str, experiment: Experiment, workers: int | None) -> Iterator[Outcome]:
     if engine == "readable":
         return _played(experiment, workers or 1)
+    if experiment.baseline is not None:
+        from freepull.simulation.compiled.baselines import play as play_baseline
+
+        return play_baseline(experiment, workers)
     from freepull.simulation.compiled.engine import play as play_compiled
 
     return play_compiled(experiment, workers)
@@ -306,7 +337,7 @@ def _narrower(one: NDArray[np.float64], two: NDArray[np.float64]) -> float:
 
 
 def compare(
-    principals: Mapping[str, Principal],
+    principals: Mapping[str, Principal | Mechanism],
     game: Game | GameMaker | Panel,
     *,
     against: str | None = None,
@@ -319,7 +350,8 @@ def compare(
     Parameters
     ----------
     principals
-        At least two of them, by name.
+        At least two of them, by name; among them mechanisms of others (`fp.baselines`), which have agents of their own
+        kind: ``agents`` and ``answers`` are those of the principals.
     game
         As for `simulate`; a function that draws one draws the same for all in a run.
     against
@@ -336,8 +368,13 @@ def compare(
     if not isinstance(principals, Mapping) or len({str(name) for name in principals}) < max(2, len(principals)):
         raise InvalidInput(f"principals must be two or more, by names that differ, got {validation.shown(principals)}.")
     for name, one in principals.items():
-        validation.instance(f"principals[{name!r}]", one, Principal, "a freepull.Principal(...)")
+        what = "a freepull.Principal(...), or one of freepull.baselines"
+        validation.instance(f"principals[{name!r}]", one, (Principal, Mechanism), what)
     first = next(iter(principals))
     other = first if against is None else validation.one_of("against", against, principals)
-    results = {str(name): simulate(game, principal=it, **settings) for name, it in principals.items()}
+    own = {name: value for name, value in settings.items() if name not in ("agents", "answers")}
+    results = {
+        str(name): simulate(game, principal=it, **(own if isinstance(it, Mechanism) else settings))
+        for name, it in principals.items()
+    }
     return Comparison(results, str(other))

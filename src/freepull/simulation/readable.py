@@ -170,6 +170,8 @@ class Seat:
 
 def play(experiment: Experiment, run: int, watch: Watch | None = None) -> Outcome:
     """Play one run from the first step to the last."""
+    if experiment.baseline is not None:
+        return experiment.baseline.play(experiment, run)
     game = experiment.game_of(run)
     seats = [Seat(experiment, game, run, m) for m in range(game.agents)]
     trial = start(experiment.principal, game, experiment.horizon, experiment.checks)

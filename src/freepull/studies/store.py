@@ -7,7 +7,7 @@ import fcntl
 import hashlib
 import tomllib
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -246,6 +246,8 @@ def _alone(path: Path) -> Iterator[None]:
 
 
 QUANTITIES = ("paid", "spent", "decided", "certified", "correct", "decided_at")
+ALL = (*QUANTITIES, "offered", "refused", "banned", "free_pulls", "reward", "regret")
+"""What `summary` has of every cell by default, and what there is."""
 
 
 def result(store: Store, cell: Cell) -> Result:
@@ -264,9 +266,9 @@ def result(store: Store, cell: Cell) -> Result:
     return replace(found, provenance=told)
 
 
-def summary(store: Store) -> pl.DataFrame:
+def summary(store: Store, quantities: Sequence[str] = QUANTITIES) -> pl.DataFrame:
     """Return one row per cell: where it lies, how many runs are finished, and means with 95 % intervals."""
-    rows = [_row(store, cell) for cell in store.study.cells]
+    rows = [_row(store, cell, quantities) for cell in store.study.cells]
     return pl.DataFrame(rows, infer_schema_length=None)
 
 
@@ -280,11 +282,11 @@ def frame(store: Store) -> pl.DataFrame:
     return pl.concat(parts, how="diagonal_relaxed")
 
 
-def _row(store: Store, cell: Cell) -> dict[str, Any]:
+def _row(store: Store, cell: Cell, quantities: Sequence[str]) -> dict[str, Any]:
     row = {"cell": cell.name, "principal": cell.principal, **_coordinates(store, cell)}
     row |= {"runs": store.finished(cell), "wanted": cell.runs}
     for name, mean, low, high, _ in result(store, cell).summary().iter_rows():
-        if name in QUANTITIES:
+        if name in quantities:
             row |= {name: mean, f"{name}_low": low, f"{name}_high": high}
     return row
 
@@ -293,22 +295,34 @@ def _coordinates(store: Store, cell: Cell) -> dict[str, Any]:
     return {axis: cell.coordinates.get(axis) for axis in store.study.axes}
 
 
-def chart(store: Store, x: str | None = None, ax: Axes | None = None) -> Axes:
-    """Draw the cost against ``x``, the first swept key by default, one line for each principal and other swept value.
+def chart(
+    store: Store,
+    x: str | None = None,
+    ax: Axes | None = None,
+    quantity: str = "spent",
+    labels: bool = True,
+    **look: Any,
+) -> Axes:
+    """Draw a quantity against ``x``, the first swept key by default, one line for each principal and other swept value.
 
-    Without a sweep, draw a bar for each principal.
+    Without a sweep, draw a bar of the cost for each principal. ``labels`` are the shares of runs decided; ``look`` is
+    handed on to `charts.sweep`: xlabel, ylabel, logx, logy, legend.
     """
     axes = store.study.axes
     if x is not None:
         validation.one_of("x", x, axes)
+    validation.one_of("quantity", quantity, charts.sweeps.QUANTITIES)
     if not any(store.shards.values()):
         raise StudyError(f"{store.folder} has no finished runs to draw yet; run the study first.")
     if not axes:
         ax = charts.spend({cell.name: result(store, cell) for cell in store.study.cells}, ax=ax)
     else:
         x = x or axes[0]
-        rows = summary(store)
+        rows = summary(store, ALL)
         others = [pl.format(f", {axis}={{}}", pl.col(axis)).fill_null("") for axis in axes if axis != x]
-        ax = charts.against(rows.with_columns(line=pl.concat_str("principal", *others)), x, series="line", ax=ax)
+        rows = rows.with_columns(line=pl.concat_str("principal", *others))
+        if labels and "ylabel" not in look:
+            look["ylabel"] = f"{charts.sweeps.QUANTITIES[quantity]}; % of runs decided"
+        ax = charts.sweep(rows, x, quantity, "line", ax, labels=labels, **look)
     ax.set_title(charts.plain(store.study.title), fontsize=10)
     return ax

@@ -123,18 +123,29 @@ def fill_ratios(ratios: Any, outlook: Any, active: Any) -> None:
 
 @jit
 def chance_of(outlook: Any, active: Any, ratio: float) -> float:
-    """How likely every arm reaches its z with ``ratio`` times as many samples again; two arms may change places.
-
-    The z-score is then normal with mean z·√(1 + ratio) and variance ratio, what is not known of the gap included.
-    """
+    """How likely every arm reaches its z with ``ratio`` times as many samples again; two arms may change places."""
     least = 1.0
     for k in range(active.shape[0]):
         if active[k] == 1 and outlook[k, REACH] > 0.0:
-            score, away = outlook[k, SCORE] * math.sqrt(1.0 + ratio), math.sqrt(2.0 * max(ratio, 1e-12))
-            ahead = 0.5 * math.erfc((outlook[k, REACH] - score) / away)
-            behind = 0.5 * math.erfc((outlook[k, REACH] + score) / away)
-            least = min(least, ahead + behind)
+            reach, score = outlook[k, REACH], outlook[k, SCORE]
+            least = min(least, reaching(reach, score, ratio) + reaching(reach, -score, ratio))
     return least
+
+
+@jit
+def reaching(reach: float, score: float, ratio: float) -> float:
+    """How likely a z-score gets to ``reach`` at some time, what is not known of the gap included.
+
+    The sample gap is a martingale from ``score``, here by its own variance up to u; it has to come to reach·√(1 − u),
+    for which stands the chord.
+    """
+    short, u = reach - score, max(ratio / (1.0 + ratio), 1e-12)
+    if short <= 0.0:
+        return 1.0
+    fall, away = reach * (1.0 - math.sqrt(1.0 - u)), math.sqrt(2.0 * u)
+    there = 0.5 * math.erfc((short - fall) / away)
+    back = 0.5 * math.erfc((short + fall) / away)
+    return there + math.exp(min(2.0 * fall / u * short, 700.0)) * back
 
 
 @jit

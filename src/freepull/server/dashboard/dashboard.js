@@ -92,7 +92,7 @@ function show(state) {
   $("live").dataset.state = state;
   $("live").textContent = STATES[state];
   $("view").classList.toggle("stale", state !== "on");
-  for (const id of ["pause", "resume", "stop", "stop-sure"]) $(id).disabled = state !== "on";
+  for (const id of ["pause", "resume", "set-budget", "budget-sure", "stop", "stop-sure"]) $(id).disabled = state !== "on";
 }
 
 // An error in a sentence; if another process has the campaign, the way there. The token is not sent along.
@@ -119,9 +119,19 @@ function draw(data) {
   tables.fill("checks", data.status.checks);
   tables.fill("offers", data.offers);
   tables.fill("ledger", data.ledger.toReversed());
-  tables.fill("bans", data.bans.toReversed());
+  tables.fill("bans", data.bans.toReversed(), data.status, ["admin", "operator"].includes(scope) ? unban : null);
   tables.fill("audit", tables.auditLines(data.audit));
   document.body.dataset.drawn = String(data.status.events);
+}
+
+// A button that ends a ban, while it lasts.
+function unban({ agent, lifted, until }) {
+  if (lifted || (until !== null && until <= now.data.status.step) || now.data.status.status === "stopped") return null;
+  const button = element("button", "Unban");
+  button.type = "button";
+  button.setAttribute("aria-label", `Unban ${agent}`);
+  button.addEventListener("click", () => help({ helps: "unban", agents: [agent] }));
+  return button;
 }
 
 // What the button beside a reason does.
@@ -175,6 +185,7 @@ addEventListener("hashchange", () => {
 $("budget-dialog").addEventListener("close", () => { if ($("budget-dialog").returnValue === "set") act("budget", { budget: $("new-budget").value }, "PATCH"); });
 $("pause").addEventListener("click", () => act("pause"));
 $("resume").addEventListener("click", () => act("resume"));
+$("set-budget").addEventListener("click", () => help({ helps: "budget" }));
 $("stop").addEventListener("click", () => { $("stop-dialog").returnValue = ""; $("stop-dialog").showModal(); });
 $("stop-dialog").addEventListener("close", () => { if ($("stop-dialog").returnValue === "stop") act("stop", { why: $("why").value }); });
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => now?.data && charts.draw(now.data));

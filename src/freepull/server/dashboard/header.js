@@ -36,6 +36,7 @@ export function header({ status: it, verdict, awaited, overview }, scope) {
   $("admin").hidden = !admin && scope !== "operator";
   $("pause").hidden = it.status !== "running";
   $("resume").hidden = it.status !== "paused" || overview.stuck.some(({ helps }) => helps === "resume"); // then it is there
+  $("set-budget").hidden = it.status === "stopped" || !admin || overview.stuck.some(({ helps }) => helps === "budget");
   $("stop").hidden = it.status === "stopped" || !admin;
 }
 

@@ -38,8 +38,8 @@ function card(it) {
   standing.dataset.standing = it.certified ? "certified" : it.decided ? "decided" : "undecided";
   line.append(status, ...(nothing(it.phase) ? [] : [standing]), ...(it.rehearsal ? [element("span", "a rehearsal", "badge quiet")] : []));
   box.append(element("p", leads(it), "lead"));
-  for (const text of [sure(it), it.ahead && `${it.ahead.arm} is ${interval(it.ahead)} better than ${it.ahead.than}, the closest.`]) if (text) box.append(element("p", text, "small"));
-  if (it.outlook?.when.length) box.append(element("p", `Verdict expected about ${day(it.outlook.when[1])}, for ${money(it.outlook.spend[1])} in all.`, "small"));
+  for (const text of [sure(it), it.ahead && `${it.ahead.arm} is ${interval(it.ahead)} better than ${it.ahead.than}, the closest${it.scale && !it.ahead.unit ? `, on the scale ${it.scale}` : ""}.`]) if (text) box.append(element("p", text, "small"));
+  if (it.outlook) box.append(element("p", short(it.outlook), "small"));
   const step = it.horizon ? `step ${count(it.step)} of ${count(it.horizon)}` : `step ${count(it.step)}`;
   box.append(element("p", `${money(it.spent)} spent${it.budget ? ` of ${money(it.budget)}` : ""}${it.unsettled ? `, ${many(it.unsettled, "payment")} not settled` : ""}; ${step}, ${many(it.agents, "agent")}`, "small"));
   for (const { words } of it.stuck) box.append(element("p", words, "stuck small"));
@@ -48,20 +48,35 @@ function card(it) {
   return box;
 }
 
+const simulated = ({ chance, runs }) => `In ${chance === 1 ? "all" : chance === 0 ? "none" : percent(chance)} of ${many(runs, "simulated course")} there is a verdict in time`;
+const passed = ({ when }) => when.length && Date.parse(when[1]) < Date.now();
+
+const seldom = ({ chance }) => chance < 0.25 ? "unlikely" : "less likely than not";
+const between = (first, last) => first === last ? first : `${first} to ${last}`;
+
+// A forecast in one sentence; where most courses have no verdict, a date would promise too much.
+function short(said) {
+  if (!said.when.length || said.chance < 0.5) return `A verdict in time is ${seldom(said)}: it came in ${said.chance === 0 ? "none" : percent(said.chance)} of ${many(said.runs, "simulated course")}.`;
+  if (passed(said)) return `A verdict was expected about ${day(said.when[1])}; it takes longer.`;
+  return `Verdict expected about ${day(said.when[1])}, for ${money(said.spend[1])} in all${said.chance < 0.995 ? `, in ${percent(said.chance)} of the simulated courses` : ""}.`;
+}
+
 // When a verdict is expected, and for how much: a forecast that the service makes now and then.
 export function outlook({ overview: it, status }) {
   const holder = document.getElementById("outlook"), said = it.outlook, [about, range, hope] = ["expected", "expected-range", "expected-chance"].map((id) => document.getElementById(id));
   holder.hidden = it.decided || it.status === "stopped" || it.phase === "over";
   range.textContent = hope.textContent = "";
-  about.classList.toggle("text", !said?.when.length);
+  about.classList.toggle("text", !said);
   if (!said) {
     about.textContent = nothing(it.phase) ? "Not known yet: it has not started." : nothing(status.comparisons) ? "There is no forecast under this rule." : status.rehearsal ? "There is no forecast of a rehearsal." : "Not known yet.";
-    range.textContent = nothing(it.phase) || nothing(status.comparisons) || status.rehearsal ? "" : "It is forecast from what was seen, from 200 pulls on, about every ten minutes.";
+    range.textContent = nothing(it.phase) || nothing(status.comparisons) || status.rehearsal ? "" : "It is forecast from what was seen, from 200 pulls on, about every ten minutes, sooner where much has changed.";
     return;
   }
-  about.textContent = said.when.length ? `about ${day(said.when[1])}, for ${money(said.spend[1])} in all` : "No verdict is in sight.";
-  range.textContent = said.when.length ? `Nine in ten of the verdicts come between ${day(said.when[0])} and ${day(said.when[2])}, at the pace of late; ${money(said.spend[0])} to ${money(said.spend[2])} are spent then.` : `${money(said.spend[0])} to ${money(said.spend[2])} would be spent.`;
-  hope.textContent = `In ${said.chance === 1 ? "all" : said.chance === 0 ? "none" : percent(said.chance)} of ${many(said.runs, "simulated course")} there is a verdict in time${it.budget ? " and within the budget" : ""}. A forecast of ${time(said.made).slice(0, 16)} UTC, and no promise.`;
+  const some = said.when.length > 0, costs = between(money(said.spend[0]), money(said.spend[2])), within = it.budget ? " and within the budget" : "";
+  about.textContent = !some ? "No verdict is in sight." : said.chance < 0.5 ? `A verdict in time${within} is ${seldom(said)}: ${percent(said.chance)}.` : passed(said) ? `It takes longer than expected: ${day(said.when[1])} is over.` : `about ${day(said.when[1])}, for ${money(said.spend[1])} in all`;
+  about.classList.toggle("text", !about.textContent.startsWith("about"));
+  range.textContent = some ? `Nine in ten of ${said.chance < 0.5 ? "those few" : "the simulated"} verdicts come between ${day(said.when[0])} and ${day(said.when[2])}, at the recent pace; ${costs} in all will have been spent. Real ones came late rather than early where we tried it, 28 of 35 within their range: plan with the late date.` : `${costs} would be spent in all.`;
+  hope.textContent = `${simulated(said)}${within}. A forecast of ${time(said.made).slice(0, 16)} UTC, and no promise.`;
 }
 
 // What is known of one campaign: how sure, and how much better the leader is than every other arm.

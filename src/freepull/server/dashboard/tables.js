@@ -43,7 +43,8 @@ export function build(holder) {
   }
 }
 
-export function fill(name, rows, status) {
+// What may be done about a row stands in its last cell.
+export function fill(name, rows, status, action) {
   const { title: called, empty, out } = TABLES[name], columns = TABLES[name].columns.filter(([, , , when]) => !when || when(status));
   const holder = document.getElementById(`table-${name}`);
   if (typeof called === "function") document.getElementById(`table-${name}-title`).textContent = called(status);
@@ -62,6 +63,8 @@ export function fill(name, rows, status) {
       cell.dataset.label = head.children[i].textContent; // phones show a row as lines
       line.append(cell);
     }
+    const button = action?.(row);
+    if (button) line.lastChild.append(" ", button);
     body.append(line);
   }
   top.append(head);

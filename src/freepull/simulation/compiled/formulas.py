@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 
 from freepull.agents import Indexed, Remembering
 from freepull.agents.answers import Formula
-from freepull.agents.base import LARGEST, formula, parameters
-from freepull.compiling import address_of, jit, jit_alone
+from freepull.agents.base import INDEX, LARGEST, formula, parameters
+from freepull.compiling import Asks, address_of, jit, jit_alone
 from freepull.numerics import mix, uniform
 from freepull.randomness import ARM, CHOICE_COIN, STEP
 from freepull.simulation.compiled.coding import BY_INDEX, is_formula
@@ -38,6 +38,10 @@ _NOTE = typed(types.void, _ARRAY, _INT, _FLOAT, _FLOAT, _INT, _INT, _ARRAY)
 _ACCEPTS = typed(_INT, _INT, _INT, _FLOAT, _INT, _ARRAY, _ARRAY, _FLOAT, _FLOAT, _FLOAT, _ARRAY)
 
 
+NOTHING, SUMS, SQUARES = 0, 1, 2
+"""What is kept of a stream for a formula, beside its mean and root: nothing, N and S, or these and ΣX²."""
+
+
 class Formulas(NamedTuple):
     """What formulas see, beside what the lanes have anyway; by chunk, by position, by lane."""
 
@@ -45,6 +49,8 @@ class Formulas(NamedTuple):
     """Where the index or the choice of a chunk lies; 0 where it follows another strategy, and nothing else is kept."""
     notes: Ints
     """Where its note lies; 0 where it has none."""
+    keeps: Ints
+    """What a chunk's formula wants to be kept of streams: `NOTHING`, `SUMS`, or `SQUARES` as well."""
     numbers: Floats
     """The parameters of a chunk."""
     pulls: Floats
@@ -77,6 +83,7 @@ class Picking(NamedTuple):
 
     picks: Ints
     notes: Ints
+    keeps: Ints
     numbers: Floats
     kept: Ints
     """How many numbers they remember."""
@@ -130,7 +137,7 @@ def _compiled(part: type, own: tuple[Any, ...]) -> tuple[int, int, Any]:
     ours = part.__module__.partition(".")[0] == __package__.partition(".")[0]
     made: list[tuple[Callable[..., Any], str, Any]]
     if issubclass(part, Indexed):
-        made = [(_indices(own[0]), "indices", _INDICES)]
+        made = [(_indices(own[0], _wanted(part) != NOTHING), "indices", _INDICES)]
     elif issubclass(part, Remembering):
         made = [(_choice(own[0]), "choice", _CHOICE), (_note(own[1]), "note", _NOTE)]
     else:
@@ -143,7 +150,9 @@ def _compiled(part: type, own: tuple[Any, ...]) -> tuple[int, int, Any]:
     return kept[0][0], kept[1][0] if len(kept) > 1 else 0, kept
 
 
-def _indices(index: Any) -> Callable[..., None]:
+def _indices(index: Any, counted: bool) -> Callable[..., None]:
+    """Return a function for all streams of a chunk, or of a lane; ``counted``, if their pulls are kept."""
+
     def indices(
         pulls: Any, totals: Any, squares: Any, means: Any, roots: Any, first: int, count: int, apart: int, t: int,
         arms: int, numbers: Any, values: Any,
@@ -157,18 +166,20 @@ def _indices(index: Any) -> Callable[..., None]:
             for i in range(many):
                 at = start + i
                 arm, N = np.int64(i // _W), max(pulls[at], 1.0)
-                mean, root = (means[at], roots[at]) if pulls[at] > 0.0 else (0.0, 1.0)
+                seen = pulls[at] > 0.0 if counted else means[at] < np.inf
+                mean, root = (means[at], roots[at]) if seen else (0.0, 1.0)
                 value = index(N, totals[at], squares[at], mean, root, arm, t, arms, numbers)
                 value = min(value, LARGEST) if value == value else -np.inf
-                values[i] = np.inf if pulls[at] == 0.0 else value
+                values[i] = value if seen else np.inf
         else:
             for i in range(many):
                 at = start + i * stride
                 arm, N = np.int64(i), max(pulls[at], 1.0)
-                mean, root = (means[at], roots[at]) if pulls[at] > 0.0 else (0.0, 1.0)
+                seen = pulls[at] > 0.0 if counted else means[at] < np.inf
+                mean, root = (means[at], roots[at]) if seen else (0.0, 1.0)
                 value = index(N, totals[at], squares[at], mean, root, arm, t, arms, numbers)
                 value = min(value, LARGEST) if value == value else -np.inf
-                values[i] = np.inf if pulls[at] == 0.0 else value
+                values[i] = value if seen else np.inf
 
     return indices
 
@@ -205,7 +216,18 @@ def picking(agents: Sequence[Any], arms: int) -> Picking | None:
     found = [_addresses(type(it)) if is_formula(type(it)) else (0, 0, None) for it in agents]
     kept = [it.numbers_kept(arms) if isinstance(it, Remembering) else 0 for it in agents]
     picks, notes = (np.array([each[i] for each in found], np.int64) for i in (0, 1))
-    return Picking(picks, notes, _stacked(agents), np.array(kept, np.int64))
+    keeps = np.array([_wanted(type(it)) for it in agents], np.int64)
+    return Picking(picks, notes, keeps, _stacked(agents), np.array(kept, np.int64))
+
+
+def _wanted(part: type) -> int:
+    """Return what is to be kept of streams for an agent: what its formula asks for."""
+    if not is_formula(part):
+        return NOTHING
+    if not issubclass(part, Indexed):
+        return SUMS
+    asked = Asks(INDEX, part.__name__).check(part.index)
+    return SQUARES if "squares" in asked else SUMS if {"pulls", "total"} & set(asked) else NOTHING
 
 
 def answering(answers: Sequence[Any]) -> Answering:
@@ -227,12 +249,14 @@ def formulas_of(picking: Picking | None, agent_of_chunk: Ints, K: int) -> Formul
     """Lay out what formulas see."""
     chunks, lanes = len(agent_of_chunk), len(agent_of_chunk) * WIDTH
     if picking is None:
-        picking = Picking(np.zeros(1, np.int64), np.zeros(1, np.int64), np.zeros((1, 1)), np.zeros(1, np.int64))
+        nothing = np.zeros(1, np.int64)
+        picking = Picking(nothing, nothing, nothing, np.zeros((1, 1)), nothing)
         agent_of_chunk, streams = np.zeros(chunks, np.int64), 0
     else:
         streams = lanes * K
     return Formulas(
-        picking.picks[agent_of_chunk], picking.notes[agent_of_chunk], picking.numbers[agent_of_chunk],
+        picking.picks[agent_of_chunk], picking.notes[agent_of_chunk], picking.keeps[agent_of_chunk],
+        picking.numbers[agent_of_chunk],
         pulls=np.zeros(streams), totals=np.zeros(streams), squares=np.zeros(streams), values=np.zeros(WIDTH * K),
         memory=np.zeros((lanes, picking.kept.max())), kept=picking.kept[agent_of_chunk], paid=np.zeros(lanes),
         acts=np.zeros(lanes, np.int64), strayed=np.zeros(1, np.int64), seen=np.zeros((2, K)),
@@ -293,7 +317,8 @@ def learn_by_formula(formulas: Any, position: Any, lane: Any, arm: Any, K: Any, 
     reward = total - formulas.totals[position]
     formulas.pulls[position] = float(N)
     formulas.totals[position] = total
-    formulas.squares[position] += reward * reward
+    if formulas.keeps[chunk] == SQUARES:
+        formulas.squares[position] += reward * reward
     if formulas.notes[chunk] != 0:
         formulas.acts[lane] += 1
         _call_note(

@@ -27,7 +27,7 @@ from freepull.numerics import (
 from freepull.randomness import ARM, ATTEMPT, CHOICE_ARM, CHOICE_COIN, STEP
 from freepull.simulation.compiled.coding import ALPHA_UCB, BY_INDEX, EPSILON_GREEDY, GREEDY, KL_UCB, ROUND_ROBIN
 from freepull.simulation.compiled.few import step_few
-from freepull.simulation.compiled.formulas import learn_by_formula, pick_by_formula, pick_one_by_formula
+from freepull.simulation.compiled.formulas import NOTHING, learn_by_formula, pick_by_formula, pick_one_by_formula
 from freepull.simulation.compiled.lanes import (
     divide_chunk,
     first_largest,
@@ -355,7 +355,7 @@ def pull_chunk(lanes: Any, sums: Any, owed: Any, chunk: Any, K: Any, t: int) -> 
         lanes.root[position] = work[lane]
         streams.mean[position] = work[_W + lane]
         _enter(streams, sums, owed, position, first + lane, own, words[lane] & _LOW)
-    if lanes.formulas.picks[chunk] != 0:
+    if lanes.formulas.keeps[chunk] != NOTHING:
         for lane in range(_W):
             own = np.uint64(arm[first + lane])
             _learn(lanes, base + own * _W + lane, first + lane, own, K)
@@ -383,7 +383,7 @@ def pull_one(lanes: Any, sums: Any, owed: Any, lane: Any, K: Any, t: int) -> Any
         _report(lanes, sums, owed, position, lane, own, reward, t)
     else:
         _enter(streams, sums, owed, position, lane, own, np.uint64(N))
-    if lanes.formulas.picks[lane // _W] != 0:
+    if lanes.formulas.keeps[lane // _W] != NOTHING:
         _learn(lanes, position, lane, own, K)
     return reward
 

@@ -267,9 +267,11 @@ class ComparisonsState(RuleState):
         ]
         if self.declared is not None and sum(self.active) > 1:
             n, people = self.extent
+            opened = "" if said else " comparisons opened"  # it was said what these are
             said.append(
-                f"over the first {n:,}, of {people:,} agents, {arm(self.declared)} was at most {self.epsilon:g} worse "
-                f"than any other arm still in (evidence {self.nearly_best():.4g}, {self.goes_at:.4g} needed)"
+                f"over the first {n:,}{opened}, of {people:,} agents, {arm(self.declared)} was at most "
+                f"{self.epsilon:g} worse than any other arm still in (evidence {self.nearly_best():.4g}, "
+                f"{self.goes_at:.4g} needed)"
             )
         return "; ".join([*(said or ["every other arm was withdrawn"]), *self._disagreement(arm)]) + f" ({self.title})"
 
