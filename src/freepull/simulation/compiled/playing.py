@@ -529,16 +529,21 @@ def _observe(there: Any, desk: Any, lanes: Any, strategies: Any, K: Any, after: 
                 deliver(lanes, None, None, lane, K, t)
         return
     last, begun = np.uint64(strategies.chunks.shape[0]), np.uint64(0)
+    apart = False
+    if desk is not None:
+        apart = desk.shape[0] > 0
     while begun < last:
         end = begun
-        if desk is not None and desk.shape[0] > 0:
+        if desk is not None and apart:
             while end < min(begun + np.uint64(4), last) and strategies.chunks[end, KIND] == ALPHA_UCB:
                 end += _ONE
             for t in range(after + 1, until + 1):
                 for chunk in range(begun, end):
                     step_at_once(lanes, strategies, None, chunk, chunk, chunk, K, t)
         if end == begun:
-            end = min(begun + _TWO, last)
+            end += _ONE
+            if end < last and not (apart and strategies.chunks[end, KIND] == ALPHA_UCB):
+                end += _ONE
             for t in range(after + 1, until + 1):
                 for chunk in range(begun, end):
                     pick_chunk(lanes, strategies, chunk, K, t)

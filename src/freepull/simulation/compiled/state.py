@@ -86,8 +86,8 @@ class Lanes(NamedTuple):
     told_root: Floats
     """What the principal knows of the streams: the same, unless reports come late or never."""
     desk: Any
-    """Where cells and thresholds lie apart while few arms are played; empty where arms are many or agents disturbed,
-    None where rewards are no coins."""
+    """Where cells and thresholds lie apart while few arms are played; empty where arms are many, or agents disturbed or
+    not always there, None where rewards are no coins."""
     wanted: Ints
     lacks: Ints
     """Where each may have an offer: what a lane would be offered, and how many pulls it lacks of that."""
@@ -186,7 +186,7 @@ class Block:
         """What the rule's kernel keeps for itself."""
         self.t = 0
         """Steps played."""
-        few = K <= FEW_ARMS and not experiment.disturbances
+        few = K <= FEW_ARMS and experiment.always_there and not experiment.disturbances
         together = coded.together and few and B >= WIDTH // 2
         lane_of, agent_of_chunk = _seat_together(B, M) if together else _seat(coded, B, M)
         C = len(agent_of_chunk)
