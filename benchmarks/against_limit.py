@@ -11,9 +11,9 @@ from .findings import Effort, Findings, Timed, ns
 from .timing import Sample, in_turn
 
 BARS = {
-    "observing 2×3": 2.0,
+    "observing 2×3": 1.4,
     "observing 120×30": 1.8,
-    "incentivizing 2×3": 2.0,
+    "incentivizing 2×3": 1.4,
     "incentivizing 120×30": 1.6,
 }
 GAIN = 0.85

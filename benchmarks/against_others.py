@@ -17,8 +17,8 @@ from .timing import Sample, in_turn
 
 SCALAR, END_OF_A_STEP = 5.0, 9.0
 STRATEGIES: dict[str, tuple[Agent, float]] = {
-    "KL-UCB": (fp.agents.KLUCB(), 110.0),
-    "Thompson": (fp.agents.Thompson(), 450.0),
+    "KL-UCB": (fp.agents.KLUCB(), 45.0),
+    "Thompson": (fp.agents.Thompson(), 135.0),
 }
 
 

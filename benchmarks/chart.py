@@ -44,7 +44,7 @@ def _panel(timed: list[Timed], ax: Axes) -> None:
     ax.set_yticks(range(len(timed)), [f"{one.what}, {one.phase}" for one in timed], fontsize=8)
     ax.set_xscale("log")
     if timed:
-        ax.set_xlim(1.0, 40 * max(one.sample.quartiles[1] for one in timed))
+        ax.set_xlim(0.1, 40 * max(one.sample.quartiles[1] for one in timed))
     ax.set_xlabel("ns per agent-step (median; whiskers: quartiles)")
     ax.spines[["top", "right"]].set_visible(False)
     ax.grid(axis="x", color="0.9", linewidth=0.8)

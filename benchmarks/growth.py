@@ -43,7 +43,7 @@ def _row(found: Findings, effort: Effort, what: str, cases: list[Case], flat: bo
     medians = [sample.median for sample in samples]
     figures = " → ".join(f"{x:.3g}" for x in medians)
     if flat:
-        spread = 100.0 * (max(medians) / min(medians) - 1.0)
-        found.at_most(PART, what, spread, FLAT, " %", figures)
+        rise = 100.0 * max(later / one - 1.0 for i, one in enumerate(medians) for later in medians[i + 1 :])
+        found.at_most(PART, what, rise, FLAT, " % more", figures)
     else:
         found.plain(PART, what, figures)

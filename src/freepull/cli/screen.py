@@ -17,12 +17,12 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from freepull.commands import CampaignVerbs
 from freepull.errors import FreepullError, InvalidInput
 from freepull.messages import AuditEntry, CampaignVerdict, Check, Difference, Status
 from freepull.money import Money
 
 if TYPE_CHECKING:
+    from freepull.commands import CampaignVerbs
     from freepull.simulation import Result
 
 
