@@ -64,6 +64,7 @@ class PostgresStore(SqlStore):
         with self._lock, self._failing():
             if self._connection.execute("SHOW synchronous_commit").fetchall() in ([("off",)], [("local",)]):
                 self._connection.execute("SET synchronous_commit = on")
+            self._connection.execute("SET plan_cache_mode = force_custom_plan")  # tables grow, and old plans with them
             self._connection.execute(f"SET idle_in_transaction_session_timeout = {round(self.lease_seconds * 1000)}")
             with self._connection.transaction():
                 self._connection.execute(f"SELECT pg_advisory_xact_lock({LOCK})")
