@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 from llvmlite import ir
 from numba.core import cgutils, types
 from numba.extending import intrinsic
@@ -35,6 +36,7 @@ from freepull.simulation.compiled.vectors import (
 
 FEW_ARMS = 4
 """So many arms are few."""
+_W = np.uint64(WIDTH)
 LIFTED = 2.0**40 * (1.0 + 2.0**-49)
 """What makes ⌊2⁴⁰/N⌋ of the square of 1/√N, rounded down."""
 
@@ -132,13 +134,14 @@ def _overruled(
 
 @jit
 def step_few(
-    mean: Any, root: Any, desk: Any, keys: Any, offers: Any, at: Any, K: Any, lane: Any, run: Any, m: Any, s: float
+    mean: Any, root: Any, desk: Any, keys: Any, offers: Any, chunk: Any, K: Any, run: Any, m: Any, s: float
 ) -> None:
-    """Play a step of α-UCB for the lanes of a chunk, from a position and a lane on.
+    """Play a step of α-UCB for the lanes of a chunk.
 
     ``offers`` is None, or a `state.Together`: then the chunk is agent m in the sixteen runs from ``run`` on, and takes
     what it is offered. Sixteen bits of a word count the offers of an arm.
     """
+    at, lane = chunk * K * _W, chunk * _W
     if K == 3:
         _step_3(mean, root, desk, keys, offers, at, lane, run, m, s)
     elif K == 2:

@@ -57,14 +57,14 @@ class Numbers(NamedTuple):
 
 @jit
 def incentivize(
-    lanes: Any, strategies: Any, state: Any, terms: Any, sums: Any, numbers: Any, together: Any, ready: bool,
+    lanes: Any, strategies: Any, state: Any, terms: Any, sums: Any, numbers: Any, together: Any,
     after: int, until: int, begins: bool,
 ) -> int:  # fmt: skip
     """Play the steps after+1…until under the rule; return the last one played. First, look at step ``after`` if told.
 
     The first look is no function of its own, which would have to be compiled as well.
     """
-    if together is not None and ready:
+    if together is not None and together.ready:
         return play_together(lanes, strategies, state, terms, sums, numbers.theta, together, after, until)
     for t in range(after if begins else after + 1, until + 1):
         if t > after:
@@ -305,14 +305,15 @@ class PaperKernel:
         return self._play(block, until, begins=False)
 
     def _play(self, block: Block, until: int, begins: bool) -> int:
-        b, ready = block, False
-        if b.together is not None and len(b.together.due) and not begins:
-            ready = not b.state.trials[:, UNSEEN].any()
-            until = min(until, b.t + (MOST_COUNTED if ready else WIDTH))
+        b, together = block, block.together
+        if together is not None and len(together.due) and not begins:
+            together = together._replace(ready=not b.state.trials[:, UNSEEN].any())
+            until = min(until, b.t + (MOST_COUNTED if together.ready else WIDTH))
+        ready = together is not None and together.ready
         if ready:
             b.begin_together()
         played = incentivize(
-            b.lanes, b.strategies, b.state, self.terms, b.sums, self.numbers, b.together, ready, b.t, until, begins
+            b.lanes, b.strategies, b.state, self.terms, b.sums, self.numbers, together, b.t, until, begins
         )
         if ready:
             b.end_together()

@@ -503,8 +503,7 @@ def step_at_once(lanes: Any, strategies: Any, offers: Any, chunk: Any, run: Any,
     """
     streams, row = lanes.streams, strategies.chunks[chunk, ROW]
     s = strategies.tables[row, t] if row >= 0 else exploration(strategies.settings[chunk], t)
-    at, lane = chunk * K * _W, chunk * _W
-    step_few(streams.mean, lanes.root, lanes.desk, streams.keys, offers, at, K, lane, run, m, s)
+    step_few(streams.mean, lanes.root, lanes.desk, streams.keys, offers, chunk, K, run, m, s)
 
 
 @jit

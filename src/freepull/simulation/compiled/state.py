@@ -170,6 +170,8 @@ class Together(NamedTuple):
     """By group, arm and place: 0 for arms that may be offered, −∞ otherwise."""
     due: Ints
     """The step after which some run of the group has to be evaluated, by group."""
+    ready: bool = False
+    """Whether every agent has pulled every arm, so that it may begin."""
 
 
 class Block:
