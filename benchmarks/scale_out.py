@@ -142,7 +142,7 @@ def table(bench: Bench) -> str:
             "",
             f"**What ten machines would bring.** A chunk of a long study, 2·10⁸ steps, takes a thread {chunk:.1f} s"
             f" here. The process that writes the folder needs {1000 * writing:.0f} ms for it, and does nothing else. So"
-            f" it can keep about {most:,.0f} threads busy: of ten machines of 16 threads {min(160.0, most):.0f} threads,"
+            f" it can keep about {most:,.0f} threads busy: of ten machines of 16 threads {min(160.0, most):.0f},"
             f" which do {min(160.0, most) * pace / 1e9:.1f}·10⁹ steps a second. Beyond that, run"
             " several studies, each with a process and a folder of its own; `fp.Result.concat` puts runs together. This"
             " is arithmetic from figures of one machine: nobody has run it on ten.",
