@@ -10,6 +10,7 @@ import pytest
 
 import freepull as fp
 from freepull.reproduction import Request, mechanisms
+from freepull.reproduction.reproduce import mechanism_checks
 
 
 @pytest.fixture(scope="module")
@@ -20,6 +21,24 @@ def request_() -> Request:
 @pytest.fixture(scope="module")
 def searched(request_: Request) -> pl.DataFrame:
     return mechanisms.found_prices(request_)
+
+
+@pytest.fixture(scope="module")
+def paid(request_: Request) -> pl.DataFrame:
+    return mechanisms.compensated(request_)
+
+
+def test_all_figures_agree_with_an_independent_program(paid: pl.DataFrame, searched: pl.DataFrame) -> None:
+    compared = list(mechanism_checks(pl.concat([paid, searched], how="diagonal")))
+    assert len(compared) == 15
+    assert [check for check in compared if not check.agrees] == []
+
+
+def test_a_player_who_is_paid_a_little_more_is_seen(paid: pl.DataFrame, searched: pl.DataFrame) -> None:
+    more = paid.with_columns(pl.col("spent") * 1.3)
+    compared = list(mechanism_checks(pl.concat([more, searched], how="diagonal")))
+    assert sum(not check.agrees for check in compared if "spent" in check.what) >= 7
+    assert all(check.agrees for check in compared if "regret" in check.what)
 
 
 def test_the_least_compensation_of_two_coins_is_theirs() -> None:
@@ -33,8 +52,8 @@ def test_what_the_principal_loses_is_that_of_the_paper() -> None:
     assert mechanisms.principal_gaps() == pytest.approx([0.67, 0.38, 0.0, 0.93, 0.37])
 
 
-def test_compensation_stays_above_the_bound_for_ucb_and_grows_like_a_logarithm(request_: Request) -> None:
-    rows = mechanisms.compensated(request_).filter(policy="UCB").sort("horizon")
+def test_compensation_stays_above_the_bound_for_ucb_and_grows_like_a_logarithm(paid: pl.DataFrame) -> None:
+    rows = paid.filter(policy="UCB").sort("horizon")
     bound = mechanisms.least_compensation(fp.Game([mechanisms.NINE]))
     assert all(one["spent_low"] > bound * math.log(one["horizon"]) for one in rows.iter_rows(named=True))
     first, second = (rows["spent"][i + 1] - rows["spent"][i] for i in (0, 1))

@@ -16,6 +16,7 @@ from html import escape
 from pathlib import Path
 
 import numpy as np
+import polars as pl
 from scipy.special import stdtrit
 from scipy.stats import fisher_exact
 
@@ -39,6 +40,7 @@ from freepull.reproduction.section import (
     mean,
     share,
     together,
+    told,
 )
 from freepull.version import __version__
 
@@ -146,6 +148,17 @@ def _stochastic(found: Found) -> Iterator[Check]:
         yield _means("3: offers, authors", ours, theirs, result.frame.height)
 
 
+def mechanism_checks(rows: pl.DataFrame) -> Iterator[Check]:
+    """Compare what mechanisms of others cost, and lose, with what an independent program found."""
+    for value, reference in (("spent", mechanisms.COMPENSATION), ("regret", mechanisms.REGRETS)):
+        for policy, numbers in reference.items():
+            own = rows.filter(policy=policy)
+            for T, theirs in zip(mechanisms.HORIZONS, numbers, strict=True):
+                one = own.row(by_predicate=pl.col("horizon") == T, named=True)
+                ours = one[value], one[f"{value}_error"]
+                yield _means(f"mechanisms: {value}, {policy}, T = {T:,}", ours, theirs, one["runs"], 0.0)
+
+
 def _means(
     what: str, ours: tuple[float, float], theirs: tuple[float, float], runs: int, rounding: float = 0.5
 ) -> Check:
@@ -153,7 +166,7 @@ def _means(
     both = math.hypot(*(0.0 if math.isnan(error) else error for _, error in (ours, theirs)))
     apart = max(0.0, abs(ours[0] - theirs[0]) - rounding)
     distance = 0.0 if apart == 0.0 else apart / both if both > 0 else math.inf
-    here, there = (f"{centre:,.0f} ± {error:,.0f}" for centre, error in (ours, theirs))
+    here, there = told(ours), told(theirs)
     limit = max(THRESHOLD, float(-stdtrit(runs - 1, CHANCE / 2))) if runs < FEW else THRESHOLD
     return Check(what, here, there, f"{distance:.1f} se", distance <= limit)
 
@@ -339,6 +352,9 @@ def reproduce(
             sections.append(section(request))
     wanted = dict.fromkeys(study for name, study in COMPARED.items() if name in figures)
     compared = checks({study: gather(study, request) for study in wanted})
+    compared += [
+        check for section in sections if section.name == "mechanisms" for check in mechanism_checks(section.rows)
+    ]
     seconds = time.perf_counter() - began
     page = write(folder, sections, compared, request, seconds)
     return Reproduction(page, tuple(sections), tuple(compared), seconds)
