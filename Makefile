@@ -6,12 +6,14 @@ export PYTHONDONTWRITEBYTECODE :=
 READY := .venv/ready
 # what the example needs, compiled in as many processes as there are cores, once
 WARM := .venv/warm
+AS_ROOT := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
+UPDATE = $(AS_ROOT) apt-get update -qq
 
 .DEFAULT_GOAL := help
 PARALLEL := -n auto --maxprocesses 4 --dist loadfile
 # tests with servers mostly wait, so there are three of them for every two cores
 WAITING := -n $(shell $(PYTHON) -c "import os; print(min(6, max(1, (os.cpu_count() or 1) * 3 // 2)))") --dist loadfile
-.PHONY: help run quick test whole deep browser lint types bench verify calibrate reproduce chaos load serve package docs lock clean
+.PHONY: help run quick test whole deep programs lint types bench verify calibrate reproduce chaos load serve package docs lock clean
 
 help: ## what each target does
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-9s %s\n", $$1, $$2}'
@@ -32,17 +34,21 @@ run: $(WARM) ## the paper's game under four principals: a table, and a picture i
 quick: $(READY) ## the tests that start no program, server or browser, with fewer examples: for every save
 	$(BIN)/python -m pytest $(PARALLEL) -m "not slow" --hypothesis-profile quick
 
-test: $(READY) browser lint ## everything that must hold: lint, types, import order, all tests; nothing may be left out
+test: $(READY) programs lint ## everything that must hold: lint, types, import order, all tests; nothing may be left out
 	@$(MAKE) --no-print-directory -j2 types whole
 
 whole: $(READY) # all tests, beside the types
 	$(BIN)/python -m pytest $(WAITING) --everything
 
-deep: $(READY) browser ## the property tests with ten times their examples: before a release (an hour)
+deep: $(READY) programs ## the property tests with ten times their examples: before a release (an hour)
 	$(BIN)/python -m pytest $(WAITING) --hypothesis-profile deep $$(grep -rlE "hypothesis|support.examples" tests --include="test_*.py")
 
-browser: # the dashboard's tests need the system's Chromium
-	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || { apt-get update -qq && apt-get install -y -qq chromium; }
+programs: $(READY) # what tests need beside Python: a browser, systemd's checker, and the one of rules for alerts, which is only unpacked
+	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || { $(UPDATE) && $(AS_ROOT) apt-get install -y -qq chromium; }
+	@command -v systemd-analyze >/dev/null || { $(UPDATE) && $(AS_ROOT) apt-get install -y -qq systemd; }
+	@command -v promtool >/dev/null || command -v $(BIN)/promtool >/dev/null || { $(UPDATE) && mkdir -p out/promtool && cd out/promtool && \
+	  apt-get download -qq prometheus && dpkg-deb --fsys-tarfile prometheus_*.deb | tar --extract --strip-components=3 ./usr/bin/promtool && \
+	  install promtool ../../$(BIN)/promtool; }
 
 lint: $(READY) ## ruff and the import contract
 	$(BIN)/ruff check .
