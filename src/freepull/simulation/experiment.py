@@ -25,7 +25,7 @@ from freepull.principal.rules.base import Setting
 if TYPE_CHECKING:
     from freepull.simulation.baselines import Mechanism
 
-GameMaker = Callable[[np.random.Generator], Game]
+GameMaker = Callable[["np.random.Generator"], Game]
 UNTIL = ("horizon", "decided")
 AGENTS_HAVE = "with methods pick(t) and learn(arm, reward), or act(view) and learn(arm, reward, paid)"
 LONGEST = 1 << 31

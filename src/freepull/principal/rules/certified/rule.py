@@ -241,7 +241,7 @@ class Certified(Rule):
     def constants(self, setting: Setting, margins: Floats) -> tuple[Constants, Floats]:
         """Return all that is fixed before the first sample, and π; the margin that decides joins the others."""
         design, margin = self.designed(setting), 2.0 * self.robust
-        margins = np.union1d(margins, [margin])
+        margins = np.array(sorted({*margins.tolist(), margin}))
         planned = None if self.gap is None else max(self.gap - margin, SMALLEST_GAP)
         gaps, prior = candidate_gaps(setting, self.delta, planned)
         forecast = design.forecast
