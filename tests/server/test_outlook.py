@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import select
+import subprocess
+import sys
 import threading
 import time
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -157,3 +161,30 @@ def test_another_process_is_asked_and_let_go() -> None:
     began = time.monotonic()
     assert outlooks.beside(nothing, stopped) is None
     assert time.monotonic() - began < 10
+
+
+ENDLESS = """
+import threading, time
+from freepull.server import outlooks
+
+class Endless:
+    def __getattr__(self, name):
+        if name.startswith("__"):
+            raise AttributeError(name)
+        print("begun", flush=True)
+        time.sleep(600)
+
+if __name__ == "__main__":
+    outlooks.beside(Endless(), threading.Event())
+"""
+
+
+@pytest.mark.slow
+def test_a_forecast_ends_with_a_service_that_is_killed(tmp_path: Path) -> None:
+    (tmp_path / "endless.py").write_text(ENDLESS)
+    with subprocess.Popen([sys.executable, tmp_path / "endless.py"], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "begun\n"
+        process.kill()
+        assert select.select([process.stdout], [], [], 20.0)[0]  # closed by all who had it
+        assert process.stdout.read() == ""
