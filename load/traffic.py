@@ -70,13 +70,13 @@ class Process:
         """End it without a warning."""
         self.process.kill()
         self.process.wait()
-        self._drain.wait()
+        self._drain.wait(60)  # whatever it began must be gone too
 
     def end(self) -> int:
         """End it as an operator would; return the exit code."""
         self.process.terminate()
         code = self.process.wait(60)
-        self._drain.wait()
+        self._drain.wait(60)
         return code
 
     @property

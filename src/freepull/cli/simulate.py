@@ -152,6 +152,7 @@ def warm(
     from multiprocessing import get_context
 
     from freepull import validation
+    from freepull.simulation.facade import end_with_parent
 
     for name in rule or ():
         validation.one_of("rule", name, list(WARMED))
@@ -160,7 +161,7 @@ def warm(
         work += [("people", name) for name in WARMED] + [("serve", name) for name in WARMED] + [("plan", "")]
     count = validation.whole("--workers", workers, 1) if workers is not None else os.cpu_count() or 1
     begun, compiled = time.perf_counter(), dict.fromkeys((kind for kind, _ in work), 0)
-    with ProcessPoolExecutor(min(count, len(work)), get_context("spawn")) as pool:
+    with ProcessPoolExecutor(min(count, len(work)), get_context("spawn"), end_with_parent) as pool:
         for (kind, _), found in zip(work, pool.map(_warm, *zip(*work, strict=True)), strict=True):
             compiled[kind] += found
     seconds = round(time.perf_counter() - begun, 2)

@@ -24,6 +24,7 @@ from freepull.messages import Outlook
 from freepull.money import Money
 from freepull.planning.onward import Onward, Seen, is_known, onward
 from freepull.principal.record import UNITS
+from freepull.simulation.facade import end_with_parent
 
 if TYPE_CHECKING:
     from freepull.campaigns.commands import Decider
@@ -123,17 +124,11 @@ def _date(now: int, later: float) -> datetime:
 
 def _simulate(sending: Any, seen: Seen, seconds: float) -> None:
     """Forecast in a process that gives way to all others, and ends with the service however that ends."""
-    threading.Thread(target=_end_with, args=(multiprocessing.parent_process(),), daemon=True).start()
+    end_with_parent()
     with suppress(ValueError, OSError, AttributeError):
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         os.nice(15)
     sending.send(onward(seen, seconds=seconds))
-
-
-def _end_with(parent: Any) -> None:
-    """End this process once that one is gone: a killed service must leave nothing that runs, or holds its output."""
-    parent.join()
-    os._exit(1)
 
 
 def beside(seen: Seen, stopped: threading.Event, seconds: float = SECONDS) -> Onward | None:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import math
+import multiprocessing
+import os
 import pickle
 import sys
+import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -224,6 +227,16 @@ def _outcomes(engine: str, experiment: Experiment, workers: int | None) -> Itera
     return play_compiled(experiment, workers)
 
 
+def end_with_parent() -> None:
+    """Let this process end once the one that began it is gone, however that ended: what is left would run for ever."""
+
+    def follow(parent: Any) -> None:
+        parent.join()
+        os._exit(1)
+
+    threading.Thread(target=follow, args=(multiprocessing.parent_process(),), daemon=True).start()
+
+
 def _played(experiment: Experiment, workers: int) -> Iterator[Outcome]:
     if workers == 1:
         little = _is_little(experiment)
@@ -236,7 +249,7 @@ def _played(experiment: Experiment, workers: int) -> Iterator[Outcome]:
         raise InvalidInput(
             f"workers must be 1 here, because a part cannot be sent to another process: {error}."
         ) from None
-    pool = ProcessPoolExecutor(workers)
+    pool = ProcessPoolExecutor(workers, initializer=end_with_parent)
     try:
         left, waiting = iter(experiment.runs), set[Future[Outcome]]()
         while True:
