@@ -15,11 +15,11 @@ from freepull.principal.rules import Population
 from freepull.principal.rules.population import BETS, against, eliminate, look, winner
 from freepull.principal.rules.rounds import fill_needed, smallest_gap
 from freepull.simulation.compiled.coding import Coded
+from freepull.simulation.compiled.lanes import WIDTH
 from freepull.simulation.compiled.offering import decide
 from freepull.simulation.compiled.playing import pulls_at, reward_at
 from freepull.simulation.compiled.rounds import Owed, RoundsKernel, global_means, lacking, rounds_stepper
 from freepull.simulation.compiled.state import ACTIVE, LANE, PLACE, Block, Floats, Ints
-from freepull.simulation.compiled.vectors import WIDTH
 from freepull.simulation.experiment import Experiment
 
 _W = np.uint64(WIDTH)

@@ -12,7 +12,7 @@ import numpy as np
 
 from freepull.compiling import jit
 from freepull.simulation.compiled.coding import Coded
-from freepull.simulation.compiled.lanes import most_owed
+from freepull.simulation.compiled.lanes import WIDTH, most_owed
 from freepull.simulation.compiled.offering import act, keep_neediest, looks
 from freepull.simulation.compiled.playing import fixed_mean, pulls_at
 from freepull.simulation.compiled.state import (
@@ -31,7 +31,6 @@ from freepull.simulation.compiled.state import (
     Block,
     Ints,
 )
-from freepull.simulation.compiled.vectors import WIDTH
 from freepull.simulation.experiment import Experiment
 
 _W = np.uint64(WIDTH)
