@@ -30,7 +30,7 @@ from freepull.simulation.compiled.lanes import WIDTH
 from freepull.simulation.compiled.offering import take_stock, takes
 from freepull.simulation.compiled.paper import PaperKernel, PassiveKernel
 from freepull.simulation.compiled.playing import observe, pick_one, pull_one
-from freepull.simulation.compiled.population import PopulationKernel
+from freepull.simulation.compiled.rounds import PopulationKernel
 from freepull.simulation.compiled.state import (
     ACTIVE,
     BANNED_UNTIL,
