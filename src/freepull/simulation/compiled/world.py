@@ -24,6 +24,8 @@ from freepull.registry import declared
 from freepull.simulation.compiled.coding import AFTER_ACTS, AT_RANDOM, IN_ANGER, LOGNORMAL, RATE, Habits
 from freepull.simulation.experiment import Experiment
 
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
 _STEP, _11 = np.uint64(STEP), np.uint64(11)
 _COIN, _ACTIVITY, _LEAVING = PRESENCE - 1, ACTIVITY - 1, LEAVING - 1
 """Rows of ``keys``."""
@@ -39,18 +41,18 @@ class Presence(NamedTuple):
     """The key of the coins that decide who acts."""
     limits: NDArray[np.uint64]
     """A seat acts if the first 53 bits of its coin are below this; 0 once it has left."""
-    clocks: NDArray[np.int64]
-    tempers: NDArray[np.float64]
+    clocks: Ints
+    tempers: Floats
     """With which probability a poor reward makes the agent leave."""
     keys: NDArray[np.uint64]
     """The key of that coin."""
-    lanes: NDArray[np.int64]
+    lanes: Ints
     """The lane of a seat."""
-    acting: NDArray[np.int64]
+    acting: Ints
     """The seats that act in this step, from the first seat of each run on."""
 
 
-def presence_of(habits: Habits, lanes: NDArray[np.int64], keys: NDArray[np.uint64], horizon: int) -> Presence:
+def presence_of(habits: Habits, lanes: Ints, keys: NDArray[np.uint64], horizon: int) -> Presence:
     """Draw what is drawn once a run for every seat."""
     count = len(lanes)
     there = Presence(
@@ -153,8 +155,6 @@ def clock_of(there: Any, seat: int, t: int) -> Any:
     return there.clocks[seat, ACTS] + 1
 
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 DRIFT, SHOCKS, PAID_BIAS = range(3)
 REFUSED, TAKEN = 1, 2
 """What became of a lane's offer in this step."""
