@@ -211,10 +211,16 @@ class _Side:
     """What both forms of the principal's side have in common: spaces, and what is seen and earned."""
 
     def __init__(
-        self, game: Any, horizon: int, agents: Any, answers: Any, protocol: BanProtocol, most: float, prize: float
-    ) -> None:
+        self, game: Any, horizon: int, agents: Any, answers: Any, protocol: BanProtocol, most: float, prize: float,
+        compiled: bool = False,
+    ) -> None:  # fmt: skip
         principal = Principal(rules.Passive(), protocol=protocol)
         self.experiment = _experiment(game, agents, answers, principal, horizon)
+        if compiled:
+            from freepull.simulation.compiled.coding import unsupported
+
+            if (reason := unsupported(self.experiment)) is not None:
+                raise InvalidInput(f"agents and the rest must be compiled, but {reason}; use PrincipalEnv for these.")
         self.most = validation.real("most", most, 0.0, open_low=True)
         self.prize = validation.real("prize", prize)
         M, K = self.experiment.shape
@@ -365,12 +371,9 @@ class PrincipalVectorEnv(VectorEnv):  # type: ignore[misc, type-arg, unused-igno
         most: float = 1.0,
         prize: float = 100.0,
     ) -> None:
-        from freepull.simulation.compiled.coding import unsupported
         from freepull.simulation.compiled.engine import Fleet
 
-        self._side = _Side(game, horizon, agents, answers, protocol, most, prize)
-        if (reason := unsupported(self._side.experiment)) is not None:
-            raise InvalidInput(f"agents and the rest must be compiled, but {reason}; use PrincipalEnv for these.")
+        self._side = _Side(game, horizon, agents, answers, protocol, most, prize, compiled=True)
         self.num_envs = validation.whole("num_envs", num_envs, 1)
         self.single_action_space, self.single_observation_space = self._side.action_space, self._side.observation_space
         self.action_space = batch_space(self.single_action_space, self.num_envs)

@@ -7,8 +7,8 @@ import math
 import numpy as np
 
 from freepull.compiling import plainly
-from freepull.planning import onward as module
-from freepull.planning.onward import Onward, Seen, onward, reward_of
+from freepull.planning import forecast as module
+from freepull.planning.forecast import Onward, Seen, onward, reward_of
 from freepull.principal import Principal, for_people, protocols, rules, schedules
 
 

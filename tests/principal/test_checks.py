@@ -11,8 +11,8 @@ import pytest
 
 import freepull as fp
 from freepull.principal import pairing
-from freepull.principal.checks import Checking
 from freepull.principal.record import UNITS
+from freepull.principal.verdict import Checking
 
 RHOS, BETS, STAKES = (0.1, 0.3, 0.9), (0.24, 0.12, 0.06), (0.6, 0.3, 0.1)
 

@@ -9,7 +9,7 @@ from threading import Event
 import pytest
 from playwright.sync_api import Page
 
-from freepull.server import streams
+from freepull.server import hosting
 from load.traffic import Process
 from support.browsing import TWELVE, log_in, play, shoot
 from support.running import Service
@@ -25,7 +25,7 @@ STATE = "() => document.querySelector('#live').dataset.state === '{}'"
 def test_a_quiet_trial_is_live_and_a_silent_connection_is_made_anew(
     page: Page, service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(streams, "SILENT", 1.0)
+    monkeypatch.setattr(hosting, "SILENT", 1.0)
     service.create()
     page.clock.install()
     log_in(page, service, service.reader)
@@ -35,7 +35,7 @@ def test_a_quiet_trial_is_live_and_a_silent_connection_is_made_anew(
         page.clock.fast_forward(20_000)
     assert page.evaluate("window.said") == []
     assert page.inner_text("#live") == "live"
-    monkeypatch.setattr(streams, "SILENT", 1000.0)
+    monkeypatch.setattr(hosting, "SILENT", 1000.0)
     page.wait_for_timeout(1600)
     page.clock.fast_forward(30_000)
     page.wait_for_function("() => window.said.includes('stale')")

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from freepull.server import middleware, streams
+from freepull.server import hosting, middleware
 from freepull.server.app import Application
 from freepull.server.problems import Refused
 
@@ -108,9 +108,9 @@ def test_one_token_has_a_share_of_the_viewers(monkeypatch: pytest.MonkeyPatch) -
             await asyncio.Event().wait()
 
     async def use() -> None:
-        watched = streams.Streams(View())  # type: ignore[arg-type]
+        watched = hosting.Streams(View())  # type: ignore[arg-type]
         lines = []
-        for _ in range(streams.MOST_OF_ONE):
+        for _ in range(hosting.WATCHERS_OF_ONE):
             watched.check("one")
             lines.append(watched.stream(-1, False, asyncio.Event(), lambda: True, "one"))
             await anext(lines[-1])
@@ -120,7 +120,7 @@ def test_one_token_has_a_share_of_the_viewers(monkeypatch: pytest.MonkeyPatch) -
         watched.check("two")
         await lines[0].aclose()  # type: ignore[attr-defined]
         watched.check("one")
-        monkeypatch.setattr(streams, "MOST", streams.MOST_OF_ONE - 1)
+        monkeypatch.setattr(hosting, "WATCHERS", hosting.WATCHERS_OF_ONE - 1)
         with pytest.raises(Refused, match="people watch already") as refused:
             watched.check("two")
         assert refused.value.status == 503

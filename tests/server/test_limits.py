@@ -14,7 +14,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from freepull.server.auth import RateLimit
+from freepull.server.auth import BodyLimits, RateLimit
 from freepull.server.problems import Refused
 from support.running import Service, is_problem
 
@@ -105,7 +105,7 @@ def test_more_than_may_wait_is_refused_and_viewers_do_not_count(
 
 @pytest.mark.slow
 def test_bodies_that_never_end_take_no_places_and_one_token_begins_only_some(tmp_path: Path) -> None:
-    with Service(f"sqlite:///{tmp_path}/trial.db", waiting=8, bodies=64) as service:
+    with Service(f"sqlite:///{tmp_path}/trial.db", waiting=8, bodies=BodyLimits(at_once=64)) as service:
         path = service.create()
         tokens = service.tokens(path, "ann", "bob")
         where = f"{path}/me/observations"

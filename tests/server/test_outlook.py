@@ -20,7 +20,7 @@ from playwright.sync_api import Page
 from freepull.campaigns import view
 from freepull.messages import Outlook
 from freepull.money import Money
-from freepull.planning.onward import Onward, Seen
+from freepull.planning.forecast import Onward, Seen
 from freepull.principal import for_people
 from freepull.server import hosting, outlooks
 from support.browsing import TWELVE, log_in, play

@@ -202,7 +202,7 @@ def test_a_stream_ends_with_its_token(service: Service) -> None:
 
 def test_no_more_may_watch_than_one_process_bears(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
     path = service.create()
-    monkeypatch.setattr("freepull.server.streams.MOST", 0)
+    monkeypatch.setattr("freepull.server.hosting.WATCHERS", 0)
     headers = {"authorization": f"Bearer {service.reader}"}
     with service.http.stream("GET", f"/v1{path}/stream", headers=headers) as stream:
         assert stream.status_code == 503

@@ -10,8 +10,7 @@ import freepull as fp
 from freepull import registry, studies
 from freepull.errors import StudyError
 from freepull.studies.cells import arguments
-from freepull.studies.reading import line_of
-from freepull.studies.study import key
+from freepull.studies.study import key, line_of
 from support.sample import STUDY, written
 
 

@@ -1,8 +1,7 @@
 """How agents pick arms, by family; a user's own has `pick` and `learn`, or `act` and `learn`."""
 
 from freepull.agents.base import Agent, Indexed, Mind, OnTable, Remembering, View
-from freepull.agents.greedy import EpsilonGreedy, Greedy, RoundRobin
-from freepull.agents.randomized import EXP3, Thompson
+from freepull.agents.classics import EXP3, EpsilonGreedy, Greedy, RoundRobin, Thompson
 from freepull.agents.ucb import KLUCB, MOSS, UCBV, AlphaUCB, BayesUCB, UCB1Tuned, Withholding
 
 __all__ = [

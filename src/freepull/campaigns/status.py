@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import fields, replace
 from itertools import islice
 from typing import Any
 
@@ -442,6 +442,10 @@ def risk(state: State) -> tuple[float | None, float | None]:
     return (1.0 if leader is None or evidence <= 0.0 else min(1.0, agreed * edge / evidence)), agreed
 
 
+IN_SHORT = tuple(it.name for it in fields(Status) if it.name in OverviewRow.__struct_fields__)
+"""What a row of the overview says as the status does."""
+
+
 def overview(state: State, register: Register, now: int) -> OverviewRow:
     """Return a campaign in short."""
     status = status_of(state, register)
@@ -449,26 +453,13 @@ def overview(state: State, register: Register, now: int) -> OverviewRow:
     active = {arm.name for arm in status.arms if arm.active}
     rivals = [it for it in status.differences if it.arm == status.leader and (status.decided or it.than in active)]
     return OverviewRow(
-        name=status.name,
         owner="",
         here=True,
-        status=status.status,
-        phase=status.phase,
-        leader=status.leader,
-        decided=status.decided,
-        certified=status.certified,
-        rehearsal=status.rehearsal,
         risk=at_risk,
         agreed=agreed,
         ahead=min(rivals, key=lambda it: it.low, default=None),
-        scale=status.scale,
-        step=status.step,
-        horizon=status.horizon,
-        agents=status.agents,
-        spent=status.spent,
-        budget=status.budget,
         unsettled=status.paid - status.settled,
         stuck=stuck(state, register, now),
         alarms=[it.name for it in status.checks if it.alarmed],
-        at=status.at,
+        **{name: getattr(status, name) for name in IN_SHORT},
     )

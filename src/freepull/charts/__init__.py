@@ -9,8 +9,18 @@ from freepull.charts.looks import MARKERS as MARKERS
 from freepull.charts.looks import plain, save
 from freepull.charts.plans import chance_by_budget, spend_by_agents, spend_by_horizon, spend_by_observing
 from freepull.charts.plans import smoothed as smoothed
-from freepull.charts.results import accuracy, floors, grouped, payments, regret, spend
-from freepull.charts.sweeps import against, differences, gathered, sweep
+from freepull.charts.results import (
+    accuracy,
+    against,
+    differences,
+    floors,
+    gathered,
+    grouped,
+    payments,
+    regret,
+    spend,
+    sweep,
+)
 
 __all__ = [
     "accuracy",

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from inspect import Parameter, Signature
 from pathlib import Path
-from typing import Annotated, Any, get_args, get_type_hints
+from typing import Annotated, Any, TypeVar, get_args, get_type_hints
 
 import msgspec
 import typer
@@ -16,6 +17,7 @@ from freepull.errors import InvalidInput
 from freepull.principal import Principal
 from freepull.principal.schedules import Schedule, Share, Steps
 
+Run = TypeVar("Run", bound=Callable[..., Any])
 app = typer.Typer(
     help="Live campaigns: a trial made durable, with a log, a ledger and a verdict.",
     no_args_is_help=True,
@@ -133,8 +135,18 @@ def read_agents(given: str) -> list[str] | int:
         raise InvalidInput(f"--agents {given} cannot be read: {error}.") from None
 
 
-@app.command(help="Add agents.\n\nExample: freepull campaign enrol sqlite:///trial.db onboarding more-users.txt")
-@sentence_errors
+def verb(words: str, example: str, called: str = "") -> Callable[[Run], Run]:
+    """Declare a verb: what it does, what an example of it is given, and its name, if not that of the function."""
+
+    def declare(run: Run) -> Run:
+        name, safe = called or run.__name__, sentence_errors(run)
+        app.command(name, help=f"{words}\n\nExample: freepull campaign {name} {example}")(safe)
+        return safe
+
+    return declare
+
+
+@verb("Add agents.", "sqlite:///trial.db onboarding more-users.txt")
 def enrol(
     url: Url,
     name: Name,
@@ -148,10 +160,7 @@ def enrol(
         answer({"agents": numbers}, as_json, f"{len(numbers):,} agents were added to {name}")
 
 
-@app.command(
-    help="Erase agents' names for good.\n\nExample: freepull campaign erase sqlite:///trial.db onboarding user-17"
-)
-@sentence_errors
+@verb("Erase agents' names for good.", "sqlite:///trial.db onboarding user-17")
 def erase(
     url: Url,
     name: Name,
@@ -190,8 +199,7 @@ def _offer(command: type[Command[Any]], shell: Shell) -> None:
     own.__annotations__ = {it.name: it.annotation for it in parameters}
     words = (command.__doc__ or "").partition(";")[0].rstrip(".")
     called = command.verb.replace("_", "-")
-    example = f"freepull campaign {called} sqlite:///trial.db onboarding {shell.example}".rstrip()
-    app.command(called, help=f"{words}.\n\nExample: {example}")(sentence_errors(own))
+    verb(f"{words}.", f"sqlite:///trial.db onboarding {shell.example}".rstrip(), called)(own)
 
 
 def _field(field: msgspec.structs.FieldInfo) -> Parameter:

@@ -8,7 +8,7 @@ from typing import Annotated, TypeVar
 
 import typer
 
-from freepull.cli.campaign import Agent, number_or_word
+from freepull.cli.campaign import Agent, number_or_word, verb
 from freepull.cli.campaign import app as app
 from freepull.cli.options import GAMES, build, build_game
 from freepull.cli.screen import (
@@ -23,7 +23,6 @@ from freepull.cli.screen import (
     not_served,
     opened,
     secret,
-    sentence_errors,
     served,
     show_status,
     show_verdict,
@@ -39,11 +38,7 @@ DataFile = Annotated[Path, typer.Argument(help="A .parquet or .csv file.")]
 Wait = Annotated[float, typer.Option(help="Seconds to wait for another process to let go of it.")]
 
 
-@app.command(
-    help="Show the offer for an agent, if there is one."
-    "\n\nExample: freepull campaign ask sqlite:///trial.db onboarding user-17"
-)
-@sentence_errors
+@verb("Show the offer for an agent, if there is one.", "sqlite:///trial.db onboarding user-17")
 def ask(url: Url, name: Name, agent: Agent, as_json: AsJson = False) -> None:
     """See the help."""
     with opened(url, name) as campaign:
@@ -67,10 +62,7 @@ def _no_offer(status: Status) -> str:
     return f"no offer: {why}" if why else "no offer"
 
 
-@app.command(
-    help="Tell a pull.\n\nExample: freepull campaign tell sqlite:///trial.db onboarding user-17 B 0.8 --event v1"
-)
-@sentence_errors
+@verb("Tell a pull.", "sqlite:///trial.db onboarding user-17 B 0.8 --event v1")
 def tell(
     url: Url,
     name: Name,
@@ -89,11 +81,9 @@ def tell(
     answer(told, as_json, _noted(told))
 
 
-@app.command(
-    help="Say that an agent will act on its open offer, which stands longer then."
-    "\n\nExample: freepull campaign accept sqlite:///trial.db onboarding user-17"
+@verb(
+    "Say that an agent will act on its open offer, which stands longer then.", "sqlite:///trial.db onboarding user-17"
 )
-@sentence_errors
 def accept(
     url: Url,
     name: Name,
@@ -111,11 +101,10 @@ def accept(
 Event = Annotated[str, typer.Argument(help="The event id of the act.")]
 
 
-@app.command(
-    help="Say that a pull is made; its outcome is told later, by the same event."
-    "\n\nExample: freepull campaign act sqlite:///trial.db onboarding user-17 B visit-1"
+@verb(
+    "Say that a pull is made; its outcome is told later, by the same event.",
+    "sqlite:///trial.db onboarding user-17 B visit-1",
 )
-@sentence_errors
 def act(
     url: Url,
     name: Name,
@@ -130,11 +119,7 @@ def act(
     answer(told, as_json, _noted(told))
 
 
-@app.command(
-    help="Tell the outcome of an act.\n\nExample: freepull campaign outcome sqlite:///trial.db onboarding user-17 "
-    "visit-1 0.8"
-)
-@sentence_errors
+@verb("Tell the outcome of an act.", "sqlite:///trial.db onboarding user-17 visit-1 0.8")
 def outcome(
     url: Url,
     name: Name,
@@ -163,8 +148,7 @@ def _noted(told: Told) -> str:
     return f"{noted}{paid}{waits}{'; the offer was refused' if told.outcome == 'refused' else ''}"
 
 
-@app.command(help="Show how the campaign stands.\n\nExample: freepull campaign status sqlite:///trial.db onboarding")
-@sentence_errors
+@verb("Show how the campaign stands.", "sqlite:///trial.db onboarding")
 def status(url: Url, name: Name, as_json: AsJson = False) -> None:
     """See the help."""
     with opened(url, name) as campaign:
@@ -172,11 +156,7 @@ def status(url: Url, name: Name, as_json: AsJson = False) -> None:
     _show(found, as_json, show_status)
 
 
-@app.command(
-    help="Show which arm is best, and what that rests on."
-    "\n\nExample: freepull campaign verdict sqlite:///trial.db onboarding"
-)
-@sentence_errors
+@verb("Show which arm is best, and what that rests on.", "sqlite:///trial.db onboarding")
 def verdict(url: Url, name: Name, as_json: AsJson = False) -> None:
     """See the help."""
     with opened(url, name) as campaign:
@@ -191,11 +171,7 @@ def _show(found: Found, as_json: bool, show: Callable[[Found], None]) -> None:
         show(found)
 
 
-@app.command(
-    help="Write observations or the ledger to a file."
-    "\n\nExample: freepull campaign export sqlite:///trial.db onboarding observations.parquet"
-)
-@sentence_errors
+@verb("Write observations or the ledger to a file.", "sqlite:///trial.db onboarding observations.parquet")
 def export(
     url: Url,
     name: Name,
@@ -209,11 +185,10 @@ def export(
     answer({"rows": rows, "path": str(path)}, as_json, f"{rows:,} rows are in {path}")
 
 
-@app.command(
-    help="Hand what is owed to a payer, and note what became of it; for every night, and safe to repeat at any time."
-    "\n\nExample: freepull campaign payout sqlite:///trial.db onboarding --folder payouts"
+@verb(
+    "Hand what is owed to a payer, and note what became of it; for every night, and safe to repeat at any time.",
+    "sqlite:///trial.db onboarding --folder payouts",
 )
-@sentence_errors
 def payout(
     url: Url,
     name: Name,
@@ -242,11 +217,10 @@ def payout(
         raise typer.Exit(1)
 
 
-@app.command(
-    help="Say what became of payments: settled, failed, sent or open."
-    "\n\nExample: freepull campaign settle sqlite:///trial.db onboarding settled --file payout-20270101T020000-001.csv"
+@verb(
+    "Say what became of payments: settled, failed, sent or open.",
+    "sqlite:///trial.db onboarding settled --file payout-20270101T020000-001.csv",
 )
-@sentence_errors
 def settle(
     url: Url,
     name: Name,
@@ -295,13 +269,12 @@ def _numbers(text: str) -> list[int]:
     return found
 
 
-@app.command(
+@verb(
+    "Tell the observations of a file, all or none; the columns are agent, arm, reward and perhaps event. They "
+    "count as told now, so they take or refuse open offers. The same file counts once.",
+    "sqlite:///trial.db onboarding pulls.csv",
     "import",
-    help="Tell the observations of a file, all or none; the columns are agent, arm, reward and perhaps "
-    "event. They count as told now, so they take or refuse open offers. The same file counts once."
-    "\n\nExample: freepull campaign import sqlite:///trial.db onboarding pulls.csv",
 )
-@sentence_errors
 def import_file(
     url: Url,
     name: Name,
@@ -315,11 +288,7 @@ def import_file(
     answer({"rows": rows}, as_json, f"{rows:,} new observations were told; whatever else the file has was known")
 
 
-@app.command(
-    help="Replay the log and compare it with tables, ledger and snapshots."
-    "\n\nExample: freepull campaign verify sqlite:///trial.db onboarding"
-)
-@sentence_errors
+@verb("Replay the log and compare it with tables, ledger and snapshots.", "sqlite:///trial.db onboarding")
 def verify(url: StoreUrl, name: Name, wait: Wait = 0.0, as_json: AsJson = False) -> None:
     """See the help."""
     from freepull.campaigns.journal.recovery import verify as check
@@ -329,11 +298,10 @@ def verify(url: StoreUrl, name: Name, wait: Wait = 0.0, as_json: AsJson = False)
     answer(found, as_json, words)
 
 
-@app.command(
-    help="Copy a campaign to another store, and compare every row."
-    "\n\nExample: freepull campaign copy sqlite:///trial.db onboarding postgresql://user@host/trials"
+@verb(
+    "Copy a campaign to another store, and compare every row.",
+    "sqlite:///trial.db onboarding postgresql://user@host/trials",
 )
-@sentence_errors
 def copy(
     url: StoreUrl,
     name: Name,
@@ -348,8 +316,7 @@ def copy(
     answer(rows, as_json, f"{name} is copied: {sum(rows.values()):,} rows, all of them compared")
 
 
-@app.command("list", help="List the campaigns.\n\nExample: freepull campaign list sqlite:///trial.db")
-@sentence_errors
+@verb("List the campaigns.", "sqlite:///trial.db", "list")
 def names(url: Url, as_json: AsJson = False) -> None:
     """See the help."""
     from contextlib import closing
@@ -367,11 +334,7 @@ def names(url: Url, as_json: AsJson = False) -> None:
     answer(found, as_json, "\n".join(found) or "none")
 
 
-@app.command(
-    help="Copy the SQLite file; a service copies its own while campaigns go on."
-    "\n\nExample: freepull campaign backup http://127.0.0.1:8000 backup.db"
-)
-@sentence_errors
+@verb("Copy the SQLite file; a service copies its own while campaigns go on.", "http://127.0.0.1:8000 backup.db")
 def backup(
     url: FileUrl, path: Annotated[Path, typer.Argument(help="A file that does not exist yet.")], as_json: AsJson = False
 ) -> None:
@@ -391,11 +354,11 @@ def backup(
     answer({"path": str(path)}, as_json, f"everything is in {path} as well")
 
 
-@app.command(
-    help="Put a backup in the place of a SQLite file that nobody has open, once all of it is verified; the old file is "
-    "kept.\n\nExample: freepull campaign restore sqlite:///trial.db backup.db"
+@verb(
+    "Put a backup in the place of a SQLite file that nobody has open, once all of it is verified; the old "
+    "file is kept.",
+    "sqlite:///trial.db backup.db",
 )
-@sentence_errors
 def restore(
     url: Annotated[str, typer.Argument(help="sqlite:///file.db; the file may be damaged, or not there.")],
     path: Annotated[Path, typer.Argument(help="The backup, which stays as it is.")],
@@ -415,12 +378,11 @@ def restore(
     answer(found, as_json, f"{path} is restored: {len(found.campaigns):,} campaigns, {events:,} events; {kept}")
 
 
-@app.command(
-    help="Rehearse: let simulated agents play a campaign made for that. It starts if it has not, is closed to real "
-    "agents, and its verdict is never certified."
-    "\n\nExample: freepull campaign play sqlite:///trial.db rehearsal --game toy --steps 500"
+@verb(
+    "Rehearse: let simulated agents play a campaign made for that. It starts if it has not, is closed to real "
+    "agents, and its verdict is never certified.",
+    "sqlite:///trial.db rehearsal --game toy --steps 500",
 )
-@sentence_errors
 def play(
     url: StoreUrl,
     name: Name,

@@ -383,16 +383,9 @@ def plan(
     check_rule(principal.rule)
     if horizon < count:
         raise InvalidInput(f"horizon must be at least {count}, the number of arms, got {horizon}.")
-    case = Case(
-        beliefs=beliefs,
-        agents=size,
-        arms=count,
-        principal=principal,
-        horizon=horizon,
-        people=people,
-        seed=validation.whole("seed", seed, 0, (1 << 64) - 1),
-        workers=workers if workers is None else validation.whole("workers", workers, 1),
-    )
+    seed = validation.whole("seed", seed, 0, (1 << 64) - 1)
+    workers = workers if workers is None else validation.whole("workers", workers, 1)
+    case = Case(beliefs, size, count, principal, horizon, people, seed, workers)
     cost = None if price is None else Money.price(price)
     work = Work(
         validation.real("seconds", seconds, 0.0, open_low=True),

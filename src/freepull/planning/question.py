@@ -31,9 +31,13 @@ from freepull.principal import Principal
 if TYPE_CHECKING:
     from freepull.strategic import BestResponse
 
+_ASSIGNED, _PEOPLE = 0x77686F, 0x70656F
+MOST_ARMS, MOST_STREAMS = 1_000, 10_000_000
+"""Larger plans would take hours."""
+ONE_IN = 25
+"""Of so many people one is strategic, where that is asked for."""
 TOGETHER = 8
 """Runs in which the same agents have the same of several strategies."""
-_ASSIGNED, _PEOPLE = 0x77686F, 0x70656F
 
 
 @dataclass(frozen=True)
@@ -123,12 +127,6 @@ class Case:
             return list(parts)
         drawn = np.random.default_rng([self.seed, block, purpose, _ASSIGNED]).integers(len(parts), size=self.agents)
         return [parts[i] for i in drawn.tolist()]
-
-
-ONE_IN = 25
-"""Of so many people one is strategic, where that is asked for."""
-MOST_ARMS, MOST_STREAMS = 1_000, 10_000_000
-"""Larger plans would take hours."""
 
 
 def beliefs_from(

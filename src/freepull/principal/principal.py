@@ -14,13 +14,13 @@ from freepull import validation
 from freepull.errors import InvalidInput
 from freepull.game import TIE, normalised
 from freepull.principal import saving
-from freepull.principal.checks import Checks
 from freepull.principal.pricing import Fixed, Pricing
 from freepull.principal.protocols import BanProtocol, NeverBan, TakeOrBan
 from freepull.principal.rules import Certified, Comparisons, Rule
 from freepull.principal.rules.base import RULES, Setting
 from freepull.principal.schedules import Adaptive, Schedule, Share, Steps
 from freepull.principal.trial import Trial
+from freepull.principal.verdict import Checks
 from freepull.registry import part
 
 if TYPE_CHECKING:

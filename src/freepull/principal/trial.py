@@ -14,15 +14,12 @@ from freepull import validation
 from freepull.errors import InvalidInput
 from freepull.messages import Check
 from freepull.principal import saving
-from freepull.principal.acts import Act, Acts
-from freepull.principal.checks import Checking, Checks
-from freepull.principal.closing import Closing, payable, wanting
 from freepull.principal.offers import NOBODY, PAID, REFUSED, Bans, Offer, Offers
-from freepull.principal.panel import Panel
-from freepull.principal.record import Record, Words, finish, mark, packed, units
+from freepull.principal.panel import Closing, Panel, payable, wanting
+from freepull.principal.record import Act, Acts, Record, Words, finish, mark, packed, units
 from freepull.principal.rules.base import ASKED, PASSED, RuleState, Setting
 from freepull.principal.schedules import within
-from freepull.principal.verdict import SHOWN, Grounds, Verdict, listed, tipping_point
+from freepull.principal.verdict import SHOWN, Checking, Checks, Grounds, Verdict, listed, tipping_point
 
 if TYPE_CHECKING:
     from freepull.principal.principal import Principal

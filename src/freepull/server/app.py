@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable
+import ast
+import inspect
+import textwrap
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
 from contextlib import asynccontextmanager
+from functools import cache
+from importlib.resources import files
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 from litestar import Litestar, Request, Response, Router, get, route
 from litestar.datastructures import State
 from litestar.enums import MediaType
@@ -15,9 +22,11 @@ from litestar.openapi.plugins import JsonRenderPlugin
 from litestar.openapi.spec import Components, SecurityScheme
 from litestar.params import FromPath
 
+from freepull import messages
+from freepull.campaigns import view
 from freepull.campaigns.stores import Where
 from freepull.errors import FreepullError
-from freepull.server import dashboard, openapi, problems
+from freepull.server import problems, schemas
 from freepull.server.auth import Limits, RateLimit, check
 from freepull.server.hosting import Hosting
 from freepull.server.middleware import (
@@ -47,6 +56,17 @@ if TYPE_CHECKING:
 
     from freepull.server.oidc import Provider
 
+MODULES = (schemas, messages, view, problems)
+PLACE = "#/components/schemas/{name}"
+IN_PATHS: dict[str, dict[str, Any]] = {
+    "campaign": {"description": "The campaign's name; a slash in it is written %2F."},
+    "agent": {"description": "The agent's name, or # (written %23) and its number."},
+    "arm": {"description": "The arm's name."},
+    "id": {"description": "The token's id."},
+    "target": {"description": "The name of a webhook."},
+    "file": {"description": "Which file."},
+    "kind": {"description": "The end of a problem's type."},
+}
 Asked = Request[Any, Any, Any]
 HEALTH: dict[str, Any] = {"http_method": ["GET", "HEAD"], "tags": ["health"], "responses": described(500, 503)}
 ABOUT = """Live campaigns of incentivized exploration, see docs/service.md.
@@ -74,7 +94,7 @@ class Application:
         rate_limit = RateLimit(limits.agent_rate, limits.gateway_rate)
         where = where if tracer is None else with_traces(where, tracer)
         self.hosting = Hosting(where, log, targets)
-        credentials, pages = sent_token, dashboard.pages(login=provider is not None)
+        credentials, pages = sent_token, dashboard(login=provider is not None)
         if provider is not None:
             from freepull.server.oidc import Login
 
@@ -153,7 +173,7 @@ def _routes(hosting: Hosting, metrics: Metrics, rate_limit: RateLimit, log: Log,
     async def document(request: Asked) -> dict[str, Any]:
         """Return the OpenAPI document."""
         nonlocal written
-        written = written or openapi.completed(request.app.openapi_schema.to_schema())
+        written = written or completed(request.app.openapi_schema.to_schema())
         return written
 
     def unexpected(request: Asked, error: Exception) -> Response[bytes]:
@@ -226,3 +246,79 @@ def _problem(found: problems.Problem, error: Exception) -> Response[bytes]:
         media_type=problems.MEDIA_TYPE,
         headers=problems.headers(found, error),
     )
+
+
+def completed(document: dict[str, Any]) -> dict[str, Any]:
+    """Return Litestar's document with our schemas instead of its own, which leave most of the limits out."""
+    known = {name: kind for module in MODULES for name, kind in vars(module).items()}
+    kinds = [known[name] for name in document["components"]["schemas"]]
+    _, schemas = msgspec.json.schema_components(kinds, ref_template=PLACE)
+    for name, schema in schemas.items():
+        words = docstrings(known[name])
+        for field, found in schema.get("properties", {}).items():
+            if field in words:
+                found["description"] = words[field]
+    document["components"]["schemas"] = schemas
+    operations = [operation for methods in document["paths"].values() for operation in methods.values()]
+    for parameter in (it for operation in operations for it in operation.get("parameters", [])):
+        if parameter["in"] == "path":
+            parameter |= IN_PATHS[parameter["name"]]
+    return document
+
+
+def docstrings(kind: type) -> dict[str, str]:
+    """Return what stands below the fields of a class, and of those it inherits from.
+
+    >>> docstrings(messages.BanRow)["offer"]
+    'The offer that was refused.'
+    """
+    found: dict[str, str] = {}
+    for parent in reversed(kind.__mro__[:-1]):
+        if parent.__module__.startswith("freepull") and parent not in schemas.MADE:
+            lines = ast.parse(textwrap.dedent(inspect.getsource(parent))).body[0].body  # type: ignore[attr-defined]
+            for field, below in pairwise(lines):
+                if isinstance(field, ast.AnnAssign) and isinstance(below, ast.Expr):
+                    found[field.target.id] = inspect.cleandoc(below.value.value)  # type: ignore[attr-defined, union-attr]
+    return found
+
+
+HERE = "freepull.server"
+DAY, FRESH = {"cache-control": "public, max-age=86400"}, {"cache-control": "no-cache"}
+Make = Callable[[bytes], bytes]
+
+
+def dashboard(login: bool = False) -> list[Any]:
+    """Return all files of the dashboard; its page says whether one can also log in with a provider."""
+    page = "dashboard/index.html"
+    return [_page("/", HERE, page, "text/html; charset=utf-8", FRESH, _with_login if login else bytes), *PAGES]
+
+
+def _page(path: str, package: str, name: str, kind: str, headers: dict[str, str], make: Make = bytes) -> Any:
+    async def page() -> Response[bytes]:
+        return Response(make(_read(package, name)), media_type=kind, headers=headers)
+
+    page.__doc__ = f"Return {name}."
+    handler: Callable[[], Coroutine[Any, Any, Response[bytes]]] = page
+    return get(path, include_in_schema=False, name=path)(handler)
+
+
+@cache
+def _read(package: str, name: str) -> bytes:
+    return files(package).joinpath(name).read_bytes()
+
+
+def _with_login(page: bytes) -> bytes:
+    return page.replace(b"<html", b"<html data-login", 1)
+
+
+PAGES = [
+    _page("/dashboard.css", HERE, "dashboard/dashboard.css", "text/css; charset=utf-8", FRESH),
+    *(
+        _page(f"/{name}", HERE, f"dashboard/{name}", "text/javascript; charset=utf-8", FRESH)
+        for name in sorted(file.name for file in files(HERE).joinpath("dashboard").iterdir())
+        if name.endswith(".js")
+    ),
+    _page("/icon.svg", HERE, "dashboard/icon.svg", "image/svg+xml", DAY),
+    _page("/plotly.js", "plotly.package_data", "plotly.min.js", "text/javascript; charset=utf-8", DAY),
+]
+"""The scripts and the style, which are the same for everybody, and plotly from the installed package."""

@@ -14,7 +14,8 @@ import time
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from binascii import Error as Base64Error
 from collections import OrderedDict
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import msgspec
 
@@ -50,20 +51,25 @@ MOST = 100_000
 SECONDS = 2.0
 
 
+class BodyLimits(NamedTuple):
+    """How large bodies may be, in bytes, and how many are read at a time."""
+
+    most: int = 1 << 20
+    upload: int = 32 << 20
+    """Of an import, or of a list of agents, which only admins send."""
+    pull: int = 64 << 10
+    """Of what an agent sends."""
+    at_once: int = 1024
+    """Half of them from one address, a sixteenth with one token."""
+
+
 @dataclass(frozen=True)
 class Limits:
     """What one process takes on."""
 
-    body: int = 1 << 20
-    """Bytes of a body."""
-    upload: int = 32 << 20
-    """Bytes of an import, or of a list of agents, which only admins send."""
-    pull: int = 64 << 10
-    """Bytes of a body that an agent sends."""
+    bodies: BodyLimits = field(default_factory=BodyLimits)
     seconds: float = 10.0
     """For a body to arrive."""
-    bodies: int = 1024
-    """Bodies that are under way at a time; half of them from one address, a sixteenth with one token."""
     answer: float = 60.0
     """For an answer, streams and exports excepted."""
     waiting: int = 256

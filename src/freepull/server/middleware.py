@@ -286,7 +286,7 @@ class Bodies(Middleware):
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
-        self._most = [max(1, limits.bodies // share) for share in SHARES]
+        self._most = [max(1, limits.bodies.at_once // share) for share in SHARES]
         self._coming: dict[str, int] = {}
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
@@ -296,9 +296,9 @@ class Bodies(Middleware):
         if scope["method"] not in WITH_BODY or visitor is None:  # without a token nothing is done with a body
             await self.next(scope, receive, send)
             return
-        most = limits.pull if visitor.scope == "agent" else limits.body
+        most = limits.bodies.pull if visitor.scope == "agent" else limits.bodies.most
         if visitor.scope in CHANGING and scope["path"].endswith(LARGE):
-            most = limits.upload
+            most = limits.bodies.upload
         senders = (f"token {visitor.id}", f"address {(scope['client'] or ('',))[0]}", "service")
         coming = self._begin(senders, visitor.scope == "gateway")
         try:

@@ -22,7 +22,7 @@ from freepull.campaigns.settings import shown
 from freepull.errors import FreepullError
 from freepull.messages import Outlook
 from freepull.money import Money
-from freepull.planning.onward import Onward, Seen, is_known, onward
+from freepull.planning.forecast import Onward, Seen, is_known, onward
 from freepull.principal.record import UNITS
 from freepull.simulation.facade import end_with_parent
 

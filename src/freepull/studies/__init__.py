@@ -1,9 +1,9 @@
 """Studies: simulations over a grid of parameters, described by a file, resumable, on one machine or many."""
 
-from freepull.studies.reading import read, shipped
+from freepull.studies.cells import read
 from freepull.studies.runner import Report, run
 from freepull.studies.store import Changed, Store, chart, frame, result, summary
-from freepull.studies.study import Cell, Study
+from freepull.studies.study import Cell, Study, shipped
 
 __all__ = [
     "Cell",

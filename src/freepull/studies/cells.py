@@ -1,4 +1,7 @@
-"""From the tables of a study to its cells: parts that are completed, axes that are swept, experiments to run."""
+"""From a study file to its cells: parts that are completed, axes that are swept, experiments to run.
+
+Every mistake is told with its line.
+"""
 
 from __future__ import annotations
 
@@ -6,20 +9,93 @@ import copy
 import difflib
 import itertools
 import math
+import re
+import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from freepull import registry, validation
-from freepull.errors import InvalidInput
+from freepull.errors import InvalidInput, StudyError
 from freepull.game import Game
 from freepull.instances import PAPER_MEANS, Family, means_from_csv, toy
 from freepull.panels import PANELS, Panel
 from freepull.principal import Principal
 from freepull.registry import KEYS, Table
 from freepull.simulation.experiment import Experiment, GameMaker, check
-from freepull.studies.study import AGENT_PARTS, MOST_RUNS, PRINCIPAL_PARTS, Keys, Misplaced, at
+from freepull.studies.study import (
+    AGENT_PARTS,
+    FILE,
+    MOST_RUNS,
+    PRINCIPAL_PARTS,
+    Cell,
+    Keys,
+    Misplaced,
+    Study,
+    at,
+    identity,
+    line_of,
+    parse,
+    seeded,
+    shipped,
+    text_of,
+)
+
+
+def read(file: str | Path, seed: int | None = None) -> Study:
+    """Read a study file, or one of the shipped studies by its name, and check every cell of it.
+
+    ``seed`` takes the place of the file's.
+
+    >>> [cell.name for cell in read("paper-2c").cells][:2]
+    ['paper,delta=0.999', 'paper,delta=0.135335']
+    """
+    path = shipped().get(str(file), Path(file))
+    if not path.is_file():
+        try:
+            validation.one_of("the study", str(file), shipped())
+        except InvalidInput as error:
+            shown = str(error).removeprefix("the study must be one of ")
+            raise StudyError(f"the study must be a TOML file that exists, or one of {shown}") from None
+    texts = {FILE: text_of(path) if seed is None else seeded(text_of(path), validation.whole("seed", seed, 0))}
+
+    def beside(name: str) -> str:
+        if name not in texts:
+            try:
+                texts[name] = text_of(path.parent / name)
+            except StudyError as error:
+                raise InvalidInput(str(error)) from None
+        return texts[name]
+
+    try:
+        return _parsed(path.stem, texts, beside)
+    except Misplaced as wrong:
+        line = line_of(texts[FILE], wrong.path)
+        raise StudyError(f"{path.name}{'' if line is None else f', line {line}'}: {wrong.sentence}") from None
+    except tomllib.TOMLDecodeError as error:
+        what, _, place = str(error).partition(" (at ")
+        found = re.match(r"line (\d+)", place)
+        last = found[1] if found else len(texts[FILE].splitlines())
+        raise StudyError(f"{path.name}, line {last}: this is not TOML: {what}; mend the line.") from None
+
+
+def _parsed(name: str, texts: dict[str, str], beside: Any) -> Study:
+    file = parse(tomllib.loads(texts[FILE]))
+    axes = axes_of(file["sweep"])
+    cells = []
+    for point in points(file, axes, beside):
+        with swept(point.axes, point.principal):
+            shape = experiment(point.parameters).shape
+        cells.append(Cell(point.name, point.principal, point.coordinates, point.parameters, shape))
+    if len({cell.name for cell in cells}) < len(cells):
+        raise Misplaced(
+            ("sweep",), "sweep must give cells of different names; name the values, or the principals, anew."
+        )
+    axes_swept, said = tuple(axis.label for axis in axes), identity(file["title"], cells)
+    return Study(name, file["title"], axes_swept, tuple(cells), texts, said)
+
 
 GAMES: dict[str, Table] = {
     "toy": {"rewards": "bernoulli", "weights": None},

@@ -311,7 +311,7 @@ def chart(
     axes = store.study.axes
     if x is not None:
         validation.one_of("x", x, axes)
-    validation.one_of("quantity", quantity, charts.sweeps.QUANTITIES)
+    validation.one_of("quantity", quantity, charts.results.QUANTITIES)
     if not any(store.shards.values()):
         raise StudyError(f"{store.folder} has no finished runs to draw yet; run the study first.")
     if not axes:
@@ -322,7 +322,7 @@ def chart(
         others = [pl.format(f", {axis}={{}}", pl.col(axis)).fill_null("") for axis in axes if axis != x]
         rows = rows.with_columns(line=pl.concat_str("principal", *others))
         if labels and "ylabel" not in look:
-            look["ylabel"] = f"{charts.sweeps.QUANTITIES[quantity]}; % of runs decided"
+            look["ylabel"] = f"{charts.results.QUANTITIES[quantity]}; % of runs decided"
         ax = charts.sweep(rows, x, quantity, "line", ax, labels=labels, **look)
     ax.set_title(charts.plain(store.study.title), fontsize=10)
     return ax

@@ -1,19 +1,22 @@
-"""A study and its cells, and the form of its file."""
+"""A study and its cells, the form of its file, and on which line of it a mistake is."""
 
 from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable, Iterator
+import tomllib
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
+from importlib import resources
+from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from freepull import registry, validation
-from freepull.errors import InvalidInput
+from freepull.errors import InvalidInput, StudyError
 from freepull.registry import Table
 
 Part = str | dict[str, Any]
@@ -123,6 +126,66 @@ def _places(node: Any, key: str) -> Iterator[Keys]:
             yield (key,)
         for name, inner in node.items():
             yield from ((name, *place) for place in _places(inner, key))
+
+
+def line_of(text: str, path: Sequence[str]) -> int | None:
+    """Return the line on which the key, or the nearest table around it, begins; None for the whole file.
+
+    >>> line_of("runs = 3\\n\\n[game]\\nkind = 'toy'", ("game", "kind"))
+    4
+    """
+    for length in range(len(path), 0, -1):
+        found = _first(text, path[:length])
+        if found is not None:
+            return found
+    return None
+
+
+def _first(text: str, path: Sequence[str]) -> int | None:
+    lines = text.splitlines()
+    begins = 0
+    for end in range(1, len(lines) + 1):
+        try:
+            data = tomllib.loads("\n".join(lines[:end]))
+        except tomllib.TOMLDecodeError:
+            continue  # in the middle of a value
+        if _holds(data, path):
+            while not lines[begins].strip() or lines[begins].lstrip().startswith("#"):
+                begins += 1
+            return begins + 1
+        begins = end
+    return None
+
+
+def _holds(data: Any, path: Sequence[str]) -> bool:
+    for key in path:
+        if isinstance(data, list):
+            data = dict(zip(map(str, range(len(data))), data, strict=True))
+        if not isinstance(data, dict) or key not in data:
+            return False
+        data = data[key]
+    return True
+
+
+def shipped() -> dict[str, Path]:
+    """Return the studies that come with the package, by name."""
+    folder = Path(str(resources.files("freepull.studies"))) / "files"
+    return {path.stem: path for path in sorted(folder.glob("*.toml"))}
+
+
+def seeded(text: str, seed: int) -> str:
+    """Return the text with another seed, in the line of the old one or in a new first line."""
+    changed, count = re.subn(r"(?m)^seed *=.*$", f"seed = {seed}", text, count=1)
+    return changed if count else f"seed = {seed}\n{text}"
+
+
+def text_of(path: Path) -> str:
+    """Return what a file says."""
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        what = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+        raise StudyError(f"{path} cannot be read: {what}; give a file that exists.") from None
 
 
 FILE = "study.toml"

@@ -1,19 +1,31 @@
-"""What routes share: who may use them, where campaigns are, names in paths, and which errors are documented."""
+"""What routes share: who may use them, where campaigns are, names in paths, and what the OpenAPI document adds."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from inspect import Parameter, Signature
+from dataclasses import dataclass
+from inspect import Parameter as Argument
+from inspect import Signature
 from typing import Annotated, Any
 
 from litestar import Request
+from litestar.openapi.spec import (
+    OpenAPIFormat,
+    OpenAPIMediaType,
+    OpenAPIType,
+    Operation,
+    Parameter,
+    RequestBody,
+    Schema,
+)
 from litestar.params import FromPath, QueryParameter
 
+from freepull.client.talks import MEDIA
 from freepull.errors import UnknownAgent, UnknownArm
 from freepull.messages import SETTLEMENTS
 from freepull.server.auth import Visitor, check
 from freepull.server.hosting import Hosting, Open
-from freepull.server.middleware import name_in
+from freepull.server.middleware import LONGEST_KEY, name_in
 from freepull.server.problems import Refused, described
 
 Asked = Request[Any, Any, Any]
@@ -41,6 +53,47 @@ Settlement = Annotated[
     ),
 ]
 Limit = Annotated[int, QueryParameter(ge=1, le=PAGE, description="At most this many.")]
+KINDS = {kind: suffix for suffix, kind in MEDIA.items()}
+KEY = Parameter(
+    name="Idempotency-Key",
+    param_in="header",
+    required=False,
+    description="With the same key the same request is answered once, and the same again for a day.",
+    schema=Schema(type=OpenAPIType.STRING, min_length=1, max_length=LONGEST_KEY),
+)
+LAST_EVENT = Parameter(
+    name="Last-Event-ID",
+    param_in="header",
+    required=False,
+    description="The id of the last event that came through; the stream goes on behind it.",
+    schema=Schema(type=OpenAPIType.STRING),
+)
+
+
+@dataclass
+class Keyed(Operation):
+    """An admin's POST, which takes an Idempotency-Key."""
+
+    def __post_init__(self) -> None:
+        self.parameters = [*(self.parameters or []), KEY]
+
+
+@dataclass
+class Resumable(Operation):
+    """A stream, which takes a Last-Event-ID."""
+
+    def __post_init__(self) -> None:
+        self.parameters = [*(self.parameters or []), LAST_EVENT]
+
+
+@dataclass
+class Upload(Keyed):
+    """A POST whose body is a file."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        text = Schema(type=OpenAPIType.STRING, format=OpenAPIFormat.BINARY)
+        self.request_body = RequestBody(content={kind: OpenAPIMediaType(schema=text) for kind in KINDS}, required=True)
 
 
 def needs(*scopes: str, lists: bool = False) -> Callable[[Asked], Awaitable[None]]:
@@ -82,7 +135,7 @@ def by(request: Asked) -> str:
 def describe(handler: Any, hints: dict[str, Any], reply: Any, **defaults: Any) -> None:
     """Give a handler that is made, not written, the parameters and the reply that the framework reads."""
     parameters = [
-        Parameter(name, Parameter.KEYWORD_ONLY, annotation=hint, default=defaults.get(name, Parameter.empty))
+        Argument(name, Argument.KEYWORD_ONLY, annotation=hint, default=defaults.get(name, Argument.empty))
         for name, hint in hints.items()
     ]
     handler.__annotations__ = hints | {"return": reply}

@@ -46,7 +46,6 @@ from freepull.messages import (
     TokenRow,
     Tried,
 )
-from freepull.server.openapi import Keyed
 from freepull.server.problems import Refused
 from freepull.server.routes import (
     ADMIN,
@@ -60,6 +59,7 @@ from freepull.server.routes import (
     After,
     Asked,
     InPath,
+    Keyed,
     Limit,
     agent_number,
     arm_number,

@@ -28,11 +28,11 @@ from freepull.messages import (
     OfferRow,
     Status,
 )
-from freepull.server.openapi import KINDS, Resumable, Upload
 from freepull.server.problems import Refused, described
 from freepull.server.routes import (
     ADMIN,
     BEARER,
+    KINDS,
     PAGE,
     READ,
     READ_OR_NOT_NOW,
@@ -44,8 +44,10 @@ from freepull.server.routes import (
     Last,
     Limit,
     Only,
+    Resumable,
     Screens,
     Settlement,
+    Upload,
     by,
     find,
     hosting_of,

@@ -27,11 +27,11 @@ from freepull.principal.rules.certified.books import (
 from freepull.principal.rules.certified.design import design, prediction
 from freepull.principal.rules.certified.evaluation import best_up_to, eliminate, evaluate, look_ahead
 from freepull.principal.rules.rounds import HALVINGS, MOST_RATIO, chance_of, fill_ratios, still_owed
+from freepull.simulation.compiled.lanes import WIDTH
 from freepull.simulation.compiled.offering import bonuses_left, decide
 from freepull.simulation.compiled.playing import pulls_at, reward_at
 from freepull.simulation.compiled.rounds import Owed, RoundsKernel, rounds_stepper
 from freepull.simulation.compiled.state import ACTIVE, DECLARED, LANE, PAID, PLACE, Block, Floats
-from freepull.simulation.compiled.vectors import WIDTH
 
 _W = np.uint64(WIDTH)
 

@@ -15,9 +15,9 @@ from freepull.principal.rules import Comparisons
 from freepull.principal.rules.comparisons import book as books
 from freepull.principal.rules.comparisons.openings import hear, judge_guesses, wanted, worth_paying
 from freepull.simulation.compiled.coding import Coded
+from freepull.simulation.compiled.lanes import WIDTH
 from freepull.simulation.compiled.offering import act_one, decide, post_prices
 from freepull.simulation.compiled.playing import deliver, pulls_at, units_at
-from freepull.simulation.compiled.presence import list_acting
 from freepull.simulation.compiled.state import (
     ACTIVE,
     BANNED_UNTIL,
@@ -32,8 +32,7 @@ from freepull.simulation.compiled.state import (
     Floats,
     Ints,
 )
-from freepull.simulation.compiled.vectors import WIDTH
-from freepull.simulation.compiled.world import arm_of, reward_of
+from freepull.simulation.compiled.world import arm_of, list_acting, reward_of
 from freepull.simulation.experiment import Experiment
 
 _W = np.uint64(WIDTH)

@@ -26,10 +26,11 @@ from freepull.simulation.compiled.certified import CertifiedKernel
 from freepull.simulation.compiled.coding import Coded, code
 from freepull.simulation.compiled.comparisons import ComparisonsKernel
 from freepull.simulation.compiled.formulas import note_paid
+from freepull.simulation.compiled.lanes import WIDTH
 from freepull.simulation.compiled.offering import take_stock, takes
 from freepull.simulation.compiled.paper import PaperKernel, PassiveKernel
 from freepull.simulation.compiled.playing import observe, pick_one, pull_one
-from freepull.simulation.compiled.population import PopulationKernel
+from freepull.simulation.compiled.rounds import PopulationKernel
 from freepull.simulation.compiled.state import (
     ACTIVE,
     BANNED_UNTIL,
@@ -46,7 +47,6 @@ from freepull.simulation.compiled.state import (
     Floats,
     Ints,
 )
-from freepull.simulation.compiled.vectors import WIDTH
 from freepull.simulation.experiment import Experiment
 from freepull.simulation.results import Checkpoint, Outcome, regret_by_arm
 

@@ -15,7 +15,7 @@ from numba.extending import intrinsic
 
 from freepull.compiling import jit
 from freepull.randomness import ARM
-from freepull.simulation.compiled.vectors import (
+from freepull.simulation.compiled.lanes import (
     DOUBLES,
     INT,
     INTS,

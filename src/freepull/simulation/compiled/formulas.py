@@ -23,8 +23,7 @@ from freepull.compiling import Asks, address_of, jit, jit_alone
 from freepull.numerics import mix, uniform
 from freepull.randomness import ARM, CHOICE_COIN, STEP
 from freepull.simulation.compiled.coding import BY_INDEX, is_formula
-from freepull.simulation.compiled.lanes import first_largest
-from freepull.simulation.compiled.vectors import WIDTH
+from freepull.simulation.compiled.lanes import WIDTH, first_largest
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

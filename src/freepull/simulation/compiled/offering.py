@@ -28,6 +28,7 @@ from freepull.simulation.compiled.coding import (
     WORTH_AT_LEAST,
 )
 from freepull.simulation.compiled.formulas import accepts_by_formula, note_paid
+from freepull.simulation.compiled.lanes import WIDTH
 from freepull.simulation.compiled.playing import (
     deliver,
     fixed_mean,
@@ -38,7 +39,6 @@ from freepull.simulation.compiled.playing import (
     pulls_at,
     units_at,
 )
-from freepull.simulation.compiled.presence import acting_at, clock_of, count_act, list_acting
 from freepull.simulation.compiled.state import (
     ANSWERS,
     ARM,
@@ -60,9 +60,8 @@ from freepull.simulation.compiled.state import (
     UNSEEN,
     Streams,
 )
-from freepull.simulation.compiled.vectors import WIDTH
 from freepull.simulation.compiled.world import REFUSED as DECLINED
-from freepull.simulation.compiled.world import TAKEN
+from freepull.simulation.compiled.world import TAKEN, acting_at, clock_of, count_act, list_acting
 
 _UNITS = float(UNITS)
 _W, _STEP = np.uint64(WIDTH), np.uint64(STEP)

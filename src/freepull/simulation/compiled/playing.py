@@ -29,18 +29,20 @@ from freepull.simulation.compiled.coding import ALPHA_UCB, BY_INDEX, EPSILON_GRE
 from freepull.simulation.compiled.few import step_few
 from freepull.simulation.compiled.formulas import NOTHING, learn_by_formula, pick_by_formula, pick_one_by_formula
 from freepull.simulation.compiled.lanes import (
+    WIDTH,
     divide_chunk,
     first_largest,
     kl_indices_about,
     toss_chunk,
 )
-from freepull.simulation.compiled.presence import clock_of, count_act, is_there
 from freepull.simulation.compiled.state import CHOICES, INVERSES, KIND, MEANS, REWARDS, ROW, UNPULLED, UNSEEN
-from freepull.simulation.compiled.vectors import WIDTH
 from freepull.simulation.compiled.world import (
     arm_of,
+    clock_of,
+    count_act,
     due,
     fate,
+    is_there,
     keep,
     level_of,
     put_off,

@@ -20,9 +20,8 @@ from freepull.principal.record import UNITS
 from freepull.simulation.compiled.coding import ALPHA_UCB, Coded, is_formula
 from freepull.simulation.compiled.few import FEW_ARMS
 from freepull.simulation.compiled.formulas import formulas_of
-from freepull.simulation.compiled.presence import presence_of
-from freepull.simulation.compiled.vectors import WIDTH
-from freepull.simulation.compiled.world import history_of, world_of
+from freepull.simulation.compiled.lanes import WIDTH
+from freepull.simulation.compiled.world import history_of, presence_of, world_of
 from freepull.simulation.experiment import Experiment
 
 Floats = NDArray[np.float64]

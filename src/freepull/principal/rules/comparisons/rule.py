@@ -14,8 +14,7 @@ from freepull.compiling import jit
 from freepull.errors import InvalidInput
 from freepull.messages import Difference
 from freepull.numerics import zeros
-from freepull.principal.acts import NO_SAMPLE
-from freepull.principal.record import BATCH, Record, Words, enter
+from freepull.principal.record import BATCH, NO_SAMPLE, Record, Words, enter
 from freepull.principal.rules.base import ASKED, PASSED, SMALLEST, STACKS, Rule, RuleState, Setting, Want
 from freepull.principal.rules.comparisons.book import (
     IN,
