@@ -13,7 +13,16 @@ from freepull.campaigns.journal.recovery import check_free
 from freepull.campaigns.journal.writer import awaited
 from freepull.campaigns.rehearsal import warm_up
 from freepull.campaigns.stores import Where
-from freepull.errors import CampaignBusy, CampaignExists, Corrupt, Fenced, FreepullError, NewerVersion, StoreError
+from freepull.errors import (
+    CampaignBusy,
+    CampaignExists,
+    Corrupt,
+    Fenced,
+    FreepullError,
+    NewerVersion,
+    OwnPartError,
+    StoreError,
+)
 from freepull.messages import OverviewRow
 from freepull.principal.rules import Certified, Comparisons, Paper, Passive, Population
 from freepull.server.auth import Tokens
@@ -148,7 +157,7 @@ class Hosting:
             try:
                 await asyncio.to_thread(check_free, self.tokens.store, name)
                 opened = await AsyncCampaign.open(self.where, name)
-            except (Corrupt, NewerVersion) as error:
+            except (Corrupt, NewerVersion, OwnPartError) as error:
                 self._broken[name] = error
                 self.log("broken", error=str(error))
                 raise
