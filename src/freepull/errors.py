@@ -130,6 +130,10 @@ class ReplayDiffers(Corrupt):
     """Replaying the log did not give what it says was decided."""
 
 
+class OwnPartError(CampaignError, InvalidInput):
+    """A pricing of one's own cannot be imported, cannot be made again, or broke its contract."""
+
+
 class ServiceError(FreepullError):
     """The service refused a request, or could not be reached."""
 

@@ -5,7 +5,7 @@ Each is declared once, in its own file, by `part`. Everything that names parts r
 results and the saved states of trials. As plain data a part is always `{"part": "AlphaUCB", "alpha": 2.0}`. The
 spellings of version 0.1 are read too: "kind" for "part", and either of a part's two names, `alpha-ucb` and `AlphaUCB`.
 A part of one's own is named `package.module:Class`, where whoever writes it also runs it: in study files and commands,
-never over HTTP and never in a log.
+never over HTTP, and in a log only a pricing.
 """
 
 from __future__ import annotations
@@ -28,6 +28,8 @@ Table = dict[str, Any]
 Class = TypeVar("Class", bound=type)
 KEYS = ("part", "kind")
 """Under which a table may say which part it is; the first is ours, the second that of studies of version 0.1."""
+LOGGED = {"pricing": "price"}
+"""Of which kinds a log may name a part of its maker's own, and the method without which none is made."""
 MOST_TOLD = 10_000
 """A parameter of more numbers is not written into provenance."""
 WRITABLE = {"int", "float", "str", "bool", "None"}
@@ -205,8 +207,10 @@ def _textual(kind: str) -> list[Part]:
     return [it for it in parts(kind) if all(p.name in it.writable for p in it.parameters.values() if p.required)]
 
 
-def encode(thing: Any, *, own: bool = True) -> Table:
+def encode(thing: Any, *, own: bool = True, logged: bool = False) -> Table:
     """Return a part as plain data, all its parameters included; a part of one's own is refused where that is not right.
+
+    ``logged`` says that it is for a log, which may name some parts of one's own (`LOGGED`) where others are refused.
 
     >>> from freepull.principal.schedules import Share
     >>> encode(Share(0.25))
@@ -214,27 +218,69 @@ def encode(thing: Any, *, own: bool = True) -> Table:
     """
     about = declared(type(thing)) or Part("", type(thing), "")
     if about.own and not own:
+        named = "a pricing aside, because a campaign's log has" if logged else "because messages have"
         raise InvalidInput(
-            "principal must be made of freepull's own parts, because a campaign's log has to name them, "
-            f"got {type(thing).__name__}."
+            f"principal must be made of freepull's own parts, {named} to name them, got {type(thing).__name__}."
         )
     names = list(about.parameters)
     if "part" in names or not all(hasattr(thing, name) for name in names):  # a class of one's own, in its own way
         custom = vars(object)["__repr__"] is not type(thing).__repr__
         return {"part": about.name} | ({"shown": shown(thing)} if custom else {})
-    values = {name: getattr(thing, name) for name in names}
-    return {"part": about.name} | {name: _plain(value, own, name in about.nested) for name, value in values.items()}
+    told: Table = {"part": about.name}
+    for name in names:
+        value = getattr(thing, name)
+        theirs = logged and not own and name in LOGGED and value is not None and declared(type(value)) is None
+        told[name] = _for_log(name, value) if theirs else _plain(value, own, name in about.nested, logged)
+    return told
 
 
-def _plain(value: Any, own: bool = True, nested: bool = False) -> Any:
+def is_own(kind: str, given: Any) -> bool:
+    """Say whether plain data name a part that is not one of ours; nothing is imported for it."""
+    spelt = next((given[key] for key in KEYS if key in given), None) if isinstance(given, Mapping) else None
+    return isinstance(spelt, str) and find(kind, spelt) is None
+
+
+def _for_log(kind: str, thing: Any) -> Table:
+    """Return a part of one's own as a log may name it: whoever reads it can import it and make it again."""
+    about = Part(kind, type(thing), "")
+    if not _OWN.fullmatch(about.name) or about.made.__module__ == "__main__":
+        raise InvalidInput(
+            f"{kind} must be of a class Name at the top of a module that can be imported, because a campaign's log has "
+            f"to name it, got {about.name}; move it there."
+        )
+    if _imported(kind, about.name, kind).made is not about.made:
+        raise InvalidInput(
+            f"{kind} must be of the class that {about.name} is when it is imported, because a campaign's log has to "
+            "name it, got another one of that name; make it anew."
+        )
+    for name in about.parameters:
+        if not _is_plain(getattr(thing, name, about)):
+            got = validation.shown(getattr(thing, name)) if hasattr(thing, name) else f"no attribute {name}"
+            raise InvalidInput(
+                f"{kind} {about.name} must keep its parameter {name} as an attribute that is a number, a text, true, "
+                f"false, None or a list of these, because a campaign's log has to have it, got {got}."
+            )
+    return encode(thing)
+
+
+def _is_plain(value: Any) -> bool:
+    """Say whether a value can be written down and read back."""
+    if isinstance(value, list | tuple):
+        return all(map(_is_plain, value))
+    if isinstance(value, Mapping):
+        return all(isinstance(name, str) for name in value) and all(map(_is_plain, value.values()))
+    return value is None or type(value) in (bool, int, float, str)
+
+
+def _plain(value: Any, own: bool = True, nested: bool = False, logged: bool = False) -> Any:
     if value is None or type(value) in (bool, int, float, str):
         return value
     if (nested and not isinstance(value, list | tuple)) or (is_dataclass(value) and not isinstance(value, type)):
-        return encode(value, own=own)
+        return encode(value, own=own, logged=logged)
     if isinstance(value, Mapping):
-        return {str(name): _plain(inner, own) for name, inner in value.items()}
+        return {str(name): _plain(inner, own, logged=logged) for name, inner in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(inner, own, nested) for inner in value]
+        return [_plain(inner, own, nested, logged) for inner in value]
     return value.tolist() if hasattr(value, "tolist") else shown(value)  # NumPy's arrays and numbers have it
 
 
@@ -258,7 +304,7 @@ def table(kind: str, given: Any, where: str, *, own: bool = False, logged: bool 
     """Return a part as plain data, with the parameters that were given.
 
     ``own`` says that whoever writes it also runs it: then it may be a text, and a part of the writer's own. ``logged``
-    says that it is from a log: then it may be one that there is no longer.
+    says that it is from a log: then it may be one that there is no longer, or a pricing of its maker's own.
     """
     if isinstance(given, str) and own:
         return _from_text(kind, given.strip(), where)
@@ -443,9 +489,15 @@ def _named(kind: str, name: str, where: str, own: bool, names: list[str], logged
         validation.one_of(where, name, names)
     if own:
         return _imported(kind, name, where)
+    if logged and kind in LOGGED:
+        about = _imported(kind, name, where)
+        if not callable(getattr(about.made, LOGGED[kind], None)):  # before it is made: a log must not run anything else
+            raise InvalidInput(f"{where} must be a class with a method {LOGGED[kind]}, got {name}; mend it.")
+        return about
+    also = " and, in Python, for campaigns" if kind in LOGGED else ""
     raise InvalidInput(
         f"{where} must be one of {', '.join(names)}, because a campaign's log has to name it, got {name!r}; parts of "
-        "your own are for simulations."
+        f"your own are for simulations{also}."
     )
 
 

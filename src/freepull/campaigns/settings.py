@@ -13,7 +13,7 @@ from typing import Any
 
 from freepull import registry, validation
 from freepull.commands import LONGEST_NAME, MOST_AGENTS
-from freepull.errors import InvalidInput, InvalidReward, NewerVersion, WrongMoment
+from freepull.errors import InvalidInput, InvalidReward, NewerVersion, OwnPartError, WrongMoment
 from freepull.money import MOST, Money
 from freepull.principal import Checks, Principal
 from freepull.principal.offers import affordable, units_of
@@ -136,7 +136,7 @@ class Settings:
         plain = {name: value for name, value in plain.items() if name not in LATER or value != LATER[name]}
         if self.checks is not None:
             plain["checks"] = asdict(self.checks)
-        principal = registry.encode(self.principal, own=False)
+        principal = registry.encode(self.principal, own=False, logged=True)
         return plain | {"price": str(self.price), "arms": list(self.arms), "principal": principal}
 
     @classmethod
@@ -147,7 +147,7 @@ class Settings:
                 f"campaign {plain.get('name')!r} was created under rules of version {plain['rules']}, this freepull "
                 f"knows {RULES}; install a newer freepull."
             )
-        price, principal = Money.parse("price", plain["price"]), _principal(plain["principal"])
+        price, principal = Money.parse("price", plain["price"]), _principal(plain["principal"], plain.get("name"))
         checks = None if plain.get("checks") is None else Checks(**plain["checks"])
         read = {"price": price, "arms": tuple(plain["arms"]), "principal": principal, "checks": checks}
         return cls(**{"rules": 1} | plain | read)
@@ -249,11 +249,17 @@ def no_outcome(given: Any, principal: Principal, scale: Scale | None) -> float |
     return float(validation.real("if_no_outcome", given, 0.0, 1.0))
 
 
-def _principal(plain: Any) -> Principal:
+def _principal(plain: Any, name: Any) -> Principal:
     """Read what is in the log; what was said when the campaign was created is not said again."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        found: Principal = registry.build("principal", plain, "principal", logged=True)
+    theirs = isinstance(plain, dict) and registry.is_own("pricing", plain.get("pricing"))
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            found: Principal = registry.build("principal", plain, "principal", logged=True)
+    except InvalidInput as error:
+        if not theirs:
+            raise
+        raise OwnPartError(f"campaign {name!r} cannot be read: {error}") from error
     return found
 
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, replace
+from itertools import product
 from typing import Any
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -24,10 +26,11 @@ from freepull.campaigns.settings import (
     no_outcome,
 )
 from freepull.commands import LONGEST_NAME
-from freepull.errors import InvalidInput
+from freepull.errors import InvalidInput, OwnPartError
 from freepull.game import normalised
 from freepull.money import MOST_PRICE, Money
 from freepull.principal import Checks, Grounds, Principal, Trial, for_people
+from freepull.principal.pricing import Prices, Quote
 from freepull.principal.principal import MOST_ARMS
 from freepull.principal.protocols import NeverBan
 from freepull.principal.record import UNITS
@@ -239,11 +242,12 @@ def agree(
     settled = None if horizon is None else validation.whole("horizon", horizon, 1)
     principal = for_people(settled) if principal is None else principal
     validation.instance("principal", principal, Principal, "a freepull.Principal(...)")
-    registry.encode(principal, own=False)
+    registry.encode(principal, own=False, logged=True)
     named = [it.name for it in registry.parts("rule")]
     registry.still("rule", type(principal.rule).__name__, "principal.rule", named)
     cost = Money.price(price)
-    most = getattr(principal.pricing, "most", 0.0)
+    own = principal.pricing is not None and registry.declared(type(principal.pricing)) is None
+    most = 0.0 if own else getattr(principal.pricing, "most", getattr(principal.pricing, "amount", 0.0))
     if most * cost.minor > MOST_PRICE:
         raise InvalidInput(
             f"price must be at most {Money(int(MOST_PRICE / most), cost.currency)} where bonuses go up to {most:g} "
@@ -293,6 +297,8 @@ def agree(
         )
     settings = replace(settings, budget=settings.first_budget() if budget is None else money_of(budget, settings))
     settings = replace(settings, checks=checks_of(checks, settings))
+    if own:
+        check_own_pricing(settings)
     rehearse(settings, 1, None)
     if mode == "free" and principal.offers == "one":
         warnings.warn(
@@ -339,6 +345,38 @@ def checks_of(given: Any, settings: Settings) -> Checks | None:
     if checks.payment > 0:
         raise InvalidInput("checks must have payment=0 in a campaign, which pays nobody by surprise.")
     return checks
+
+
+PULLS = (0, 1, 3, 10, 40)
+"""What agents have pulled of an arm, in quotes that are made up."""
+
+
+def check_own_pricing(settings: Settings) -> None:
+    """Refuse a pricing of one's own that is another one, or has other prices, when it is made again from the log."""
+    plain = msgspec.msgpack.decode(msgspec.msgpack.encode(settings.encode()))
+    arms, unit = len(settings.arms), settings.price.minor
+    given, again = (
+        Prices(it.principal.pricing, arms, unit)
+        for it in (settings, Settings.decode(plain))
+        if it.principal.pricing is not None
+    )
+    quotes = []
+    for i, own in enumerate(product(PULLS, PULLS)):
+        pulls = [own[k % 2] + k // 2 for k in range(arms)]
+        means = [(1 + (3 * i + 5 * k) % 7) / 8 for k in range(arms)]
+        sums = [n * mean for n, mean in zip(pulls, means, strict=True)]
+        quotes.append(Quote(i % 4, i % arms, tuple(pulls), tuple(sums)))
+    first = [given.quoted(quote) for quote in quotes]
+    for quote, price in reversed([*zip(quotes, first, strict=True)]):  # in another order, and by both
+        for prices in (again, given):
+            other = prices.quoted(quote)
+            if other != price:
+                raise OwnPartError(
+                    f"principal.pricing {registry.encode(given.pricing)['part']} must have the same price for the same "
+                    "quote whenever it is asked, also when it is made again from the log with its parameters, got "
+                    f"{Money(price, settings.price.currency)} and then {Money(other, settings.price.currency)} for "
+                    f"{validation.shown(quote)}; make the price of nothing else."
+                )
 
 
 def rehearse(settings: Settings, agents: int, weights: list[float] | None) -> None:

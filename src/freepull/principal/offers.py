@@ -259,12 +259,13 @@ class Offers:
         if arm < 0:
             return None
         if self.open[agent] < 0:
+            price = 0 if self.prices is None else self._price(agent, arm)
             self.arms_wanted[agent], self.open[agent] = NOBODY, arm
             self.opened += 1
             self.offered += 1
             if self.prices is not None:
-                self._asked[agent] = self._price(agent, arm)
-                self._reserved += int(self._asked[agent])
+                self._asked[agent] = price
+                self._reserved += price
         return self._offer(agent, arm)
 
     def surprise(self, agent: int, arm: int) -> None:

@@ -15,7 +15,8 @@ import numpy as np
 
 from freepull import validation
 from freepull.compiling import jit
-from freepull.errors import InvalidInput
+from freepull.errors import FreepullError, InvalidInput, OwnPartError
+from freepull.money import MOST_PRICE
 from freepull.numerics import highest_index
 from freepull.principal.record import UNITS
 from freepull.registry import part
@@ -25,6 +26,8 @@ __all__ = ["BeyondNatural", "Compensate", "Fixed", "Posted", "Pricing", "Quote"]
 
 GROUPS = 2
 """Posted prices: nobody's price is made from answers of its own group."""
+MOST_PRICED = 1e6
+"""No offer pays more, in units of reward; in money none pays more than `MOST_PRICE`, either."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +44,11 @@ class Quote:
 
 @runtime_checkable
 class Pricing(Protocol):
-    """The contract for every pricing, built in or a user's own."""
+    """The contract for every pricing, built in or a user's own.
+
+    The same quote must always give the same price, whatever was quoted before: a campaign that is read back from its
+    log asks again.
+    """
 
     def price(self, quote: Quote) -> float:
         """Return what the offer pays, in units of reward: 0 or more."""
@@ -223,9 +230,21 @@ class Prices:
         if self.posted is not None:
             level = float(self.levels[1 - agent % GROUPS, arm])
             return self._whole(float(risen(level, self.posted.most, *self.clock, self.posted.rush)))
-        quote = Quote(agent, arm, tuple(pulls.tolist()), tuple((sums / UNITS).tolist()))
-        price = validation.real(f"{type(self.pricing).__name__}.price", self.pricing.price(quote), 0.0, 1e6)
-        return self._whole(float(price))
+        return self.quoted(Quote(agent, arm, tuple(pulls.tolist()), tuple((sums / UNITS).tolist())))
+
+    def quoted(self, quote: Quote) -> int:
+        """Return the price for a quote in the smallest amounts, or say in a sentence what is wrong with it."""
+        name = f"{type(self.pricing).__name__}.price"
+        most = MOST_PRICED if self.unit is None else min(MOST_PRICED, MOST_PRICE / self.unit)
+        try:
+            return self._whole(validation.real(name, self.pricing.price(quote), 0.0, most))
+        except InvalidInput as error:
+            raise OwnPartError(str(error)) from error
+        except FreepullError:
+            raise
+        except Exception as error:
+            why = " ".join(f"{type(error).__name__}: {error}".split()).rstrip(".")
+            raise OwnPartError(f"{name} must return a number, got {why} for {validation.shown(quote)}.") from error
 
     def _whole(self, price: float) -> int:
         """Round up to a whole number of the smallest amounts; in money to one at least, and past a float's last bits.

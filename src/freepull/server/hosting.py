@@ -20,7 +20,16 @@ from freepull.campaigns.journal.writer import awaited
 from freepull.campaigns.rehearsal import warm_up
 from freepull.campaigns.stores import Where
 from freepull.campaigns.view import CampaignView
-from freepull.errors import CampaignBusy, CampaignExists, Corrupt, Fenced, FreepullError, NewerVersion, StoreError
+from freepull.errors import (
+    CampaignBusy,
+    CampaignExists,
+    Corrupt,
+    Fenced,
+    FreepullError,
+    NewerVersion,
+    OwnPartError,
+    StoreError,
+)
 from freepull.messages import AuditEntry, OverviewRow
 from freepull.principal.rules import Certified, Comparisons, Paper, Passive, Population
 from freepull.server.auth import Tokens
@@ -313,7 +322,7 @@ class Hosting:
             try:
                 await asyncio.to_thread(check_free, self.tokens.store, name)
                 opened = await AsyncCampaign.open(self.where, name)
-            except (Corrupt, NewerVersion) as error:
+            except (Corrupt, NewerVersion, OwnPartError) as error:
                 self._broken[name] = error
                 self.log("broken", error=str(error))
                 raise

@@ -75,6 +75,7 @@ _KINDS: tuple[tuple[type[FreepullError], int, str], ...] = (
     (errors.CampaignBusy, 421, "Ask the owner, or try again in some seconds."),
     (errors.NewerVersion, 500, "Install a newer freepull on the server."),
     (errors.Corrupt, 500, "Restore the campaign from a backup."),
+    (errors.OwnPartError, 500, "Install or mend that part on the server."),
     (errors.MissingExtra, 500, "Install freepull[live] on the server."),
     (errors.StoreError, 503, "Try again after the time in Retry-After, with the same event id."),
     (errors.InvalidReward, 422, "Send a reward from 0 to 1, or on the campaign's scale."),
@@ -86,6 +87,7 @@ _OUTSIDE: tuple[tuple[type[FreepullError], str], ...] = (
     (errors.CampaignBusy, "another process has the campaign."),
     (errors.Overloaded, "too many requests are waiting."),
     (errors.NewerVersion, "the campaign was written by a newer freepull."),
+    (errors.OwnPartError, "a part of its maker's own, by which the campaign has its prices, fails."),
     (errors.Corrupt, "the campaign is damaged, and was not opened."),
     (errors.StoreError, "the store failed."),
 )
