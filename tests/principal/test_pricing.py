@@ -51,6 +51,7 @@ def test_both_engines_pay_the_same_to_the_last_bit(rule: fp.rules.Rule) -> None:
         fp.pricing.Posted(start=0.3),
     ]
     pricings += [fp.pricing.Posted(start=0.3), fp.pricing.BeyondNatural(0.8, share=0.7)]
+    pricings += [fp.pricing.Quota(0.8, 15), fp.pricing.Capped(0.3, 4)]
     for i, pricing in enumerate(pricings):
         for offers, budget in (("one", None), ("each", 7.3)):
             told: dict[str, Any] = {
