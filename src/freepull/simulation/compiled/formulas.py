@@ -30,6 +30,7 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 _W, _STEP = np.uint64(WIDTH), np.uint64(STEP)
 _COIN = np.uint64(ARM * CHOICE_COIN % (1 << 64))
+_ONE, _32, _LOW = np.uint64(1), np.uint64(32), np.uint64(0xFFFFFFFF)
 _ARRAY, _INT, _FLOAT = types.Array(types.float64, 1, "C"), types.int64, types.float64
 typed: Any = templates.signature
 _INDICES = typed(types.void, *[_ARRAY] * 5, *[_INT] * 5, *[_ARRAY] * 2)
@@ -323,6 +324,23 @@ def _chosen(keys: Any, formulas: Any, chunk: Any, lane: Any, K: Any, t: int) -> 
         return arm
     formulas.strayed[0] = 1
     return np.int64(0)
+
+
+@jit
+def count_by_formula(formulas: Any, cells: Any, laws: Any, arm: Any, chunk: Any, K: Any) -> None:
+    """Note the pulls of a chunk whose formula has no memory, as `learn_by_formula` does one by one."""
+    first, base, squared = chunk * _W, chunk * K * _W, formulas.keeps[chunk] == SQUARES
+    for lane in range(_W):
+        position = base + np.uint64(arm[first + lane]) * _W + lane
+        cell = cells[position + position]
+        if laws is None:
+            N, total = float(np.int64(cell & _LOW)), float(np.int64(cell >> _32))
+        else:
+            N, total = float(np.int64(cell)), float(np.int64(cells[position + position + _ONE])) * 2.0**-30
+        if squared:
+            reward = total - formulas.totals[position]
+            formulas.squares[position] += reward * reward
+        formulas.pulls[position], formulas.totals[position] = N, total
 
 
 @jit
