@@ -9,6 +9,7 @@ import pytest
 
 import freepull as fp
 from freepull.errors import InvalidInput
+from freepull.principal.offers import PAID, Offer
 from freepull.principal.pricing import Quote
 from freepull.principal.record import UNITS
 from support.examples import cases
@@ -51,6 +52,7 @@ def test_both_engines_pay_the_same_to_the_last_bit(rule: fp.rules.Rule) -> None:
         fp.pricing.Posted(start=0.3),
     ]
     pricings += [fp.pricing.Posted(start=0.3), fp.pricing.BeyondNatural(0.8, share=0.7)]
+    pricings += [fp.pricing.Quota(0.8, 15), fp.pricing.Capped(0.3, 4)]
     for i, pricing in enumerate(pricings):
         for offers, budget in (("one", None), ("each", 7.3)):
             told: dict[str, Any] = {
@@ -138,6 +140,56 @@ def test_posted_prices_rise_towards_the_end_and_a_restored_trial_goes_on_with_th
     assert first.bonus == 0.25
 
 
+@pytest.mark.parametrize(("pricing", "most"), [(fp.pricing.Quota(pulls=25), None), (fp.pricing.Capped(bonuses=12), 12)])
+def test_a_quota_and_a_cap_change_what_is_paid_and_nothing_else(pricing: Any, most: int | None) -> None:
+    told: dict[str, Any] = {"horizon": 150, "runs": 6, "keep": "agents", "progress": False}
+    plain = fp.simulate(GAME, principal=principal(None), **told)
+    less = fp.simulate(GAME, principal=principal(pricing), **told)
+    assert plain.frame.drop("spent").equals(less.frame.drop("spent"))
+    assert 0 < float(less.frame["spent"].sum()) < float(plain.frame["spent"].sum())
+    assert plain.agents is not None
+    assert less.agents is not None
+    full, own = plain.agents["bonus"].to_numpy(), less.agents["bonus"].to_numpy()
+    assert (own <= full).all()
+    if most is not None:
+        assert (own == full.clip(max=most)).all()
+        assert full.max() > most
+
+
+def test_nobody_is_paid_for_the_first_pulls_of_an_arm_that_a_quota_asks_for() -> None:
+    trial = principal(fp.pricing.Quota(0.5, 6), observe=fp.observe.Steps(0)).start(arms=2, agents=2, horizon=40)
+    bonuses: dict[float, set[int]] = {0.0: set(), 0.5: set()}
+    for t in range(30):
+        for agent in range(2):
+            offer = trial.ask(agent)
+            arm = t % 2 if offer is None else offer.arm
+            if offer is not None:
+                bonuses[offer.bonus].add(int(trial.record.pulls[agent][arm]))
+            trial.tell(agent, arm, float(t % 3 == 0))
+        trial.end_step()
+    assert max(bonuses[0.0]) == 5
+    assert min(bonuses[0.5]) == 6
+
+
+def test_a_cap_counts_what_is_paid_or_due_also_in_a_trial_that_is_restored() -> None:
+    trial = principal(fp.pricing.Capped(bonuses=2), observe=fp.observe.Steps(0)).start(arms=2, agents=2, horizon=40)
+    for t in range(3):
+        offers = trial.offers
+        if t == 2:
+            assert offers.ask(0, 1) == Offer(0, 1, 0.0)
+            assert offers.cancel(0) is not None
+            offers.finish(1, paid=False)
+            trial = trial.principal.restore(trial.state())
+            assert trial.offers.ask(0, 1) == Offer(0, 1, 1.0)
+            assert trial.offers.ask(1, 1) == Offer(1, 1, 1.0)
+        else:
+            assert offers.ask(0, 1) == Offer(0, 1, 1.0)
+            assert offers.settle(0, 1, act=t) == PAID
+            if t == 0:
+                offers.finish(0, paid=True)
+            trial = trial.principal.restore(trial.state())
+
+
 def test_one_s_own_pricing_runs_on_the_readable_engine() -> None:
     with pytest.warns(UserWarning, match="Half is a pricing of your own"):
         result = fp.simulate(GAME, principal=principal(Half()), horizon=60, runs=2, progress=False)
@@ -161,6 +213,9 @@ def test_fixed_is_the_bonus() -> None:
         (lambda: fp.Principal(pricing=cast(Any, "cheap")), "pricing must be a pricing such as"),
         (lambda: fp.pricing.Compensate(least=0.5, most=0.2), "most must be at least 0.5"),
         (lambda: fp.pricing.Posted(start=2.0), "start must"),
+        (lambda: fp.pricing.Quota(pulls=-1), "pulls must be a whole number of at least 0"),
+        (lambda: fp.pricing.Capped(bonuses=cast(Any, 2.5)), "bonuses must be a whole number"),
+        (lambda: fp.pricing.Capped(0.0), "amount must be"),
         (lambda: fp.pricing.Posted(accept=0.0), "accept must"),
         (lambda: fp.Campaign.create("sqlite:///missing/trial.db", name="x", arms=["A", "B"], agents=2, horizon=50,
                                     price="9000000 EUR", principal=principal(fp.pricing.Compensate(most=4))),

@@ -159,6 +159,8 @@ class Offers:
         """What each of the bonuses was that were paid, where they differ, in the smallest amounts."""
         self._asked: NDArray[np.int64] = np.zeros(0 if self.prices is None else agents, np.int64)
         """The price of every open offer."""
+        self._taken: NDArray[np.int64] = np.zeros(len(self._asked), np.int64)
+        """How many offers each agent has taken that are paid or due."""
         self._most = None if budget is None else units_of(budget, self.unit)
         self._units = self._reserved = self._due = 0
         """What was paid, what the open offers may still cost, and what waits for outcomes, in the same units."""
@@ -171,7 +173,8 @@ class Offers:
     def _price(self, agent: int, arm: int) -> int:
         """Return what an offer would pay now, in the smallest amounts."""
         assert self.prices is not None
-        return self.prices.amount(agent, arm, self._record.pulls[agent], self._record.sums[agent])
+        own = self._record.pulls[agent], self._record.sums[agent], int(self._taken[agent])
+        return self.prices.amount(agent, arm, *own)
 
     def _fits(self, price: int) -> bool:
         """Say whether the budget allows one more offer of this price."""
@@ -277,6 +280,7 @@ class Offers:
         if self.prices is not None:
             self._amounts.append(price)
             self._units += price
+            self._taken[agent] += 1
 
     def cancel(self, agent: int) -> Offer | None:
         """Take an open offer back."""
@@ -318,19 +322,26 @@ class Offers:
             if act is None:
                 self._pay(agent, arm, price)
             else:
-                self.due[act] = agent, arm, price
-                self._due += price
+                self._owe(act, agent, arm, price)
             return PAID
         if released:
             return 0
         self.refused += 1
         return REFUSED
 
+    def _owe(self, act: int, agent: int, arm: int, price: int) -> None:
+        self.due[act] = agent, arm, price
+        self._due += price
+        if self.prices is not None:
+            self._taken[agent] += 1
+
     def finish(self, act: int, paid: bool) -> None:
         """Pay what was due when the outcome of an act came, if anything was; or pay it never."""
         due = self.due.pop(act, None)
         if due is not None:
             self._due -= due[2]
+            if self.prices is not None:
+                self._taken[due[0]] -= 1
             if paid:
                 self._pay(*due)
 
@@ -360,7 +371,7 @@ class Offers:
         self.open[: old.agents] = old.open
         self.opened, self.offered, self.refused, self.released = old.opened, old.offered, old.refused, old.released
         self._paid, self._amounts = old._paid, old._amounts
-        self._asked[: len(old._asked)] = old._asked
+        self._asked[: len(old._asked)], self._taken[: len(old._taken)] = old._asked, old._taken
         self._units, self._reserved, self._due, self.due = old._units, old._reserved, old._due, old.due
         if self.prices is not None and old.prices is not None:
             self.prices.restore(old.prices.parts())
@@ -389,4 +400,7 @@ class Offers:
             np.copyto(self._asked, parts["asked"])
             self._amounts = array("q", parts["amounts"].tobytes())
             self._units, self._reserved = sum(self._amounts), int(self._asked.sum())
+            due = np.array([agent for agent, _, _ in self.due.values()], np.int64)
+            taken = np.concatenate([parts["paid"].astype(np.int64) // self.arms, due])
+            self._taken = np.bincount(taken, minlength=self.agents).astype(np.int64)
             self.prices.restore(parts)

@@ -22,7 +22,7 @@ from freepull.principal.record import UNITS
 from freepull.registry import part
 from freepull.rewards import seen_means
 
-__all__ = ["BeyondNatural", "Compensate", "Fixed", "Posted", "Pricing", "Quote"]
+__all__ = ["BeyondNatural", "Capped", "Compensate", "Fixed", "Posted", "Pricing", "Quota", "Quote"]
 
 GROUPS = 2
 """Posted prices: nobody's price is made from answers of its own group."""
@@ -40,6 +40,8 @@ class Quote:
     """By arm."""
     sums: Sequence[float]
     """The sums of rewards, by arm."""
+    taken: int = 0
+    """How many offers it has taken up to now."""
 
 
 @runtime_checkable
@@ -135,6 +137,54 @@ class BeyondNatural:
         return float(beyond_natural(means, quote.arm, own, sum(quote.pulls), *terms))
 
 
+@part("pricing", "quota", kernel=4)
+@dataclass(frozen=True)
+class Quota:
+    """An amount, but nothing for an agent's first so many pulls of an arm, whoever asks for them.
+
+    A defence that needs no model of people, in place of `BeyondNatural`: nobody is paid for an arm before it has pulled
+    it that often for nothing. A quota of pulls of all arms together is what observing is (`observe.Steps`).
+
+    >>> Quota(pulls=50).price(Quote(agent=0, arm=1, pulls=(900, 49), sums=(720.0, 27.0)))
+    0.0
+    """
+
+    amount: float = 1.0
+    pulls: int = 100
+
+    def __post_init__(self) -> None:
+        validation.keep_real(self, "amount", 0.0, open_low=True)
+        validation.keep_whole(self, "pulls", 0)
+
+    def price(self, quote: Quote) -> float:
+        """Return the amount, or nothing."""
+        return float(beyond(quote.pulls[quote.arm], self.pulls, self.amount))
+
+
+@part("pricing", "capped", kernel=5)
+@dataclass(frozen=True)
+class Capped:
+    """An amount for an agent's first so many offers that it takes, and nothing for any more.
+
+    A defence that bounds what anybody can be paid, and that asks everybody, honest or not, for the rest at a price of
+    nothing.
+
+    >>> Capped(bonuses=20).price(Quote(agent=0, arm=1, pulls=(90, 40), sums=(72.0, 27.0), taken=20))
+    0.0
+    """
+
+    amount: float = 1.0
+    bonuses: int = 100
+
+    def __post_init__(self) -> None:
+        validation.keep_real(self, "amount", 0.0, open_low=True)
+        validation.keep_whole(self, "bonuses", 0)
+
+    def price(self, quote: Quote) -> float:
+        """Return the amount, or nothing."""
+        return float(within(quote.taken, self.bonuses, self.amount))
+
+
 @part("pricing", "posted", kernel=2)
 @dataclass(frozen=True)
 class Posted:
@@ -190,6 +240,18 @@ def beyond_natural(means: Any, arm: Any, own: int, total: int, amount: float, al
 
 
 @jit
+def beyond(own: int, quota: Any, amount: float) -> Any:
+    """The amount, if an agent has pulled an arm so often."""
+    return amount if float(own) >= float(quota) else 0.0
+
+
+@jit
+def within(taken: int, cap: Any, amount: float) -> Any:
+    """The amount, if an agent has taken fewer offers than that."""
+    return amount if float(taken) < float(cap) else 0.0
+
+
+@jit
 def moved(price: float, taken: bool, answers: int, accept: float, gain: float, least: float, most: float) -> Any:
     """The price after an answer, the ``answers``-th: one step of Robbins and Monro towards the share that accepts."""
     step = gain / math.sqrt(float(answers))
@@ -225,12 +287,12 @@ class Prices:
         self.clock = 0, 1
         """The step that is under way, and the last one."""
 
-    def amount(self, agent: int, arm: int, pulls: Any, sums: Any) -> int:
-        """Return the price of an agent's pull in the smallest amounts, given its own pulls and sums of rewards."""
+    def amount(self, agent: int, arm: int, pulls: Any, sums: Any, taken: int = 0) -> int:
+        """Return the price of an agent's pull in the smallest amounts, given its own pulls, sums and offers taken."""
         if self.posted is not None:
             level = float(self.levels[1 - agent % GROUPS, arm])
             return self._whole(float(risen(level, self.posted.most, *self.clock, self.posted.rush)))
-        return self.quoted(Quote(agent, arm, tuple(pulls.tolist()), tuple((sums / UNITS).tolist())))
+        return self.quoted(Quote(agent, arm, tuple(pulls.tolist()), tuple((sums / UNITS).tolist()), taken))
 
     def quoted(self, quote: Quote) -> int:
         """Return the price for a quote in the smallest amounts, or say in a sentence what is wrong with it."""

@@ -60,6 +60,7 @@ RELUCTANT, WORTH_AT_LEAST = (kernel_of(it) for it in (answers.Reluctant, answers
 BEYOND_NATURAL, COMPENSATE, POSTED = (
     kernel_of(it) for it in (pricing.BeyondNatural, pricing.Compensate, pricing.Posted)
 )
+CAPPED, QUOTA = kernel_of(pricing.Capped), kernel_of(pricing.Quota)
 RATE, LOGNORMAL = (kernel_of(it) for it in (activity.Rate, activity.Lognormal))
 AT_RANDOM, AFTER_ACTS, IN_ANGER = (kernel_of(it) for it in (leaving.AtRandom, leaving.AfterActs, leaving.InAnger))
 UNBOUNDED = 1 << 60

@@ -23,12 +23,13 @@ from freepull.compiling import Asks, address_of, jit, jit_alone
 from freepull.numerics import mix, uniform
 from freepull.randomness import ARM, CHOICE_COIN, STEP
 from freepull.simulation.compiled.coding import BY_INDEX, is_formula
-from freepull.simulation.compiled.lanes import WIDTH, first_largest
+from freepull.simulation.compiled.lanes import NATIVE, WIDTH, first_largest
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 _W, _STEP = np.uint64(WIDTH), np.uint64(STEP)
 _COIN = np.uint64(ARM * CHOICE_COIN % (1 << 64))
+_ONE, _32, _LOW = np.uint64(1), np.uint64(32), np.uint64(0xFFFFFFFF)
 _ARRAY, _INT, _FLOAT = types.Array(types.float64, 1, "C"), types.int64, types.float64
 typed: Any = templates.signature
 _INDICES = typed(types.void, *[_ARRAY] * 5, *[_INT] * 5, *[_ARRAY] * 2)
@@ -116,6 +117,20 @@ _call_indices, _call_choice = _call(types.void, _INDICES), _call(_INT, _CHOICE)
 _call_note, _call_accepts = _call(types.void, _NOTE), _call(_INT, _ACCEPTS)
 
 
+@intrinsic  # type: ignore[misc, unused-ignore]
+def _widely(typing: Any) -> Any:
+    """Let LLVM make loops of the widest vectors that there are: for some processors it prefers half of that.
+
+    The built-in strategies use them anyway, so that no clock is slower for it.
+    """
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        set.add(builder.function.attributes, f'"prefer-vector-width"="{64 * NATIVE}"')
+        return context.get_dummy_value()
+
+    return types.void(), generate
+
+
 _KEPT: dict[tuple[Any, ...], tuple[int, int, Any]] = {}
 """Where the functions of parts lie, and the functions, so that they are not lost."""
 
@@ -160,6 +175,7 @@ def _indices(index: Any, counted: bool) -> Callable[..., None]:
 
         Of one that was never pulled it is computed as after a reward of 0: numbers that a formula can live with.
         """
+        _widely()
         start, many, stride = np.uint64(first), np.uint64(count), np.uint64(apart)
         if apart == 1:
             for i in range(many):
@@ -307,6 +323,23 @@ def _chosen(keys: Any, formulas: Any, chunk: Any, lane: Any, K: Any, t: int) -> 
         return arm
     formulas.strayed[0] = 1
     return np.int64(0)
+
+
+@jit
+def count_by_formula(formulas: Any, cells: Any, laws: Any, arm: Any, chunk: Any, K: Any) -> None:
+    """Note the pulls of a chunk whose formula has no memory, as `learn_by_formula` does one by one."""
+    first, base, squared = chunk * _W, chunk * K * _W, formulas.keeps[chunk] == SQUARES
+    for lane in range(_W):
+        position = base + np.uint64(arm[first + lane]) * _W + lane
+        cell = cells[position + position]
+        if laws is None:
+            N, total = float(np.int64(cell & _LOW)), float(np.int64(cell >> _32))
+        else:
+            N, total = float(np.int64(cell)), float(np.int64(cells[position + position + _ONE])) * 2.0**-30
+        if squared:
+            reward = total - formulas.totals[position]
+            formulas.squares[position] += reward * reward
+        formulas.pulls[position], formulas.totals[position] = N, total
 
 
 @jit

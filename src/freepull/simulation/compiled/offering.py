@@ -12,7 +12,16 @@ import numpy as np
 
 from freepull.compiling import jit, jit_apart
 from freepull.numerics import mix, uniform
-from freepull.principal.pricing import GROUPS, beyond_natural, compensation, in_units, moved, risen
+from freepull.principal.pricing import (
+    GROUPS,
+    beyond,
+    beyond_natural,
+    compensation,
+    in_units,
+    moved,
+    risen,
+    within,
+)
 from freepull.principal.record import UNITS
 from freepull.randomness import ANSWER_COIN, ANSWER_LOT, STEP
 from freepull.randomness import ARM as ARM_STEP
@@ -20,9 +29,11 @@ from freepull.simulation.compiled.coding import (
     ALWAYS,
     BEYOND_NATURAL,
     BY_FORMULA,
+    CAPPED,
     HOLD_OUT,
     IF_WORTH_IT,
     POSTED,
+    QUOTA,
     RELUCTANT,
     WITH_PROBABILITY,
     WORTH_AT_LEAST,
@@ -190,6 +201,10 @@ def _quoted(priced: Any, pricing: Any, streams: Any, place: Any, terms: Any, sea
     if kind == POSTED:
         group = seat % np.uint64(terms.agents) % np.uint64(GROUPS)
         return in_units(priced.levels[run, 1 - np.int64(group), offer])
+    if kind == QUOTA:
+        return in_units(beyond(pulls_at(streams, place + offer * _W), settings[1], settings[0]))
+    if kind == CAPPED:
+        return in_units(within(priced.received[seat] // in_units(settings[0]), settings[1], settings[0]))
     best = np.uint64(0)
     top = -1.0
     if kind == BEYOND_NATURAL:

@@ -27,7 +27,13 @@ from freepull.numerics import (
 from freepull.randomness import ARM, ATTEMPT, CHOICE_ARM, CHOICE_COIN, STEP
 from freepull.simulation.compiled.coding import ALPHA_UCB, BY_INDEX, EPSILON_GREEDY, GREEDY, KL_UCB, ROUND_ROBIN
 from freepull.simulation.compiled.few import step_few
-from freepull.simulation.compiled.formulas import NOTHING, learn_by_formula, pick_by_formula, pick_one_by_formula
+from freepull.simulation.compiled.formulas import (
+    NOTHING,
+    count_by_formula,
+    learn_by_formula,
+    pick_by_formula,
+    pick_one_by_formula,
+)
 from freepull.simulation.compiled.lanes import (
     WIDTH,
     divide_chunk,
@@ -357,10 +363,12 @@ def pull_chunk(lanes: Any, sums: Any, owed: Any, chunk: Any, K: Any, t: int) -> 
         lanes.root[position] = work[lane]
         streams.mean[position] = work[_W + lane]
         _enter(streams, sums, owed, position, first + lane, own, words[lane] & _LOW)
-    if lanes.formulas.keeps[chunk] != NOTHING:
+    if lanes.formulas.notes[chunk] != 0:
         for lane in range(_W):
             own = np.uint64(arm[first + lane])
             _learn(lanes, base + own * _W + lane, first + lane, own, K)
+    elif lanes.formulas.keeps[chunk] != NOTHING:
+        count_by_formula(lanes.formulas, cells, laws, arm, chunk, K)
 
 
 @jit
