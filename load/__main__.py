@@ -28,21 +28,37 @@ from .tls import tls
 from .traffic import Row, agent_tokens, fsync_time, stage
 
 PAGE = Path(__file__).parents[1] / "docs" / "load.md"
+STORES = ("SQLite", "PostgreSQL")
 PARTS = ("small", "large", "security", "takeover", "hanging", "siege", "tls", "strangers", "story")
-AFTER = "\n## "
-"""What follows the table was written by hand, and stays."""
 SOAK = "soak"
 """Runs only when it is asked for: it takes hours."""
 ONLY = {"takeover": "PostgreSQL", "hanging": "PostgreSQL", "siege": "SQLite", "tls": "SQLite", "strangers": "SQLite"}
 """Parts on one store alone: a file has one process, and what comes before a token is the same on both."""
 HEAD = """# The service under load
 
-Written by `make load` on {machine}, {when}. The server, the traffic and PostgreSQL
-shared these cores. An fsync of a small file took {fsync} here; the load average was {others} when it began.
+Written by `make load`, row by row, each with its day and the load average when it began. The last ones are from
+{machine}; the server, the traffic and PostgreSQL shared these cores. An fsync of a small file
+took {fsync}.
 
-| store | what | bar | measured | |
-|---|---|---|---|---|
+| store | what | bar | measured | | on |
+|---|---|---|---|---|---|
 """
+
+
+def keep(page: Path, rows: list[str], head: str) -> None:
+    """Write rows into the table of a page, each in the place of an older one of its kind; the text after it stays."""
+    before = page.read_text(encoding="utf-8") if page.exists() else ""
+    before, _, after = before.partition("\n## ")
+    table = {_kind(line): line for line in before.splitlines() if line.startswith("| ")}
+    table = {kind: line for kind, line in table.items() if kind[0] in STORES}
+    table |= {_kind(line): line for line in rows}
+    page.write_text(head + "\n".join([*table.values(), ""]) + (f"\n## {after}" if after else ""), encoding="utf-8")
+
+
+def _kind(row: str) -> tuple[str, str]:
+    """Return on which store a row was measured, and what was done."""
+    store, what = row.strip("| ").split(" | ")[:2]
+    return store, what
 
 
 def small(url: str, seconds: float) -> Iterator[Row]:
@@ -150,11 +166,13 @@ def main() -> None:
     """Run everything that is asked for."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=float, default=60.0, help="of every row; the long one takes five times that")
-    parser.add_argument("--only", choices=(*PARTS, SOAK), help="one part alone")
+    parser.add_argument("--only", choices=(*PARTS, SOAK), nargs="+", help="some parts alone")
     parser.add_argument("--minutes", type=float, default=120.0, help="of the soak, on all stores together")
     parser.add_argument("--rate", type=float, default=1000.0, help="events a second of the soak")
-    parser.add_argument("--store", choices=("SQLite", "PostgreSQL"), help="one store alone")
-    parser.add_argument("--page", type=Path, default=PAGE, help="where the table is written, if everything ran")
+    parser.add_argument("--store", choices=STORES, help="one store alone")
+    parser.add_argument(
+        "--page", type=Path, default=PAGE, help="where the rows are written, each part's when it is over"
+    )
     asked = parser.parse_args()
     parts: dict[str, Callable[[str, float], Iterator[Row]]]
     parts = {
@@ -168,28 +186,26 @@ def main() -> None:
         "story": whole_story,
         "strangers": lambda _, seconds: strangers(10 if seconds >= 30 else 2),
     }
-    fsync, others = f"{1000 * fsync_time():.2f} ms", f"{os.getloadavg()[0]:.1f}"
-    print(f"this machine's fsync: {fsync} (median of 200); load average {others}")
-    lines, reached = list[str](), list[bool]()
+    fsync = f"{1000 * fsync_time():.2f} ms"
+    print(f"this machine's fsync: {fsync} (median of 200); load average {os.getloadavg()[0]:.1f}")
+    machine = f"{os.cpu_count()} cores ({platform.machine()}) with Python {platform.python_version()}"
+    head, reached = HEAD.format(machine=machine, fsync=fsync), list[bool]()
     with PostgresServer() as server:
-        stores = [asked.store] if asked.store else ["SQLite", "PostgreSQL"]
+        stores = [asked.store] if asked.store else STORES
         parts[SOAK] = lambda url, _: soaked(url, 60 * asked.minutes / len(stores), asked.rate, server)
-        for part in [asked.only] if asked.only else PARTS:
+        for part in asked.only or PARTS:
             for store in stores:
                 if store not in ONLY.get(part, store):
                     continue
+                lines, began = list[str](), f"{datetime.now(UTC):%Y-%m-%d}, load {os.getloadavg()[0]:.1f}"
                 with sqlite() if store == "SQLite" else postgres(server) as url:
                     for what, bar, found, good in parts[part](url, asked.seconds):
                         told = "reached" if good else "NOT reached"
                         print(f"{store:10} {what:38} {found}\n{'':10} bar: {bar}: {told}", flush=True)
-                        lines.append(f"| {store} | {what} | {bar} | {found} | {told} |\n")
+                        lines.append(f"| {store} | {what} | {bar} | {found} | {told} | {began} |")
                         reached.append(good)
-    print(f"{sum(reached)} of {len(reached)} bars reached")
-    if not asked.only and not asked.store:
-        machine = f"{os.cpu_count()} cores ({platform.machine()}), Python {platform.python_version()}"
-        head = HEAD.format(machine=machine, when=f"{datetime.now(UTC):%Y-%m-%d}", fsync=fsync, others=others)
-        kept = asked.page.read_text(encoding="utf-8").partition(AFTER) if asked.page.exists() else ("", "", "")
-        asked.page.write_text(head + "".join(lines) + kept[1] + kept[2], encoding="utf-8")
+                keep(asked.page, lines, head)
+    print(f"{sum(reached)} of {len(reached)} bars reached; the rows are in {asked.page}")
 
 
 if __name__ == "__main__":

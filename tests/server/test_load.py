@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from load.__main__ import keep
 from load.crowd import watch
 from load.loads import batches, closed_loop, half_open, overload
 from load.takeover import kill_the_owner
@@ -60,3 +61,18 @@ def test_another_process_takes_over_when_the_owner_hangs_and_it_may_wake_up(post
     assert found.told > 20
     assert (found.lost, found.twice, found.unpaid, found.failed) == (0, 0, 0, 0)
     assert found.gap <= 10, "8 s on a machine that has nothing else to do"
+
+
+def test_rows_replace_older_ones_of_their_kind_and_what_follows_the_table_stays(tmp_path: Path) -> None:
+    page = tmp_path / "load.md"
+    keep(page, ["| SQLite | a | b | 1 | reached | then |", "| PostgreSQL | a | b | 2 | reached | then |"], "# Load\n\n")
+    page.write_text(page.read_text() + "\n## By hand\n\n| SQLite | a | other | 9 |\n")
+    keep(
+        page,
+        ["| PostgreSQL | a | b | 3 | reached | now |", "| SQLite | c | b | 4 | reached | now |"],
+        "# Load anew\n\n",
+    )
+    assert page.read_text() == (
+        "# Load anew\n\n| SQLite | a | b | 1 | reached | then |\n| PostgreSQL | a | b | 3 | reached | now |\n"
+        "| SQLite | c | b | 4 | reached | now |\n\n## By hand\n\n| SQLite | a | other | 9 |\n"
+    )
