@@ -160,6 +160,27 @@ class Principal:
         """
         from freepull.principal.trial import Trial
 
+        frame = self.frame(
+            arms=arms, agents=agents, horizon=horizon, weights=weights, leavers=leavers, withdrawal=withdrawal,
+            rules=rules, unit=unit,
+        )  # fmt: skip
+        if checks is not None:
+            validation.instance("checks", checks, Checks, "settings such as freepull.Checks(), or None")
+        return Trial(self, frame, checks)
+
+    def frame(
+        self,
+        *,
+        arms: int,
+        agents: int,
+        horizon: int | None,
+        weights: Any,
+        leavers: str = "wait",
+        withdrawal: bool = False,
+        rules: int = RULES,
+        unit: int | None = None,
+    ) -> Setting:
+        """Return the frame of a trial that `start` would begin, or say what is wrong with it."""
         arms, agents = validation.whole("arms", arms, 2, MOST_ARMS), validation.whole("agents", agents, 1)
         if arms * agents >= MOST_STREAMS:
             most = (MOST_STREAMS - 1) // arms
@@ -188,10 +209,7 @@ class Principal:
             raise InvalidInput("horizon must be a number of steps where there is a futility, got None; give one.")
         version = validation.whole("rules", rules, 1, RULES)
         unit = None if unit is None else validation.whole("unit", unit, 1, MOST_UNITS)
-        frame = Setting(arms, agents, horizon, p, weighted, self.offers, None, leavers, bool(withdrawal), version, unit)
-        if checks is not None:
-            validation.instance("checks", checks, Checks, "settings such as freepull.Checks(), or None")
-        return Trial(self, frame, checks)
+        return Setting(arms, agents, horizon, p, weighted, self.offers, None, leavers, bool(withdrawal), version, unit)
 
     def restore(self, state: saving.Bytes) -> Trial:
         """Return the trial that gave this `Trial.state`, to go on with bit for bit.

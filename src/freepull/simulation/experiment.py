@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -214,10 +214,11 @@ def _disturbances(given: Any, arms: int) -> tuple[Disturbance, ...]:
     return found
 
 
-def start(principal: Principal, game: Game, horizon: int, checks: Checks | None = None) -> Trial:
-    """Start the trial of a game."""
+def start(principal: Principal, game: Game, horizon: int, checks: Checks | None = None, margins: bool = False) -> Trial:
+    """Start the trial of a game, which does not keep what is not asked for: by how much arms that go are worse."""
     weights = game.weights if game.weighted else None
-    return principal.start(arms=game.arms, agents=game.agents, horizon=horizon, weights=weights, checks=checks)
+    frame = principal.frame(arms=game.arms, agents=game.agents, horizon=horizon, weights=weights)
+    return Trial(principal, replace(frame, margins=margins), checks)
 
 
 def _check_maker(maker: GameMaker) -> None:

@@ -174,7 +174,7 @@ def play(experiment: Experiment, run: int, watch: Watch | None = None) -> Outcom
         return experiment.baseline.play(experiment, run)
     game = experiment.game_of(run)
     seats = [Seat(experiment, game, run, m) for m in range(game.agents)]
-    trial = start(experiment.principal, game, experiment.horizon, experiment.checks)
+    trial = start(experiment.principal, game, experiment.horizon, experiment.checks, experiment.margins)
     checkpoints, trace = set(experiment.checkpoints), list[Checkpoint]()
     late: dict[int, list[tuple[int, int, float]]] = {}
     minds = any(isinstance(seat.strategy, Mind) for seat in seats)

@@ -45,6 +45,8 @@ class Setting:
     """The version under which the trial began."""
     unit: int | None = None
     """How many minor units of a currency a bonus of 1 has, where bonuses differ and are money; None: no money."""
+    margins: bool = True
+    """Whether it is kept by how much arms that go are worse; what decides is the same without."""
 
     @property
     def expected_kappa(self) -> int | None:

@@ -63,7 +63,7 @@ class CertifiedState(OwingState):
         self.declared: int | None = None
         """The arm that was declared best up to ε, if that has stopped the trial."""
         self.title = f"the certified rule at δ = {rule.delta:g} (proven)"
-        self.constants, prior = rule.constants(setting, MARGINS)
+        self.constants, prior = rule.constants(setting, MARGINS if setting.margins else np.zeros(0))
         self.used, self.coming = fresh(K, M, self.constants, prior, counts=np.uint32)
         self.errors: Floats = zeros((K, M), np.float64)
         """Σ(X − x̂)² of the samples of the coming round that are there."""
