@@ -114,6 +114,7 @@ def test_a_plan_says_what_a_strategic_user_could_extract(monkeypatch: pytest.Mon
     ("more", "said"),
     [({"agent": 2}, "agent must be numbers from 0 to 1"), ({"agent": []}, "agent must be numbers from 0 to 1"),
      ({"agent": None}, "agent must be numbers from 0 to 1"),
+     ({"strategies": [fp.agents.AlphaUCB()]}, "strategies must be pairs of an agent and an answer, got AlphaUCB"),
      ({"against": "envy"}, "against must be one of control, honesty")],
 )  # fmt: skip
 def test_what_cannot_be_asked_is_refused(more: dict[str, Any], said: str) -> None:

@@ -141,6 +141,9 @@ def best_response(
         tried, left = len(families), [(it, answer) for it, _ in picked for answer in ANSWERS]
     if not left:
         raise InvalidInput("strategies must have at least one pair of an agent and an answer, got none.")
+    for it in left:
+        if not isinstance(it, tuple) or len(it) != 2:
+            raise InvalidInput(f"strategies must be pairs of an agent and an answer, got {validation.shown(it)}.")
     tried += len(left)
     while len(left) > 1:
         left = world.best(left, played, net)

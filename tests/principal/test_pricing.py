@@ -211,6 +211,7 @@ def test_fixed_is_the_bonus() -> None:
     [
         (lambda: fp.Principal(bonus=2.0, pricing=fp.pricing.Compensate()), "bonus must be left out where"),
         (lambda: fp.Principal(pricing=cast(Any, "cheap")), "pricing must be a pricing such as"),
+        (lambda: fp.Principal(pricing=cast(Any, fp.pricing.Compensate)), "pricing must be .* got the class Compensate"),
         (lambda: fp.pricing.Compensate(least=0.5, most=0.2), "most must be at least 0.5"),
         (lambda: fp.pricing.Posted(start=2.0), "start must"),
         (lambda: fp.pricing.Quota(pulls=-1), "pulls must be a whole number of at least 0"),

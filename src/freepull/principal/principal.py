@@ -58,7 +58,8 @@ class Principal:
     budget
         The most that may be spent, in units of reward.
     pricing
-        What an offer pays: `pricing.Fixed`, `Compensate`, `BeyondNatural`, `Posted`; None stands for ``Fixed(bonus)``.
+        What an offer pays: `pricing.Fixed`, `Compensate`, `BeyondNatural`, `Quota`, `Capped`, `Posted`; None stands for
+        ``Fixed(bonus)``.
     futility
         Make no offers while a verdict within the horizon and the budget is forecast to be less likely than this
         (`Certified` only); 0: never stop.
@@ -108,6 +109,8 @@ class Principal:
 
     def _keep_pricing(self, pricing: Pricing) -> None:
         """Check the pricing; one price for all is kept as the bonus."""
+        if isinstance(pricing, type):
+            raise InvalidInput(f"pricing must be a pricing such as Compensate(), got the class {pricing.__name__}.")
         validation.instance("pricing", pricing, Pricing, "a pricing such as freepull.pricing.Compensate()")
         if self.bonus != 1.0:
             raise InvalidInput(

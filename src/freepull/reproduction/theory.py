@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -13,12 +13,12 @@ from matplotlib.figure import Figure
 
 from freepull import charts
 from freepull import theory as theorems
-from freepull.agents import Agent, AlphaUCB, RoundRobin, Withholding
-from freepull.agents.answers import Always, Answer, HoldOut, Never, WithProbability
+from freepull.agents import Agent, AlphaUCB, Remembering, RoundRobin, Withholding
+from freepull.agents.answers import Always, Answer, HoldOut, IfWorthIt, Never, WithProbability
 from freepull.game import Game
 from freepull.instances import toy
 from freepull.principal import Principal, protocols, schedules
-from freepull.principal.pricing import BeyondNatural, Compensate, Posted
+from freepull.principal.pricing import BeyondNatural, Capped, Compensate, Posted, Quota, beyond_natural
 from freepull.principal.rules import Certified, Comparisons, Paper, Passive, Rule
 from freepull.reproduction.section import Finding, Request, Section, figure, mean, share, spread, together, told
 from freepull.simulation import Result, simulate
@@ -65,21 +65,65 @@ def lemma_1(request: Request) -> Section:
     )  # fmt: skip
 
 
+@dataclass
+class Sparing(Remembering):
+    """A strategist made against `BeyondNatural`: by itself it pulls an arm no further than until it is paid for it.
+
+    Up to a step it pulls its best arm only, which it knows; then it makes up for what the price asks for.
+    """
+
+    best: int = 0
+    until: int = 0
+    share: float = 0.9
+
+    @staticmethod
+    def numbers_kept(arms: int) -> int:
+        """Means, pulls and bonuses of every arm."""
+        return 3 * arms
+
+    @staticmethod
+    def choice(memory: Any, t: int, arms: int, params: Any) -> int:
+        """The first arm that would not be paid for yet, or the best one."""
+        total, best = 0.0, int(params.best)
+        for k in range(arms):
+            total += memory[arms + k]
+            if memory[arms + k] < 1.0:
+                return k
+        for k in range(arms if float(t) > params.until else 0):
+            asked = k != best and memory[arms + arms + k] < 1.0
+            own = int(memory[arms + k])
+            if asked and beyond_natural(memory[:arms], k, own, int(total), 1.0, 2.0, params.share) < 1.0:
+                return k
+        return best
+
+    @staticmethod
+    def note(memory: Any, arm: int, reward: float, paid: float, arms: int) -> None:
+        """Count."""
+        memory[arms + arm] += 1.0
+        memory[arm] += (reward - memory[arm]) / memory[arms + arm]
+        memory[arms + arms + arm] += 1.0 if paid > 0.0 else 0.0
+
+
 BEST = 0
 """Agent 1's own best arm."""
+STOPS = [math.ceil(part * LEMMA_1_HORIZON) for part in (0.5, 0.75, 1.0)]
 WAYS: list[tuple[Agent, Answer]] = [(LEARNS, Always())]
 WAYS += [
-    (Withholding(arm, math.ceil(part * LEMMA_1_HORIZON), alpha, but), Always())
+    (Withholding(arm, until, alpha, but), Always())
     for arm, but in ((1, -1), (-1, BEST))
-    for part in (0.5, 0.75, 1.0)
+    for until in STOPS
     for alpha in (2.0, 0.2)
 ]
+WAYS += [(it, IfWorthIt()) for it in (LEARNS, *(Withholding(until=until, but=BEST) for until in STOPS))]
+WAYS += [(Sparing(BEST, until, part), Always()) for until in (0, *STOPS[:2]) for part in (0.9, 0.95, 1.0)]
 """Among these the best response to every defence is searched for."""
 DEFENCES: dict[str, dict[str, Any]] = {
     "bonuses of 1, no defence": {}, "compensation": {"pricing": Compensate()},
     "nothing for natural pulls": {"pricing": BeyondNatural()},
     "posted prices, no bans": {"pricing": Posted(), "protocol": protocols.NeverBan()},
     "openings that do not depend on silence": {"rule": Comparisons(0.01)},
+    "35 pulls of an arm for nothing": {"pricing": Quota(pulls=35)},
+    "300 bonuses a person": {"pricing": Capped(bonuses=300)},
 }  # fmt: skip
 
 
@@ -92,7 +136,11 @@ def defences(request: Request) -> Section:
                           seed=request.seed, progress=False)  # fmt: skip
         found = best_response(Game(MEANS), principal=principal, horizon=LEMMA_1_HORIZON, strategies=WAYS,
                               runs=request.runs, seed=request.seed)  # fmt: skip
-        row: dict[str, Any] = {"defence": name, "strategy": repr(found.agent), "bill": mean(honest, "spent")[0]}
+        row: dict[str, Any] = {
+            "defence": name,
+            "strategy": f"{found.agent!r}, {found.answer!r}",
+            "bill": mean(honest, "spent")[0],
+        }
         row |= {"earned": mean(honest, "reward")[0] + row["bill"], "decided": share(honest, "decided")[0]}
         for part in ("gain", "rewards", "bonuses", "alone", "added", "cost"):
             row[part], row[f"{part}_error"] = getattr(found, part).mean, getattr(found, part).error
@@ -104,9 +152,9 @@ def defences(request: Request) -> Section:
     return Section(
         "defences", "Defences: what a strategic agent can still extract",
         f"The game and the certified rule of Lemma 1's section. Under every defence the best response is searched for "
-        f"anew, among honesty and {len(WAYS) - 1} ways to withhold natural pulls, and judged on luck that it was not "
-        "chosen by. What incentives add is the gain over honesty without what the same strategy gains where nobody is "
-        "ever paid.",
+        f"anew, among honesty and {len(WAYS) - 1} ways to withhold natural pulls or to refuse what does not pay, nine "
+        "of them made against the third defence, and judged on luck that it was not chosen by. What incentives add is "
+        "the gain over honesty without what the same strategy gains where nobody is ever paid.",
         tuple(_defence(row, rows[0], request.runs) for row in rows), drawn,
         "Bars: what incentives add to the gain of the best response, by defence, with 95 % intervals.", frame,
     )  # fmt: skip

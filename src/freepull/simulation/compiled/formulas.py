@@ -117,18 +117,24 @@ _call_indices, _call_choice = _call(types.void, _INDICES), _call(_INT, _CHOICE)
 _call_note, _call_accepts = _call(types.void, _NOTE), _call(_INT, _ACCEPTS)
 
 
-@intrinsic  # type: ignore[misc, unused-ignore]
-def _widely(typing: Any) -> Any:
-    """Let LLVM make loops of the widest vectors that there are: for some processors it prefers half of that.
+def _wide() -> Any:
+    """Return an intrinsic by which LLVM makes loops of the widest vectors that there are.
 
-    The built-in strategies use them anyway, so that no clock is slower for it.
+    For some processors it prefers half of that. Built-in strategies use them anyway, so no clock is slower for it.
     """
 
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        set.add(builder.function.attributes, f'"prefer-vector-width"="{64 * NATIVE}"')
-        return context.get_dummy_value()
+    @intrinsic  # type: ignore[misc, unused-ignore]
+    def widely(typing: Any) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            set.add(builder.function.attributes, f'"prefer-vector-width"="{64 * NATIVE}"')
+            return context.get_dummy_value()
 
-    return types.void(), generate
+        return types.void(), generate
+
+    return widely
+
+
+_widely = _wide()
 
 
 _KEPT: dict[tuple[Any, ...], tuple[int, int, Any]] = {}
