@@ -327,6 +327,18 @@ def test_the_head_says_why_no_offers_are_made(page: Page, service: Service) -> N
     assert page.inner_text("#held") == f"N{said[1:]}."
 
 
+@pytest.mark.parametrize(
+    ("pricing", "told"),
+    [
+        ("", "A bonus costs 0.50 EUR."),
+        ("Mine(m=1)", "Every offer has its own amount, by Mine(m=1); a bonus of 1 costs 0.50 EUR."),
+    ],
+)
+def test_the_head_says_what_an_offer_pays(page: Page, service: Service, pricing: str, told: str) -> None:
+    show(page, service, status=STATUS | {"pricing": pricing})
+    assert page.inner_text("#price") == told
+
+
 def test_the_head_says_that_it_is_a_rehearsal(page: Page, service: Service) -> None:
     show(page, service, status=STATUS | {"rehearsal": True})
     assert page.text_content("#phase") == "incentivizing, a rehearsal"

@@ -23,6 +23,7 @@ export function header({ status: it, verdict, awaited, overview }, scope) {
   $("spent").textContent = money(it.spent);
   bar("budget-bar", it.budget?.minor ? it.spent.minor / it.budget.minor : null);
   $("budget").textContent = `${it.budget ? `of ${money(it.budget)}` : "no limit"}, ${money(it.reserved)} reserved, ${many(it.paid, "bonus", "bonuses")} paid`;
+  $("price").textContent = it.pricing ? `Every offer has its own amount, by ${it.pricing}; a bonus of 1 costs ${money(it.price)}.` : `A bonus costs ${money(it.price)}.`;
   $("held").hidden = !it.held;
   $("held").textContent = it.held ? `${it.held[0].toUpperCase()}${it.held.slice(1)}.` : "";
   $("verdict").textContent = it.decided ? it.leader : it.leader !== null ? `${it.leader} leads` : it.phase === null ? "not started" : "no pulls yet";
