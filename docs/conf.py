@@ -117,8 +117,8 @@ def _inline(self, node):
 
 
 def _block(self, node):
-    """Write a formula of its own, with the name under which it is cited."""
-    self.body.append(f"{self.starttag(node, 'div', CLASS='formula')}{mathml(node.astext(), block=True)}</div>\n")
+    """Write a formula of its own."""
+    self.body.append(f'<div class="formula">{mathml(node.astext(), block=True)}</div>\n')
     raise nodes.SkipNode
 
 
