@@ -80,6 +80,7 @@ def _read_parameters(app, what, name, obj, options, lines):
 MATHML, ACCENTS = "http://www.w3.org/1998/Math/MathML", ("ˆ", "~", "˜", "¯", "ˉ")
 APPLIED = "\u2061"
 """The invisible sign after the name of a function."""
+CLOSING = ("'", ")", "]")
 ElementTree.register_namespace("", MATHML)
 
 
@@ -90,9 +91,10 @@ def _space(tree):
             if sign.text == "/":
                 sign.attrib |= {"lspace": "0", "rspace": "0"}
             elif sign.text == APPLIED:
-                if row[n + 1 : n + 2] and "".join(row[n + 1].itertext()).strip()[:1] not in tuple("([|"):
+                before, after = row[: n - 1][-1:], row[n + 1 : n + 2]
+                if after and "".join(after[0].itertext()).strip()[:1] not in "([|":
                     sign.set("rspace", "0.17em")
-                if n > 1 and not row[n - 2].tag.endswith(("}mo", "}mspace", "}mtext")):
+                if before and (before[0].text in CLOSING or not before[0].tag.endswith(("}mo", "}mspace", "}mtext"))):
                     row.insert(n - 1, ElementTree.Element(f"{{{MATHML}}}mspace", width="0.17em"))
 
 
