@@ -77,8 +77,25 @@ def _read_parameters(app, what, name, obj, options, lines):
         lines[:] = NumpyDocstring(lines, Config(napoleon_use_rtype=False), app, what, name, obj, options).lines()
 
 
-MATHML, ACCENTS = "http://www.w3.org/1998/Math/MathML", ("ˆ", "~", "˜", "¯")
+MATHML, ACCENTS = "http://www.w3.org/1998/Math/MathML", ("ˆ", "~", "˜", "¯", "ˉ")
+APPLIED = "\u2061"
+"""The invisible sign after the name of a function."""
+CLOSING = ("'", ")", "]")
 ElementTree.register_namespace("", MATHML)
+
+
+def _space(tree):
+    """Space a formula as TeX does: nothing around a slash, something around log where no bracket is."""
+    for row in list(tree.iter()):
+        for n, sign in reversed(list(enumerate(row))):
+            if sign.text == "/":
+                sign.attrib |= {"lspace": "0", "rspace": "0"}
+            elif sign.text == APPLIED:
+                before, after = row[: n - 1][-1:], row[n + 1 : n + 2]
+                if after and "".join(after[0].itertext()).strip()[:1] not in "([|":
+                    sign.set("rspace", "0.17em")
+                if before and (before[0].text in CLOSING or not before[0].tag.endswith(("}mo", "}mspace", "}mtext"))):
+                    row.insert(n - 1, ElementTree.Element(f"{{{MATHML}}}mspace", width="0.17em"))
 
 
 def mathml(tex, block=False):
@@ -91,6 +108,7 @@ def mathml(tex, block=False):
             found.tag = f"{{{MATHML}}}msub"
             found[:] = [ElementTree.Element(f"{{{MATHML}}}mover"), index]
             found[0][:] = [letter, accent]
+    _space(tree)
     return ElementTree.tostring(tree, encoding="unicode")
 
 
