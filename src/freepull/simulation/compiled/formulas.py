@@ -181,7 +181,7 @@ def _indices(index: Any, counted: bool) -> Callable[..., None]:
 
         Of one that was never pulled it is computed as after a reward of 0: numbers that a formula can live with.
         """
-        _widely()  # type: ignore[call-arg]
+        _widely()
         start, many, stride = np.uint64(first), np.uint64(count), np.uint64(apart)
         if apart == 1:
             for i in range(many):
