@@ -11,7 +11,10 @@ import freepull as fp
 from freepull import strategic
 from freepull.agents import Withholding
 from freepull.errors import InvalidInput
+from freepull.principal.pricing import Quote
+from freepull.reproduction.theory import Sparing
 from freepull.strategic import _World
+from freepull.testing import check_agent
 from support.drive import assert_sentence
 
 GAME = fp.Game([[0.8, 0.55, 0.1], [0.1, 0.55, 0.8]])
@@ -61,6 +64,23 @@ def test_an_agent_that_withholds_leaves_its_arm_alone() -> None:
     assert found.trace is not None
     assert found.trace.filter(arm=1)["pulls"].to_list()[0] == 2
     assert found.trace.filter(arm=1)["pulls"].to_list()[1] > 2
+
+
+def test_the_strategist_made_against_a_price_pulls_what_it_asks_for_and_no_more() -> None:
+    agent, means, price = Sparing(0, 300, 1.0), (0.8, 0.55, 0.1), fp.pricing.BeyondNatural(share=1.0)
+    agent.start(3, key=1)
+    for t in range(1, 2_001):
+        arm = int(agent.pick(t))
+        agent.learn(arm, float((t * 0.618033988749895) % 1.0 < means[arm]))
+        assert t not in (10, 300) or agent.pulls[1:] == [1, 1]
+    for arm in (1, 2):
+        some = [list(agent.pulls), list(agent.pulls)]
+        some[0][arm] += 1
+        some[1][arm] -= 2
+        for pulls, paid in zip(some, (1.0, 0.0), strict=True):
+            sums = [total * n / own for total, n, own in zip(agent.sums, pulls, agent.pulls, strict=True)]
+            assert price.price(Quote(0, arm, pulls, sums)) == paid
+    check_agent(Sparing(1, 40))
 
 
 @pytest.mark.slow

@@ -179,6 +179,7 @@ def test_a_cap_counts_what_is_paid_or_due_also_in_a_trial_that_is_restored() -> 
             assert offers.ask(0, 1) == Offer(0, 1, 0.0)
             assert offers.cancel(0) is not None
             offers.finish(1, paid=False)
+            assert offers.ask(0, 1) == offers.cancel(0) == Offer(0, 1, 1.0)
             trial = trial.principal.restore(trial.state())
             assert trial.offers.ask(0, 1) == Offer(0, 1, 1.0)
             assert trial.offers.ask(1, 1) == Offer(1, 1, 1.0)
