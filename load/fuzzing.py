@@ -27,8 +27,6 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
-from freepull import registry
-
 CHECKS: Any = [
     not_a_server_error,
     status_code_conformance,
@@ -38,20 +36,21 @@ CHECKS: Any = [
     negative_data_rejection,
 ]
 """The last one is for bodies alone: parameters of an address that nobody knows are left out."""
-KINDS = ("principal", "rule", "observe", "protocol", "pricing", "design", "forecast", "blocks")
-PARAMETERS = {name for kind in KINDS for part in registry.parts(kind) for name in part.parameters}
 REFUSED = (400, 413, 414, 415, 422, 431)
 """Answers that say that a request is wrong in itself."""
 ARGUED = {
     "printable": r"must be (a )?printable (names|text)",
     "names that the campaign has": r"has no agent |^arm must be one of|agents must be new",
+    "entries": r"^moves must be of entries",
     "decimal point": r"Expected `int.*, got `float`",
     "event ids": r"has used (this event id|number)|Idempotency-Key was used for another request",
     "scale": r"^reward must be ",
     "currency": r"^budget must be in ",
     "time to come": r"^ends must be ",
     "two fields": r"^(weights|round_lasts|leavers|late_joiners|withdrawal|checks|horizon|agents|arms) must",
-    "parameters of parts": rf"^(principal\S*|{'|'.join(sorted(PARAMETERS))}) ",
+    "two parameters": r"^((start|longest) must be a number in|most must be at least|scale must be 1 unless|"
+    r"delta must be a number in .*, 1\),|futility must be 0 with|bonus must be left out|robust must be below)",
+    "laid out": r"^design must be 'auto'",
     "files": r"cannot be read as|must have the columns|is compressed|the first line of",
 }
 """What no schema can say, by a word of what `docs/service.md` says of it, and by the sentences that say so."""

@@ -15,7 +15,9 @@ import importlib
 import inspect
 import json
 import re
+import warnings
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from functools import cached_property, partial
 from typing import Any, NamedTuple, TypeVar
@@ -129,6 +131,18 @@ class Part:
                 default = field.default if factory is MISSING else factory()
                 found[field.name] = Parameter(field.name, default, _types(field.type))
         return found
+
+    @cached_property
+    def limits(self) -> dict[str, validation.Limits]:
+        """What each parameter is held to, whatever the others are, as the part itself checks it when it is made."""
+        needed = {name: 1 for name, it in self.parameters.items() if it.required}
+        left_out = [name for name, it in self.parameters.items() if it.default is None and it.types & {"int", "float"}]
+        with validation.noting() as notes, warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            for given in ({}, *({name: 1} for name in left_out)):
+                with suppress(InvalidInput):
+                    self.made(**needed, **given)
+        return {name: limits for (made, name), limits in notes.items() if made is self.made}
 
     @property
     def writable(self) -> dict[str, Parameter]:

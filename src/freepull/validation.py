@@ -5,8 +5,10 @@ from __future__ import annotations
 import difflib
 import math
 import operator
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from freepull.errors import InvalidInput, InvalidReward, UnknownName
 
@@ -85,16 +87,66 @@ def told(value: Any) -> Any:
         return reward(value)  # which says what is allowed where there is no scale
 
 
+class Limits(NamedTuple):
+    """Between which numbers a field must lie, or which words it may be."""
+
+    low: float = -math.inf
+    high: float = math.inf
+    open_low: bool = False
+    open_high: bool = False
+    words: tuple[str, ...] = ()
+
+
+_NOTES: ContextVar[dict[tuple[type, str], Limits] | None] = ContextVar("notes", default=None)
+
+
+@contextmanager
+def noting() -> Iterator[dict[tuple[type, str], Limits]]:
+    """Note what the fields of dataclasses are held to, by class and field, while some are made."""
+    notes: dict[tuple[type, str], Limits] = {}
+    before = _NOTES.set(notes)
+    try:
+        yield notes
+    finally:
+        _NOTES.reset(before)
+
+
+def _note(owner: Any, name: str, limits: Limits) -> None:
+    notes = _NOTES.get()
+    if notes is not None:
+        notes.setdefault((type(owner), name), limits)
+
+
 def keep_whole(owner: Any, name: str, least: int, most: int | None = None) -> None:
     """Check a field of a dataclass as `whole` does, and store it as an int."""
+    _note(owner, name, Limits(least, math.inf if most is None else most))
     object.__setattr__(owner, name, whole(name, getattr(owner, name), least, most))
 
 
-def keep_real(owner: Any, names: str, *limits: float, **ends: bool) -> None:
-    """Check fields of a dataclass as `real` does, and store them as floats; an int stays as it was written."""
+def keep_word(owner: Any, name: str, allowed: Iterable[str]) -> None:
+    """Check a field of a dataclass as `one_of` does."""
+    words = tuple(allowed)
+    _note(owner, name, Limits(words=words))
+    one_of(name, getattr(owner, name), words)
+
+
+def keep_real(
+    owner: Any,
+    names: str,
+    low: float = -math.inf,
+    high: float = math.inf,
+    *,
+    open_low: bool = False,
+    open_high: bool = False,
+) -> None:
+    """Check fields of a dataclass as `real` does, and store them as floats; an int stays as it was written.
+
+    These limits are the field's own. What follows from other fields is checked apart from them.
+    """
     for name in names.split():
+        _note(owner, name, Limits(low, high, open_low, open_high))
         value = getattr(owner, name)
-        number = real(name, value, *limits, **ends)
+        number = real(name, value, low, high, open_low=open_low, open_high=open_high)
         object.__setattr__(owner, name, value if type(value) is int else number)
 
 

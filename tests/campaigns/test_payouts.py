@@ -114,6 +114,11 @@ def test_a_wrong_move_changes_nothing(sqlite: str, clock: Clock, moves: list[Mov
     assert contents(campaign) == before
 
 
+def test_an_empty_ledger_has_no_entries_to_settle(sqlite: str, clock: Clock) -> None:
+    with pytest.raises(errors.InvalidInput, match=r"^moves must be of entries of the ledger, which is empty, got 1\.$"):
+        create(sqlite, clock).settle([Move(1, "sent")])
+
+
 def test_the_key_stays_until_a_payment_has_failed_and_tells_campaigns_apart(sqlite: str, clock: Clock) -> None:
     campaign, other = create(sqlite, clock), create(sqlite, clock, name="other")
     for it in (campaign, other):

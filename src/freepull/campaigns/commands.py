@@ -205,7 +205,12 @@ class Decider:
         fresh = list[tuple[int, int, str]]()
         for entry, to, note in moves:
             if not 1 <= entry <= entries:
-                raise InvalidInput(f"moves must be of entries from 1 to {entries:,} of the ledger, got {entry}.")
+                there = (
+                    f"entries from 1 to {entries:,} of the ledger"
+                    if entries
+                    else "entries of the ledger, which is empty"
+                )
+                raise InvalidInput(f"moves must be of {there}, got {entry}.")
             fits = known.fits(entry, to, payer)
             if fits is False:
                 was, sender = SETTLEMENTS[known.state(entry)], known.sent.get(entry, ("", 0))[0]

@@ -209,7 +209,8 @@ class Posted:
         validation.keep_real(self, "gain rush", 0.0, 1.0)
         validation.keep_real(self, "least", 0.0, open_low=True)
         _keep_most(self, self.least)
-        validation.keep_real(self, "start", self.least, self.most)
+        validation.keep_real(self, "start", 0.0, open_low=True)
+        validation.real("start", self.start, self.least, self.most)
 
     def price(self, quote: Quote) -> float:
         """Return the price before any answers."""

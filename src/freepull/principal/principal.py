@@ -82,7 +82,7 @@ class Principal:
                 f"protocol must be a protocol such as TakeOrBan(), got the class {self.protocol.__name__}."
             )
         validation.instance("protocol", self.protocol, BanProtocol, "a protocol such as TakeOrBan()")
-        validation.one_of("offers", self.offers, OFFERS)
+        validation.keep_word(self, "offers", OFFERS)
         validation.keep_real(self, "bonus", 0.0, open_low=True)
         if self.budget is not None:
             validation.keep_real(self, "budget", 0.0)

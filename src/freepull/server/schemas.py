@@ -6,6 +6,7 @@ Unknown fields, fields given twice, and numbers in quotes are refused, with what
 from __future__ import annotations
 
 import json
+import math
 import re
 from typing import Annotated, Any, TypeVar
 
@@ -14,7 +15,7 @@ from litestar.dto import AbstractDTO
 from litestar.typing import FieldDefinition
 from msgspec import Meta
 
-from freepull import commands, registry
+from freepull import commands, registry, validation
 from freepull.campaigns.settings import LATE_JOINERS, LONGEST, PAY_ON, UNITS
 from freepull.commands import AGENT_NAME, AMOUNT, ARM_NAME, LONGEST_NAME, MOST_AGENTS, PRINTABLE, Command
 from freepull.errors import FreepullError
@@ -155,14 +156,28 @@ def _durations() -> str:
 
 
 def _described(about: registry.Part) -> dict[str, Any]:
-    """Describe the parameters of a part; what values they may have, the part itself says."""
+    """Describe the parameters of a part, with the limits that the part itself holds each to."""
     fields = {}
     for name, it in about.parameters.items():
-        ways = [PLAIN[word] for word in PLAIN if word in it.types] + [{"type": "array"}] * it.several
+        limits = about.limits.get(name, validation.Limits())
+        ways = [PLAIN[word] | _limited(word, limits) for word in PLAIN if word in it.types]
+        ways += [{"type": "array"}] * it.several
         if name in about.nested:
             ways += [_named(part) for part in registry.parts(name)]
         fields[name] = {"anyOf": ways} if ways else {}
     return {"type": "object", "properties": fields, "additionalProperties": False}
+
+
+def _limited(word: str, limits: validation.Limits) -> dict[str, Any]:
+    """Say in the words of a schema what a parameter is held to."""
+    if word == "str":
+        return {"enum": list(limits.words)} if limits.words else {}
+    low, high = (
+        "exclusiveMinimum" if limits.open_low else "minimum",
+        "exclusiveMaximum" if limits.open_high else "maximum",
+    )
+    ends = {low: limits.low, high: limits.high} if word in ("int", "float") else {}
+    return {name: end for name, end in ends.items() if math.isfinite(end)}
 
 
 def _named(about: registry.Part) -> dict[str, Any]:

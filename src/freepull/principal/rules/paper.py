@@ -98,8 +98,8 @@ class Paper(Rule):
     pay: str = "widest"
 
     def __post_init__(self) -> None:
-        validation.one_of("bound", self.bound, BOUNDS)
-        validation.one_of("pay", self.pay, PAY)
+        validation.keep_word(self, "bound", BOUNDS)
+        validation.keep_word(self, "pay", PAY)
         validation.keep_real(self, "delta", SMALLEST, 1.0, open_high=self.bound == "finite_time")
         validation.keep_real(self, "scale", 0.0, open_low=True)
         if self.scale != 1.0 and self.bound != "simplified":

@@ -36,7 +36,8 @@ class Forecast:
     def __post_init__(self) -> None:
         validation.keep_real(self, "phi z gamma", 0.0, 1_000.0)
         validation.keep_real(self, "cap shortest", 1.0, 1_000.0)
-        validation.keep_real(self, "longest", self.shortest, 1e6)
+        validation.keep_real(self, "longest", 1.0, 1e6)
+        validation.real("longest", self.longest, self.shortest, 1e6)
 
 
 @part("design", "design", nested=("forecast",))
