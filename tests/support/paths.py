@@ -17,6 +17,8 @@ def same(a: Outcome, b: Outcome) -> None:
     assert a.survives == b.survives
     for name in ("pulls", "sums", "paid"):
         assert np.array_equal(getattr(a, name), getattr(b, name)), name
+    assert (a.received is None) == (b.received is None)
+    assert a.received is None or np.array_equal(a.received, b.received)
     assert a.trace == b.trace
 
 
