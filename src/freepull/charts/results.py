@@ -136,8 +136,9 @@ def regret(results: Mapping[str, Result] | Comparison, ax: Axes | None = None) -
         if result.trace is None or result.trace.is_empty():
             raise InvalidInput(f"results must have traces, as in simulate(…, trace=100), got none for {name!r}.")
         by_run = result.trace.group_by("run", "step", maintain_order=True).agg(pl.col("regret").sum())
-        rows = by_run.group_by("step", maintain_order=True).agg(pl.col("regret").mean(), error=pl.col("regret").std() / pl.len().sqrt(),
-                                           runs=pl.len()).sort("step")  # fmt: skip
+        error = pl.col("regret").std() / pl.len().sqrt()
+        told = by_run.group_by("step", maintain_order=True).agg(pl.col("regret").mean(), error=error, runs=pl.len())
+        rows = told.sort("step")
         if rows["runs"].n_unique() > 1:
             raise InvalidInput(f"results must be played to the horizon, until='horizon', got others for {name!r}.")
         half = 1.96 * rows["error"].fill_null(0.0)
