@@ -98,9 +98,8 @@ def test_regret_is_drawn_against_time(found: fp.Comparison) -> None:
 def test_charts_take_what_compare_found_as_it_is(found: fp.Comparison) -> None:
     for chart in (fp.charts.regret, fp.charts.accuracy, fp.charts.spend):
         alike = [chart(it) for it in (found, found.results)]
-        assert [line.get_xydata().tolist() for line in alike[0].get_lines()] == [
-            line.get_xydata().tolist() for line in alike[1].get_lines()
-        ]
+        drawn = [[np.asarray(line.get_xydata()).tolist() for line in ax.get_lines()] for ax in alike]
+        assert drawn[0] == drawn[1]
         assert alike[0].get_ylabel() == alike[1].get_ylabel()
 
 
