@@ -15,7 +15,20 @@ from pathlib import Path
 
 from rich.console import Console
 
-from . import against_limit, against_others, chart, durable, first_hour, growth, limit, processes, report, rules, trial
+from . import (
+    against_limit,
+    against_others,
+    chart,
+    durable,
+    first_hour,
+    growth,
+    limit,
+    minds,
+    processes,
+    report,
+    rules,
+    trial,
+)
 from .findings import FULL, QUICK, Findings
 
 ROOT = Path(__file__).parent.parent
@@ -59,6 +72,8 @@ def main() -> None:
     say("a plain loop and the readable engine")
     against_others.scalar_loop(found, effort)
     against_others.readable(found, effort)
+    say("parts of one's own")
+    minds.measure(found, effort)
     say("other libraries")
     against_others.libraries(found, effort, chosen.out)
     say("growth")

@@ -20,6 +20,7 @@ from sphinx.util.inventory import InventoryFile
 
 import freepull as fp
 from freepull import testing
+from freepull.reproduction import FIGURES
 
 ROOT = Path(__file__).parents[1]
 CONSTANTS = {
@@ -224,6 +225,12 @@ def test_no_formula_stands_on_two_pages_or_twice_on_one() -> None:
     )
     assert len(defined) > 100
     assert [found for found, times in defined.items() if times > 1] == []
+
+
+def test_the_page_of_the_reproduction_names_every_figure_that_can_be_asked_for() -> None:
+    table = PAGES["reproduction.md"].partition("| `--figure` |")[2].partition("\n\n")[0]
+    first = [row.split("|")[1] for row in table.splitlines()[2:]]
+    assert re.findall(r"\w+", "".join(first)) == list(FIGURES)
 
 
 def test_a_lemma_with_a_number_alone_is_the_papers() -> None:

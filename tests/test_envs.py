@@ -178,6 +178,39 @@ def test_a_price_that_is_not_a_number_changes_nothing() -> None:
     assert np.array_equal(many._seen(), before[1])
 
 
+NOTHING: dict[str, Any] = {"arm": np.full(3, 3), "price": np.zeros(3), "stop": 0}
+
+
+def test_a_trial_is_stepped_from_its_reset_to_its_end_and_has_one_prize() -> None:
+    single, many = envs.PrincipalEnv(GAME, 3), envs.PrincipalVectorEnv(GAME, 3, 1)
+    for env, actions in ((single, NOTHING), (many, {name: np.array([value]) for name, value in NOTHING.items()})):
+        with pytest.raises(InvalidInput) as problem:
+            env.step(actions)
+        assert "after reset" in assert_sentence(problem)
+    single.reset(seed=1)
+    assert [single.step(NOTHING)[3] for _ in range(3)] == [False, False, True]
+    with pytest.raises(InvalidInput) as problem:
+        single.step(NOTHING)
+    assert "not after the trial's end" in assert_sentence(problem)
+    single.reset()
+    assert single.step(NOTHING | {"stop": 1})[2]
+    with pytest.raises(InvalidInput, match="not after the trial's end"):
+        single.step(NOTHING)
+
+
+@pytest.mark.parametrize("arm", [4, -1])
+def test_an_offer_of_an_arm_that_is_not_there_changes_nothing(arm: int) -> None:
+    single, many = envs.PrincipalEnv(GAME, 40), envs.PrincipalVectorEnv(GAME, 40, 1)
+    before = single.reset(seed=1)[0], many.reset(seed=1)[0]
+    wrong = NOTHING | {"arm": np.array([arm, 3, 3])}
+    for env, actions in ((single, wrong), (many, {name: np.array([value]) for name, value in wrong.items()})):
+        with pytest.raises(InvalidInput) as problem:
+            env.step(actions)
+        assert "arm must be numbers from 0 to 3, 3 for no offer" in assert_sentence(problem)
+    assert np.array_equal(single._seen(), before[0])
+    assert np.array_equal(many._seen(), before[1])
+
+
 def test_an_agent_with_one_mind_sees_its_ban() -> None:
     seen = []
 

@@ -243,6 +243,8 @@ class _Side:
         """Return the arms on offer, −1 for none, and their prices in units of 2⁻³⁰, rounded up."""
         K = self.experiment.shape[1]
         wanted = np.asarray(arms, np.int64)
+        if (wanted < 0).any() or (wanted > K).any():
+            raise InvalidInput(f"arm must be numbers from 0 to {K}, {K} for no offer, got {validation.shown(arms)}.")
         asked = np.clip(np.asarray(prices, np.float64), 0.0, self.most)
         if np.isnan(asked).any():
             raise InvalidInput(f"price must be numbers from 0 to {self.most:g}, got NaN.")
@@ -293,7 +295,7 @@ class PrincipalEnv(gymnasium.Env):  # type: ignore[misc, type-arg, unused-ignore
     ) -> None:
         self._side = _Side(game, horizon, agents, answers, protocol, most, prize)
         self.action_space, self.observation_space = self._side.action_space, self._side.observation_space
-        self._luck, self._protocol = _Luck(), protocol
+        self._luck, self._protocol, self._over = _Luck(), protocol, True
 
     def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[Seen, dict[str, Any]]:
         """Begin a run."""
@@ -302,7 +304,7 @@ class PrincipalEnv(gymnasium.Env):  # type: ignore[misc, type-arg, unused-ignore
         own = replace(self._side.experiment, seed=self._luck.seed)
         self.game, self._t = own.game_of(self._luck.run), 0
         self._seats = [Seat(own, self.game, self._luck.run, m) for m in range(self.game.agents)]
-        self._bans = Bans(self._protocol, self.game.agents)
+        self._bans, self._over = Bans(self._protocol, self.game.agents), False
         return self._seen(), {}
 
     def _record(self) -> tuple[Ints, Ints]:
@@ -317,6 +319,8 @@ class PrincipalEnv(gymnasium.Env):  # type: ignore[misc, type-arg, unused-ignore
 
     def step(self, action: Any) -> tuple[Seen, float, bool, bool, dict[str, Any]]:
         """Make offers and let everybody act, or stop."""
+        if self._over:
+            raise InvalidInput("step must come after reset, which begins a trial, and not after the trial's end.")
         stopped, paid = bool(action["stop"]), 0
         if not stopped:
             arms, prices = self._side.offers(action["arm"], action["price"])
@@ -327,6 +331,7 @@ class PrincipalEnv(gymnasium.Env):  # type: ignore[misc, type-arg, unused-ignore
             arm = self._side.named(self.game, *self._record())
             told = {"arm": arm, "correct": self.game.is_best(arm)}
             reward += self._side.prize * told["correct"]
+            self._over = True
         return self._seen(), float(reward), stopped, ended, told
 
     def _play(self, arms: list[int], prices: list[int]) -> int:
@@ -380,7 +385,7 @@ class PrincipalVectorEnv(VectorEnv):  # type: ignore[misc, type-arg, unused-igno
         self.observation_space = batch_space(self.single_observation_space, self.num_envs)
         self._fleet = Fleet(self._side.experiment, self.num_envs)
         self._luck = [_Luck(lane) for lane in range(self.num_envs)]
-        self._ended = np.zeros(self.num_envs, bool)
+        self._ended, self._begun = np.zeros(self.num_envs, bool), False
 
     def reset(self, *, seed: Any = None, options: Any = None) -> tuple[Seen, dict[str, Any]]:
         """Begin a run in every lane; ``seed`` is one for all, of which lane i takes seed + i, or a list of them."""
@@ -388,6 +393,7 @@ class PrincipalVectorEnv(VectorEnv):  # type: ignore[misc, type-arg, unused-igno
         seeds = [None] * self.num_envs if seed is None else seed
         for i in range(self.num_envs):
             self._turn(i, seed + i if isinstance(seed, int) else seeds[i])
+        self._begun = True
         return self._seen(), {}
 
     def _turn(self, lane: int, seed: int | None) -> None:
@@ -400,6 +406,8 @@ class PrincipalVectorEnv(VectorEnv):  # type: ignore[misc, type-arg, unused-igno
 
     def step(self, actions: Any) -> tuple[Seen, Floats, NDArray[np.bool_], NDArray[np.bool_], dict[str, Any]]:
         """Make offers in every lane and let everybody act, or stop."""
+        if not self._begun:
+            raise InvalidInput("step must come after reset, which begins a trial in every lane.")
         offers, begun = self._side.offers(actions["arm"], actions["price"]), self._ended.copy()
         for i in np.flatnonzero(begun).tolist():
             self._turn(i, None)

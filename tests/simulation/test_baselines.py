@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -127,6 +128,22 @@ def test_a_mechanism_is_compared_on_the_same_luck_and_stays_apart_from_agents_of
     told = found.results["prices"].provenance["parameters"]
     assert told["baseline"] == {"part": "PriceSearch", "sigma": 0.5, "most": 1.0, "worth": None, "known": False}
     assert "agents" not in told
+
+
+@dataclass
+class Asks(fp.agents.AlphaUCB):
+    """A policy that asks what was paid, as an agent may."""
+
+    def learn(self, arm: int, reward: float, paid: float) -> None:  # type: ignore[override]
+        assert paid == 0.0, "it pays itself, and is paid nothing"
+        super().learn(arm, reward)
+
+
+def test_a_policy_may_ask_what_it_was_paid() -> None:
+    told = [
+        played(fp.Game(MEANS), Compensation(it), 60, engine="readable").frame for it in (Asks(), fp.agents.AlphaUCB())
+    ]
+    assert told[0].equals(told[1])
 
 
 class OutOfRange:

@@ -95,6 +95,14 @@ def test_regret_is_drawn_against_time(found: fp.Comparison) -> None:
     assert ax.get_lines()[2].get_ydata()[-1] == pytest.approx(mean)  # type: ignore[index]
 
 
+def test_charts_take_what_compare_found_as_it_is(found: fp.Comparison) -> None:
+    for chart in (fp.charts.regret, fp.charts.accuracy, fp.charts.spend):
+        alike = [chart(it) for it in (found, found.results)]
+        drawn = [[np.asarray(line.get_xydata()).tolist() for line in ax.get_lines()] for ax in alike]
+        assert drawn[0] == drawn[1]
+        assert alike[0].get_ylabel() == alike[1].get_ylabel()
+
+
 def test_regret_without_a_trace_is_refused() -> None:
     with pytest.raises(InvalidInput, match="results must have traces"):
         fp.charts.regret(compare(trace=None, runs=2).results)

@@ -142,6 +142,16 @@ def test_what_is_neither_is_refused() -> None:
     assert "or act(view) and learn(arm, reward, paid)" in assert_sentence(problem)
 
 
+def test_what_cannot_be_told_of_a_pull_is_refused_before_the_first_one() -> None:
+    class Asks(fp.agents.AlphaUCB):
+        def learn(self, arm: int, reward: float, bonus: float) -> None:  # type: ignore[override]
+            super().learn(arm, reward)
+
+    with pytest.raises(InvalidInput) as problem:
+        simulate([fp.agents.AlphaUCB(), Asks()])
+    assert "learn(arm, reward, paid) to hear of bonuses; Asks.learn is wrong: missing" in assert_sentence(problem)
+
+
 def test_the_readable_engine_runs_it_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     from freepull.simulation import facade
 

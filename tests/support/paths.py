@@ -17,6 +17,8 @@ def same(a: Outcome, b: Outcome) -> None:
     assert a.survives == b.survives
     for name in ("pulls", "sums", "paid"):
         assert np.array_equal(getattr(a, name), getattr(b, name)), name
+    received = [None if it.received is None else it.received.tolist() for it in (a, b)]
+    assert received[0] == received[1]
     assert a.trace == b.trace
 
 

@@ -20,17 +20,18 @@ from freepull.errors import InvalidInput
 from freepull.simulation import Comparison, Result
 
 
-def accuracy(results: Mapping[str, Result], ax: Axes | None = None) -> Axes:
+def accuracy(results: Mapping[str, Result] | Comparison, ax: Axes | None = None) -> Axes:
     """How often each principal names the best arm, with Wilson's 95 % intervals (the paper's Fig. 2(a))."""
-    ax = _bars(results, "correct", axes(ax), scale=100.0)
+    ax = _bars(_by_name(results), "correct", axes(ax), scale=100.0)
     ax.set_ylim(0, 118)
     ax.set_yticks(range(0, 101, 25))
     ax.set_ylabel("runs with the right arm, %")
     return ax
 
 
-def spend(results: Mapping[str, Result], ax: Axes | None = None) -> Axes:
+def spend(results: Mapping[str, Result] | Comparison, ax: Axes | None = None) -> Axes:
     """What each principal pays, C(T), with 95 % intervals; the share of runs it decides stands above the bar."""
+    results = _by_name(results)
     ax = _bars(results, "spent", axes(ax))
     top = max((_summary(result, "spent")[2] for result in results.values()), default=0.0) or 1.0
     for i, result in enumerate(results.values()):
@@ -39,6 +40,11 @@ def spend(results: Mapping[str, Result], ax: Axes | None = None) -> Axes:
     ax.set_ylim(0, 1.3 * top)
     ax.set_ylabel("spent, C(T), in units of reward")
     return ax
+
+
+def _by_name(found: Mapping[str, Result] | Comparison) -> Mapping[str, Result]:
+    """Return results by name, also of what `fp.compare` found."""
+    return found.results if isinstance(found, Comparison) else found
 
 
 def _bars(results: Mapping[str, Result], quantity: str, ax: Axes, scale: float = 1.0) -> Axes:
@@ -120,18 +126,19 @@ def payments(result: Result, ax: Axes | None = None, first: int = 0) -> Axes:
     return ax
 
 
-def regret(results: Mapping[str, Result], ax: Axes | None = None) -> Axes:
+def regret(results: Mapping[str, Result] | Comparison, ax: Axes | None = None) -> Axes:
     """The agents' regret against steps, all together: the mean of runs, with 95 % intervals, one line per result.
 
     The results must have traces of the same steps, from runs that were played to the horizon.
     """
     ax = axes(ax)
-    for i, (name, result) in enumerate(results.items()):
+    for i, (name, result) in enumerate(_by_name(results).items()):
         if result.trace is None or result.trace.is_empty():
             raise InvalidInput(f"results must have traces, as in simulate(…, trace=100), got none for {name!r}.")
-        by_run = result.trace.group_by("run", "step").agg(pl.col("regret").sum())
-        rows = by_run.group_by("step").agg(pl.col("regret").mean(), error=pl.col("regret").std() / pl.len().sqrt(),
-                                           runs=pl.len()).sort("step")  # fmt: skip
+        by_run = result.trace.group_by("run", "step", maintain_order=True).agg(pl.col("regret").sum())
+        error = pl.col("regret").std() / pl.len().sqrt()
+        told = by_run.group_by("step", maintain_order=True).agg(pl.col("regret").mean(), error=error, runs=pl.len())
+        rows = told.sort("step")
         if rows["runs"].n_unique() > 1:
             raise InvalidInput(f"results must be played to the horizon, until='horizon', got others for {name!r}.")
         half = 1.96 * rows["error"].fill_null(0.0)
@@ -195,7 +202,7 @@ def gathered(found: Mapping[Any, Comparison | Mapping[str, Result]], x: str) -> 
     """
     rows = []
     for value, one in found.items():
-        for name, result in (one.results if isinstance(one, Comparison) else one).items():
+        for name, result in _by_name(one).items():
             row: dict[str, Any] = {x: value, "principal": name}
             for quantity, centre, low, high, _ in result.summary().iter_rows():
                 row |= {quantity: centre, f"{quantity}_low": low, f"{quantity}_high": high}

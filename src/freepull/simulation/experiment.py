@@ -13,7 +13,7 @@ from freepull import registry, validation
 from freepull.agents import Agent, Mind
 from freepull.agents.activity import Activity, EveryStep
 from freepull.agents.answers import Answer
-from freepull.agents.base import forget_changed
+from freepull.agents.base import forget_changed, hears_of_bonuses
 from freepull.agents.leaving import Leaving, Stays
 from freepull.compiling import plainly
 from freepull.disturbances import Disturbance, Drift, Reports
@@ -174,6 +174,7 @@ def check(
         trial = start(principal, first, horizon)
     agents = _for_each("agents", agents, M, (Agent, Mind), AGENTS_HAVE)
     answers = _for_each("answers", answers, M, Answer, "with a method takes(offer)")
+    _check_learn(agents)
     for made in {type(it) for it in (*agents, *answers)}:
         forget_changed(made)
     return Experiment(
@@ -252,6 +253,18 @@ def _for_each(name: str, given: Any, count: int, kind: Any, contract: str) -> tu
         if not isinstance(item, kind):
             raise InvalidInput(f"{name} must be objects {contract}, got {validation.shown(item)}.")
     return tuple(made) if several else tuple(made) * count
+
+
+def _check_learn(agents: Sequence[Agent | Mind]) -> None:
+    """Check that agents can be told of a pull, before the first one."""
+    for it in {type(it): it for it in agents}.values():
+        try:
+            inspect.signature(it.learn).bind(0, 0.0, **({"paid": 0.0} if hears_of_bonuses(it) else {}))
+        except TypeError as error:
+            must = "agents must have learn(arm, reward), or learn(arm, reward, paid) to hear of bonuses"
+            raise InvalidInput(f"{must}; {type(it).__name__}.learn is wrong: {error}.") from None
+        except ValueError:
+            pass  # some built-in functions have no signature to look at
 
 
 def _object(name: str, item: Any) -> Any:
