@@ -70,6 +70,11 @@ class Money:
             raise InvalidInput(f"price must be at most {most}, got {validation.shown(text)}.")
         return found
 
+    @property
+    def units(self) -> float:
+        """The amount in whole units of the currency: 0.5 for 0.50 EUR."""
+        return self.minor / 10 ** DIGITS.get(self.currency, 2)
+
     def times(self, count: float) -> Money:
         """Return the price of this many, which may be a mean with two decimals, rounded to a minor unit.
 

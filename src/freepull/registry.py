@@ -566,6 +566,14 @@ def _arguments(made: type) -> dict[str, Parameter]:
     }
 
 
+def hears_of_bonuses(agent: Any) -> bool:
+    """Say whether an agent's ``learn`` asks for what was paid."""
+    try:
+        return "paid" in inspect.signature(agent.learn).parameters
+    except (TypeError, ValueError):
+        return False
+
+
 def _types(annotation: Any) -> frozenset[str]:
     if annotation is inspect.Parameter.empty:
         return frozenset()

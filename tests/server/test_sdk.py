@@ -42,6 +42,31 @@ class Heard(fp.agents.Greedy):
 HEARD = list[tuple[int, float]]()
 
 
+class Counting(fp.agents.Greedy):
+    """A strategy that asks what it was paid."""
+
+    def learn(self, arm: int, reward: float, paid: float = 0.0) -> None:
+        PAID.append((arm, paid))
+        super().learn(arm, reward)
+
+
+PAID = list[tuple[int, float]]()
+
+
+def test_a_strategy_is_told_its_bonuses_if_it_asks_for_them(service: Service) -> None:
+    with fp.Client(service.at, service.admin) as client:
+        campaign = make(client)
+        tokens = campaign.agent_tokens(["ann"])
+        PAID.clear()
+        with fp.AgentClient(service.at, "c", tokens["ann"], strategy=Counting(), retries=0) as ann:
+            told = [ann.act(lambda arm: 0.5) for _ in range(12)]
+            assert [paid for _, paid in PAID] == [0.5 if it.paid else 0.0 for it in told]
+            assert {paid for _, paid in PAID} == {0.0, 0.5}
+            campaign.revoke_agent("ann")
+            with pytest.raises(errors.ServiceError):
+                ann.act(lambda arm: 0.5)
+
+
 def test_strategies_learn_in_the_unit_interval_whatever_the_scale(service: Service) -> None:
     with fp.Client(service.at, service.admin) as client:
         campaign = client.create(name="stars", arms=["A", "B"], agents=["ann"], price="1 EUR", scale="1..5")

@@ -6,7 +6,6 @@ runs on both engines: the compiled one makes machine code of these functions, a 
 
 from __future__ import annotations
 
-import inspect
 import math
 import sys
 from array import array
@@ -112,14 +111,6 @@ class Mind(Protocol):
     def learn(self, arm: int, reward: float, paid: float) -> None:
         """Take note of a pull and of the bonus that came with it, 0 if none did."""
         ...
-
-
-def hears_of_bonuses(agent: Agent | Mind) -> bool:
-    """Say whether an agent's ``learn`` asks for what was paid."""
-    try:
-        return "paid" in inspect.signature(agent.learn).parameters
-    except (TypeError, ValueError):
-        return False
 
 
 @dataclass

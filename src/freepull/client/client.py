@@ -14,6 +14,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Protocol, TypeVar, Unpack
 
+from freepull import registry
 from freepull.client import talks
 from freepull.client.reach import odd, unreachable
 from freepull.client.transport import (
@@ -33,8 +34,9 @@ from freepull.client.transport import (
     send,
 )
 from freepull.commands import AsyncCampaignVerbs, CampaignVerbs, Command
-from freepull.errors import InvalidInput
+from freepull.errors import InvalidInput, ServiceError
 from freepull.messages import AgentRow, CampaignOffer, CampaignRow, MadeToken, Me, TokenEntry, TokenRow, Told
+from freepull.money import Money
 
 Reply = TypeVar("Reply")
 
@@ -205,7 +207,7 @@ class Strategy(Protocol):
         """Return the arm for the agent's ``t``-th pull, counted from 1."""
 
     def learn(self, arm: int, reward: float) -> None:
-        """Take note of a reward."""
+        """Take note of a reward; with an argument ``paid`` also of the bonus, in units of its currency, 0 if none."""
 
 
 class _Mind:
@@ -238,11 +240,12 @@ class _Mind:
         assert self._strategy is not None
         return offer.arm if offer is not None else self._arms[self._strategy.pick(self._t)]
 
-    def learn(self, arm: str, reward: float) -> None:
-        """Take note of a reward, which strategies have in [0, 1]."""
+    def learn(self, arm: str, reward: float, paid: Money | None) -> None:
+        """Take note of a reward, which strategies have in [0, 1], and of the bonus, if the strategy asks for it."""
         assert self._strategy is not None
         low, high = self._range
-        self._strategy.learn(self._arms.index(arm), min(max((reward - low) / (high - low), 0.0), 1.0))
+        bonus = {"paid": 0.0 if paid is None else paid.units} if registry.hears_of_bonuses(self._strategy) else {}
+        self._strategy.learn(self._arms.index(arm), min(max((reward - low) / (high - low), 0.0), 1.0), **bonus)
 
 
 class _Agent:
@@ -301,9 +304,14 @@ class _Agent:
         return self._mind.choose((yield from talks.my_offer(self.campaign)))
 
     def _learn(self, arm: str, reward: float) -> Talk[Told]:
-        """Learn from a pull, and tell it."""
-        self._mind.learn(arm, reward)
-        return talks.my_pull(self.campaign, arm, reward, None)
+        """Tell a pull, and learn from it, also where telling fails."""
+        try:
+            told = yield from talks.my_pull(self.campaign, arm, reward, None)
+        except ServiceError:
+            self._mind.learn(arm, reward, None)
+            raise
+        self._mind.learn(arm, reward, told.paid)
+        return told
 
 
 class AgentClient(_Agent, Connected):

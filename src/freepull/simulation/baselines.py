@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from freepull import registry, validation
 from freepull.agents import Agent, AlphaUCB
-from freepull.agents.base import first_largest, hears_of_bonuses
+from freepull.agents.base import first_largest
 from freepull.errors import AgentError, InvalidInput
 from freepull.game import Game
 from freepull.principal.record import UNITS, units
@@ -182,7 +182,7 @@ class Compensation(Mechanism):
             begin = getattr(policy, "start", None)
             if begin is not None:
                 begin(game.arms, key(experiment.seed, run, m, CHOICE))
-            told = {"paid": 0.0} if hears_of_bonuses(policy) else {}  # the policy pays, and is paid nothing
+            told = {"paid": 0.0} if registry.hears_of_bonuses(policy) else {}  # the policy pays, and is paid nothing
             means, sums, pulls = [0.0] * game.arms, [0.0] * game.arms, [0] * game.arms
             for t in range(1, experiment.horizon + 1):
                 arm = policy.pick(t)

@@ -13,7 +13,7 @@ from freepull import registry, validation
 from freepull.agents import Agent, Mind
 from freepull.agents.activity import Activity, EveryStep
 from freepull.agents.answers import Answer
-from freepull.agents.base import forget_changed, hears_of_bonuses
+from freepull.agents.base import forget_changed
 from freepull.agents.leaving import Leaving, Stays
 from freepull.compiling import plainly
 from freepull.disturbances import Disturbance, Drift, Reports
@@ -259,7 +259,7 @@ def _check_learn(agents: Sequence[Agent | Mind]) -> None:
     """Check that agents can be told of a pull, before the first one."""
     for it in {type(it): it for it in agents}.values():
         try:
-            inspect.signature(it.learn).bind(0, 0.0, **({"paid": 0.0} if hears_of_bonuses(it) else {}))
+            inspect.signature(it.learn).bind(0, 0.0, **({"paid": 0.0} if registry.hears_of_bonuses(it) else {}))
         except TypeError as error:
             must = "agents must have learn(arm, reward), or learn(arm, reward, paid) to hear of bonuses"
             raise InvalidInput(f"{must}; {type(it).__name__}.learn is wrong: {error}.") from None

@@ -12,10 +12,9 @@ from typing import NamedTuple, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from freepull import validation
+from freepull import registry, validation
 from freepull.agents import Agent, Mind, OnTable, View
 from freepull.agents.answers import Situation
-from freepull.agents.base import hears_of_bonuses
 from freepull.disturbances import own_key
 from freepull.errors import AgentError
 from freepull.game import Game
@@ -58,7 +57,7 @@ class Seat:
         self.number, self.game = number, game
         self.answer = copy.deepcopy(experiment.answers[number])
         self.strategy: Agent | Mind = copy.deepcopy(experiment.agents[number])
-        self.hears_of_bonuses = hears_of_bonuses(self.strategy)
+        self.hears_of_bonuses = registry.hears_of_bonuses(self.strategy)
         self.horizon = experiment.horizon
         self.activity, self.leaving = experiment.activity[number], experiment.leaving[number]
         purposes = (REWARD, CHOICE, ANSWER, PRESENCE, ACTIVITY, LEAVING)

@@ -15,10 +15,11 @@ from typing import Any
 
 import numpy as np
 
+from freepull import registry
 from freepull.agents import Agent, Mind, OnTable, View
 from freepull.agents.activity import Activity, EveryStep, Rate
 from freepull.agents.answers import Always, Answer
-from freepull.agents.base import Indexed, Remembering, formula, hears_of_bonuses, parameters
+from freepull.agents.base import Indexed, Remembering, formula, parameters
 from freepull.errors import InvalidInput
 from freepull.game import Game
 from freepull.principal import Principal, Trial, protocols, schedules
@@ -95,7 +96,7 @@ class _Seated:
             self.pulls[arm] += 1
             self.sums[arm] += reward
             self.paid[arm] += paid
-            self.agent.learn(arm, reward, **({"paid": paid} if hears_of_bonuses(self.agent) else {}))
+            self.agent.learn(arm, reward, **({"paid": paid} if registry.hears_of_bonuses(self.agent) else {}))
         return picked
 
     def _view(self, t: int, offer: OnTable | None) -> View:
@@ -107,7 +108,7 @@ def it_has_pick_and_learn(agent: Any) -> None:
     """It is an agent."""
     has = "an agent has the methods pick(t) and learn(arm, reward), or act(view) and learn(arm, reward, paid)"
     assert isinstance(agent, Agent | Mind), has
-    assert not isinstance(agent, Mind) or hears_of_bonuses(agent), has
+    assert not isinstance(agent, Mind) or registry.hears_of_bonuses(agent), has
 
 
 def its_picks_are_arms(agent: Any) -> None:
