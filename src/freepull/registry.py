@@ -554,7 +554,7 @@ def _shown(given: Any, own: bool) -> str:
     return text if len(text) <= 200 else text[:197] + "..."
 
 
-def _one_line(error: Exception) -> str:
+def _one_line(error: BaseException) -> str:
     return " ".join(f"{type(error).__name__}: {error}".split()).rstrip(".")
 
 
