@@ -1,4 +1,4 @@
-"""A failing write or sync, or a full disk, at each of the first I/O calls: no answer after it, a clean restart."""
+"""A failing write, sync or read, or a full disk, at one I/O call after another: no answer after it, a clean start."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ _NUMBERS = count()
 
 
 class Fault(apsw.VFS):
-    """The real disk, on which one call fails."""
+    """The real disk, on which one call fails: one that changes something, or one that reads."""
 
-    def __init__(self, at: int, kind: type[Exception]) -> None:
+    def __init__(self, at: int, kind: type[Exception], reads: bool = False) -> None:
         self.label = f"fault {next(_NUMBERS)}"
-        self.at, self.kind, self.calls = at, kind, 0
+        self.at, self.kind, self.reads, self.calls = at, kind, reads, 0
         super().__init__(self.label, "")
 
     def xOpen(self, name: Any, flags: list[int]) -> apsw.VFSFile:
         return FaultFile(self, name, flags)
 
-    def call(self) -> None:
+    def call(self, reads: bool = False) -> None:
         """Count a call, and fail if it is the one."""
-        self.calls += 1
-        if self.calls == self.at:
+        self.calls += reads == self.reads
+        if reads == self.reads and self.calls == self.at:
             raise self.kind("made to fail")
 
     @property
@@ -54,6 +54,10 @@ class FaultFile(apsw.VFSFile):
         self.fault = fault
         super().__init__("", name, flags)
 
+    def xRead(self, amount: int, offset: int) -> bytes:
+        self.fault.call(reads=True)
+        return super().xRead(amount, offset)
+
     def xWrite(self, data: bytes, offset: int) -> None:
         self.fault.call()
         super().xWrite(data, offset)
@@ -67,7 +71,7 @@ class FaultFile(apsw.VFSFile):
         super().xTruncate(newsize)
 
 
-def run(calls: int = 200, step: int = 1) -> Finding:
+def run(calls: int = 400, step: int = 1) -> Finding:
     """Let each of the first calls fail, in both ways."""
     with finding(f"I/O fault at each of the first {calls} calls") as found:
         pages, sqlite.CHECKPOINT = sqlite.CHECKPOINT, CHECKPOINT
@@ -79,7 +83,49 @@ def run(calls: int = 200, step: int = 1) -> Finding:
         found.figures |= {"writer ended": outcomes.count("ended"), "answers after a fault": outcomes.count("answered")}
         found.demand("answered" not in outcomes, "something was answered after a fault")
         found.demand("missed" not in outcomes, "a fault was never met; let more happen")
+        found.demand("ended" in outcomes, "every fault came before there was a campaign; let more calls fail")
         return found
+
+
+def unread(calls: int = 150, step: int = 1) -> Finding:
+    """Let each of the first reads fail: the campaign closes all the same, and somebody else can open the file."""
+    with finding(f"a failed read at each of the first {calls}") as found, tempfile.TemporaryDirectory() as folder:
+        path, answers, met = str(Path(folder) / "chaos.db"), list[Answer](), 0
+        create(SqliteStore(path)).close()
+        for at in range(1, calls + 1, step):
+            fault = Fault(at, apsw.IOError, reads=True)
+            try:
+                _read(fault, path, answers)
+            except Exception as error:
+                found.demand(isinstance(error, FreepullError), f"read {at}: {type(error).__name__}: {error}")
+            fault.unregister()
+            met += fault.hit
+            try:
+                missing, wrong = lost(SqliteStore(path), answers), right(SqliteStore(path))
+            except FreepullError as error:
+                missing, wrong = [], str(error)
+            found.demand(not missing and not wrong, f"read {at}: {len(missing)} lost; {wrong}")
+        found.figures |= {"faults": met, "pulls answered": len(answers)}
+        found.demand(met == len(range(1, calls + 1, step)), "a fault was never met; let more be read")
+        return found
+
+
+def _read(fault: Fault, path: str, answers: list[Answer]) -> None:
+    """Open the campaign, tell and read until that fails, and close it."""
+    campaign = fp.Campaign.open(SqliteStore(path, vfs=fault.label), NAME)
+    rng, store = random.Random(fault.at), campaign.core.store
+    assert isinstance(store, SqliteStore)
+    try:
+        while not fault.hit:
+            pulled = pull(rng, None, f"{fault.at} {len(answers)}", rng.randrange(AGENTS))
+            answers.append(Answer(pulled, campaign.tell(*pulled)))
+            store.query("PRAGMA shrink_memory")
+            campaign.ledger()
+            campaign.audit()
+    except FreepullError:
+        pass
+    campaign.close()
+    campaign.close()
 
 
 def _one(at: int, kind: type[Exception], found: Finding) -> str:

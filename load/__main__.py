@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
+import msgspec
 import psycopg
 
 from chaos.postgres_server import PostgresServer
@@ -109,11 +110,26 @@ def large(url: str, seconds: float) -> Iterator[Row]:
 
 def hostile(url: str, seconds: float) -> Iterator[Row]:
     """Requests that must be refused, and races for money."""
-    process, admin, gateway = stage(url, agents=200)
-    try:
-        yield from security(process, admin, gateway, agent_tokens(process, admin, 200), round(10_000 * seconds / 60))
-    finally:
-        process.end()
+    with tempfile.NamedTemporaryFile() as log:
+        process, admin, gateway = stage(url, agents=200, log=log.name)
+        try:
+            yield from security(
+                process, admin, gateway, agent_tokens(process, admin, 200), round(10_000 * seconds / 60)
+            )
+        finally:
+            process.end()
+        lines, odd = Path(log.name).read_bytes().splitlines(), 0
+        for line in lines:
+            try:
+                odd += not msgspec.json.decode(line)["what"]
+            except (msgspec.DecodeError, TypeError, KeyError):
+                odd += 1
+        yield (
+            "the log of all that",
+            "every line is JSON",
+            f"{len(lines):,} lines, {odd} are none",
+            odd == 0 < len(lines),
+        )
 
 
 def takeover(url: str, seconds: float) -> Iterator[Row]:

@@ -6,6 +6,8 @@ import asyncio
 import json
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import closing
+from http.client import HTTPConnection
 from typing import Any
 
 from .fuzzing import fuzz
@@ -13,6 +15,7 @@ from .hostile import Request, answers, bad_bodies, wrong_tokens
 from .races import AtTheDeadline, at_the_deadline, last_bonus, one_offer
 from .traffic import Process, Row
 
+OTHERS = {"{kind}": "404", "{target}": "shop"}
 NAMES = {"{campaign}": "c0", "{agent}": "%230", "{arm}": "arm 0", "{id}": "none", "{file}": "ledger.csv"}
 
 
@@ -26,6 +29,23 @@ def routes(process: Process) -> list[tuple[str, str]]:
                 path = path.replace(name, value.replace(" ", "%20"))
             found += [(method.upper(), path.removeprefix("/v1")) for method in methods]
     return found
+
+
+def refused_wrongly(process: Process, admin: str) -> Iterator[str]:
+    """Yield every method that a path has not, and that is not refused with the names of those that it has."""
+    paths: dict[str, Any] = process.ask("", "GET", "/openapi.json")["paths"]
+    for path, methods in paths.items():
+        own, place = {it.upper() for it in methods}, path
+        for name, value in (NAMES | OTHERS).items():
+            place = place.replace(name, value.replace(" ", "%20"))
+        for method in sorted({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE"} - own):
+            with closing(HTTPConnection("127.0.0.1", process.port, timeout=60)) as line:
+                line.request(method, place, headers={"authorization": f"Bearer {admin}"})
+                answer = line.getresponse()
+                allowed = {it.strip() for it in answer.headers.get("allow", "").split(",")}
+            right = answer.status == (204 if method == "OPTIONS" else 405) and allowed == own | {"OPTIONS"}
+            if not right:
+                yield f"{method} {path}: {answer.status}, {sorted(allowed)}"
 
 
 def security(process: Process, admin: str, gateway: str, tokens: list[str], count: int) -> Iterator[Row]:
@@ -64,6 +84,18 @@ def security(process: Process, admin: str, gateway: str, tokens: list[str], coun
     same = process.ask(admin, "GET", "/campaigns/c0") == before
     good = same and all(status == 0 or 400 <= status < 500 for status in found) and found[0] <= count / 100
     yield "bad bodies", "4xx, state unchanged", f"{_shown(found)}; unchanged: {same}", good
+
+    zeros = ((method, f"{path}%00", b"{}", {"authorization": f"Bearer {admin}".encode()}) for method, path in known)
+    found = asyncio.run(answers(port, zeros))
+    yield "a zero byte in every path", "all 400", _shown(found), set(found) == {400}
+    wrong = list(refused_wrongly(process, admin))
+    yield "methods that paths have not", "405, Allow names the others", "; ".join(wrong[:3]) or "so it is", not wrong
+    sums = ["20000000.01 EUR", "92233720368547758.07 EUR", f"{10**40} EUR"]
+    dear = [json.dumps(body | {"name": f"dear {i}", "price": it}).encode() for i, it in enumerate(sums)]
+    found = asyncio.run(
+        answers(port, (("POST", "/campaigns", it, {"authorization": f"Bearer {admin}".encode()}) for it in dear))
+    )
+    yield "prices whose sums could not be kept", "all 422", _shown(found), set(found) == {422}
 
     rounds = max(1, count // 1000)
     once = [asyncio.run(one_offer(port, admin, f"one{i}")) for i in range(rounds)]

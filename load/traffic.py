@@ -203,12 +203,13 @@ def stage(
     arms: int = 2,
     options: tuple[str, ...] = (),
     tls: ssl.SSLContext | None = None,
+    log: str | Path = os.devnull,
 ) -> tuple[Process, str, str]:
     """Start a service with a campaign that has begun; return it, an admin's token, and a gateway's."""
     tokens = Tokens(url)
     admin, gateway = tokens.new("admin")[0], tokens.new("gateway")[0]
     tokens.close()
-    process = Process(url, "--agent-rate", "1000000", "--gateway-rate", "1000000", *options, tls=tls)
+    process = Process(url, "--agent-rate", "1000000", "--gateway-rate", "1000000", *options, log=log, tls=tls)
     body: dict[str, Any] = {"name": "c0", "arms": arms, "agents": agents, "price": "0.01 EUR", "if_no_outcome": 0.0}
     body["principal"] = {"rule": {"part": "Certified"}, "observe": {"part": "Steps", "n": 1_000_000}}
     process.ask(admin, "POST", "/campaigns", body)

@@ -15,6 +15,7 @@ import importlib
 import inspect
 import json
 import re
+import sys
 import warnings
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
@@ -282,8 +283,19 @@ def _is_plain(value: Any) -> bool:
     if isinstance(value, list | tuple):
         return all(map(_is_plain, value))
     if isinstance(value, Mapping):
-        return all(isinstance(name, str) for name in value) and all(map(_is_plain, value.values()))
-    return value is None or type(value) in (bool, int, float, str)
+        return all(isinstance(name, str) and _is_plain(name) for name in value) and all(map(_is_plain, value.values()))
+    if type(value) is int:
+        return -(1 << 63) <= value < 1 << 64
+    return value is None or type(value) in (bool, float) or (type(value) is str and _is_text(value))
+
+
+def _is_text(value: str) -> bool:
+    """Say whether a text has no halves of characters, which cannot be written."""
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _plain(value: Any, own: bool = True, nested: bool = False, logged: bool = False) -> Any:
@@ -384,7 +396,7 @@ def build(kind: str, given: Any, where: str, *, own: bool = False, logged: bool 
         return about.made(**found)
     except FreepullError:
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         if not about.own:
             raise
         raise InvalidInput(f"{where} {about.name} cannot be made: {_one_line(error)}; mend it.") from error
@@ -504,6 +516,12 @@ def _named(kind: str, name: str, where: str, own: bool, names: list[str], logged
     if own:
         return _imported(kind, name, where)
     if logged and kind in LOGGED:
+        words = name.partition(":")[0].split(".")
+        if words[0] in sys.stdlib_module_names or "__main__" in words:  # nobody's pricing, but programs among them
+            raise InvalidInput(
+                f"{where} must be a class of a module of its maker's own, none of Python's and no program, got {name}; "
+                "choose another module."
+            )
         about = _imported(kind, name, where)
         if not callable(getattr(about.made, LOGGED[kind], None)):  # before it is made: a log must not run anything else
             raise InvalidInput(f"{where} must be a class with a method {LOGGED[kind]}, got {name}; mend it.")
@@ -520,7 +538,7 @@ def _imported(kind: str, name: str, where: str) -> Part:
     module, _, attribute = name.partition(":")
     try:
         made = getattr(importlib.import_module(module), attribute)
-    except Exception as error:
+    except (Exception, SystemExit) as error:  # a script without a guard may leave, and must not take a service along
         remedy = "it must be installed, or its folder be in PYTHONPATH"
         raise InvalidInput(f"{where} {name} cannot be imported ({_one_line(error)}); {remedy}.") from error
     if not isinstance(made, type):
@@ -550,7 +568,7 @@ def _shown(given: Any, own: bool) -> str:
     return text if len(text) <= 200 else text[:197] + "..."
 
 
-def _one_line(error: Exception) -> str:
+def _one_line(error: BaseException) -> str:
     return " ".join(f"{type(error).__name__}: {error}".split()).rstrip(".")
 
 

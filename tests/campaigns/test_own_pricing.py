@@ -25,7 +25,7 @@ AGENTS = ["ann", "bob", "cy", "dan"]
 MINE = """
 from dataclasses import dataclass
 
-from freepull.principal.pricing import Compensate
+from freepull.principal.pricing import Compensate, Fixed, Posted
 
 MADE = []
 
@@ -94,6 +94,38 @@ class Outer:
     class Inner:
         def price(self, quote):
             return 0.2
+
+
+class Dearer(Fixed):
+    def price(self, quote):
+        return 2 * self.amount
+
+
+class Rising(Posted):
+    def price(self, quote):
+        return 0.7
+
+
+class Moody:
+    moods = []
+
+    def price(self, quote):
+        return self.moods.pop() if self.moods else 0.2
+
+
+class Loud:
+    def price(self, quote):
+        return 0.2
+
+    def __repr__(self):
+        raise KeyError("no words")
+
+
+class Leaving:
+    def price(self, quote):
+        if sum(quote.pulls) > 45 and quote.pulls[0] > 40:
+            raise SystemExit(3)
+        return 0.2
 
 
 class Trap:
@@ -202,6 +234,43 @@ def test_one_that_extends_a_pricing_of_ours_is_ones_own(sqlite: str, clock: Cloc
     assert [it.amount for it in campaign.ledger()] == paid
 
 
+@pytest.mark.parametrize(("name", "cents"), [("Dearer", 30), ("Rising", 35)])
+def test_one_that_extends_what_the_engines_know_has_its_own_prices(
+    sqlite: str, clock: Clock, mine: Any, name: str, cents: int
+) -> None:
+    made = mine.Dearer(0.3) if name == "Dearer" else mine.Rising()
+    campaign = create(sqlite, clock, made)
+    assert set(play(campaign, 3)) == {Money(cents, "EUR")}
+    same_after_reopening(campaign, sqlite, clock)
+
+
+def test_what_fits_the_budget_is_what_is_offered_whatever_the_pricing_says_next(
+    sqlite: str, clock: Clock, mine: Any
+) -> None:
+    campaign = create(sqlite, clock, mine.Moody(), budget=0.5)  # 0.25 EUR
+    mine.Moody.moods[:] = [0.9, 0.9, 0.3]
+    offer = campaign.ask("ann")
+    status = campaign.status()
+    assert offer is not None
+    assert offer.bonus == status.reserved == Money(15, "EUR")
+    assert campaign.ask("bob") is None, "0.9 does not fit"
+    mine.Moody.moods.clear()
+
+
+def test_a_class_that_was_changed_is_named_when_the_log_has_other_prices(url: str, clock: Clock, mine: Any) -> None:
+    campaign = create(url, clock, mine.Kept(0.3))
+    play(campaign, 2)
+    campaign.close()
+    price, mine.Kept.price = mine.Kept.price, lambda self, quote: 0.4
+    said = r"^event \d+ of campaign 'onboarding' cannot be replayed .* pays 20 .* not 15; bring shop_prices:Kept back"
+    for look in (lambda: fp.Campaign.open(url, "onboarding", clock=clock), lambda: verify(url, "onboarding")):
+        with pytest.raises(errors.OwnPartError, match=said) as caught:
+            look()
+        assert problem(caught.value).remedy == "Install or mend that part on the server."
+    mine.Kept.price = price
+    assert verify(url, "onboarding").entries == 8
+
+
 def test_opening_without_the_class_is_a_sentence_and_harms_nothing(
     url: str, clock: Clock, mine: Any, tmp_path: Path
 ) -> None:
@@ -250,6 +319,29 @@ def test_a_log_has_nothing_else_made(sqlite: str, clock: Clock, mine: Any) -> No
             Settings.decode(plain | {"principal": plain["principal"] | {name: trap}})
 
 
+def test_a_log_names_no_module_of_pythons_and_no_program(sqlite: str, clock: Clock, mine: Any, tmp_path: Path) -> None:
+    plain = create(sqlite, clock, mine.Kept(0.3)).settings.encode()
+    (tmp_path / "shop").mkdir()
+    (tmp_path / "shop" / "__main__.py").write_text("raise KeyboardInterrupt")
+    for module in ("this", "idlelib.idle", "shop.__main__", "freepull.__main__"):
+        sys.modules.pop(module, None)
+        named = {"pricing": {"part": f"{module}:Prices"}}
+        with pytest.raises(errors.OwnPartError, match=f"none of Python's and no program, got {module}:Prices"):
+            Settings.decode(plain | {"principal": plain["principal"] | named})
+        assert module not in sys.modules
+
+
+def test_a_module_that_leaves_when_it_is_imported_takes_nobody_along(
+    sqlite: str, clock: Clock, mine: Any, tmp_path: Path
+) -> None:
+    create(sqlite, clock, mine.Kept(0.3)).close()
+    forget()
+    (tmp_path / "shop_prices.py").write_text("import sys\nsys.exit(2)")
+    importlib.invalidate_caches()
+    with pytest.raises(errors.OwnPartError, match=r"shop_prices:Kept cannot be imported \(SystemExit: 2\); it must be"):
+        fp.Campaign.open(sqlite, "onboarding", clock=clock)
+
+
 def test_what_could_not_be_read_back_is_refused_when_the_campaign_is_made(
     sqlite: str, clock: Clock, mine: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -272,6 +364,10 @@ def test_what_could_not_be_read_back_is_refused_when_the_campaign_is_made(
         (new.Lost(0.2), "must keep its parameter amount as an attribute .* got no attribute amount"),
         (new.Kept(0.2, more=print), "must keep its parameter more as an attribute .* got <built-in function print>"),
         (new.Kept(0.2, more=[{1}]), r"must keep its parameter more as an attribute .* got \[\{1\}\]"),
+        (new.Kept(0.2, more=1 << 64), "must keep its parameter more as an attribute .* got 18446744073709551616"),
+        (new.Kept(0.2, more="\ud800"), "must keep its parameter more as an attribute"),
+        (new.Kept(0.2, more={"\ud800": 1}), "must keep its parameter more as an attribute"),
+        (new.Loud(), "must be a pricing that can be shown, got KeyError: 'no words' from Loud"),
         (new.Counting(), "must have the same price for the same quote whenever it is asked"),
         (new.Kept(-0.1), "Kept.price must be a number in "),
         (new.Kept(float("nan")), "Kept.price must be a number in "),
@@ -291,6 +387,7 @@ def test_what_could_not_be_read_back_is_refused_when_the_campaign_is_made(
     ("name", "said"),
     [
         ("Sometimes", r"Sometimes\.price must return a number, got KeyError: 'nobody knows' for Quote\(agent=0, arm=1"),
+        ("Leaving", r"Leaving\.price must return a number, got SystemExit: 3 for Quote\(agent=0, arm=1"),
         ("Dear", r"Dear\.price must be a number in \[0, 1e\+06\], got 20000000.0"),
     ],
 )

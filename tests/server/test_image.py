@@ -130,6 +130,12 @@ def test_the_unit_is_closed_and_has_its_secret_as_a_credential() -> None:
     assert told["ExecStart"] == ["/opt/freepull/bin/freepull serve"]
 
 
+def test_under_the_unit_a_forecast_may_give_way_and_does_not_take_the_service_along() -> None:
+    told = settings(UNIT)
+    assert told["SystemCallFilter"].index("setpriority") > told["SystemCallFilter"].index("~@privileged @resources")
+    assert told["OOMPolicy"] == ["continue"]
+
+
 @pytest.mark.slow
 def test_systemd_can_read_the_unit(tmp_path: Path) -> None:
     unit = tmp_path / "freepull.service"

@@ -17,7 +17,7 @@ import yaml
 
 from freepull.server import readings
 from freepull.server.readings import METRICS
-from support.running import Service
+from support.running import NEW, Service
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
 BOARD: dict[str, Any] = json.loads((DEPLOY / "grafana" / "freepull.json").read_text())
@@ -78,6 +78,19 @@ def test_every_campaign_is_read_for_whom_may_look(service: Service) -> None:
     assert len(named) > 20
     assert named <= printed
     assert {it.full for it in METRICS} <= printed
+
+
+def test_where_prices_differ_a_bonus_costs_what_was_paid_on_average(service: Service) -> None:
+    principal = NEW["principal"] | {"pricing": {"part": "Posted", "start": 0.2}, "offers": "each"}
+    path = service.create(principal=principal, price="1.00 EUR", budget="2 EUR")
+    assert not scraped(service, service.reader).get("freepull_campaign_price"), "nobody knows yet"
+    token = service.tokens(path, "ann")["ann"]
+    offer = service.send("POST", f"{path}/me/offer", token=token).json()["offer"]
+    service.send("POST", f"{path}/me/observations", {"arm": offer["arm"], "reward": 1.0}, token)
+    time.sleep(readings.FRESH)
+    seen = scraped(service, service.reader)
+    assert seen["freepull_campaign_spent_total"] == seen["freepull_campaign_price"]
+    assert set(seen["freepull_campaign_price"].values()) == {0.2}, "and not 1, below which nobody would be paid"
 
 
 def test_those_who_are_awaited_are_counted_by_why(service: Service) -> None:

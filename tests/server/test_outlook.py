@@ -163,6 +163,13 @@ def test_another_process_is_asked_and_let_go() -> None:
     assert time.monotonic() - began < 10
 
 
+def test_a_forecast_that_fails_says_so_to_the_service_and_writes_nothing(capfd: pytest.CaptureFixture[str]) -> None:
+    broken = Seen(for_people(30), b"no state", np.zeros((3, 2)), True, 0, 0)
+    with pytest.raises(RuntimeError, match=r"^\w+: "):
+        outlooks.beside(broken, threading.Event())
+    assert capfd.readouterr() == ("", "")
+
+
 ENDLESS = """
 import threading, time
 from freepull.server import outlooks

@@ -66,6 +66,15 @@ def test_without_its_class_that_campaign_is_not_opened_and_the_log_says_why(url:
     assert any(it.startswith("broken: campaign 'onboarding' cannot be read: ") and "flat_prices" in it for it in said)
 
 
+def test_a_module_that_leaves_when_it_is_imported_stops_its_campaign_and_no_service(url: str, tmp_path: Path) -> None:
+    (tmp_path / "flat_prices.py").write_text("raise SystemExit(3)")
+    sys.modules.pop("flat_prices")
+    importlib.invalidate_caches()
+    with Service(url) as service:
+        assert service.send("GET", "/campaigns/onboarding").json()["type"] == "/problems/OwnPartError"
+        assert service.create(name="another") == "/campaigns/another"
+
+
 def test_nobody_can_make_one_over_http(url: str) -> None:
     sys.modules.pop("flat_prices")
     with Service(url.replace("trial.db", "other.db")) as service:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from freepull import registry
 from freepull.campaigns.journal.events import (
     CLIPPED,
     DROPPED,
@@ -46,7 +47,7 @@ from freepull.campaigns.trials import (
     tell_many,
     widened,
 )
-from freepull.errors import InvalidInput, ReplayDiffers, WrongMoment
+from freepull.errors import FreepullError, InvalidInput, OwnPartError, ReplayDiffers, WrongMoment
 from freepull.principal import Trial
 from freepull.principal.record import UNITS
 
@@ -300,7 +301,7 @@ class State:
     def _offered(self, event: Event, fresh: bool) -> Event | None:
         offer = self.trial.answer(event.agent)
         if offer is None or offer.arm != event.arm:
-            raise self._differs(f"agent {event.agent} is not wanted for arm {event.arm}")
+            raise self._offers_otherwise(f"agent {event.agent} is not wanted for arm {event.arm}", fresh)
         deadline = self._lasts_until(event.at)
         if self.settings.accept_within is not None:
             deadline = min(deadline, event.at + self.settings.accept_within)
@@ -308,7 +309,8 @@ class State:
         if self.settings.priced:
             standing.amount = self.trial.offers.asked(event.agent)
             if not fresh and standing.amount != event.value:
-                raise self._differs(f"offer {event.offer} pays {standing.amount} minor units and not {event.value}")
+                pays = f"offer {event.offer} pays {standing.amount} minor units and not {event.value}"
+                raise self._offers_otherwise(pays, fresh)
         self.offers.issue(standing, self.rows)
         return event._replace(value=standing.amount or 0) if fresh else None
 
@@ -460,6 +462,16 @@ class State:
     def _open_round(self, at: int) -> None:
         lasts = self.settings.round_lasts
         self.round_closes = at + lasts if lasts is not None and self.status == "running" else None
+
+    def _offers_otherwise(self, what: str, fresh: bool) -> FreepullError:
+        """Say that an offer is another one than in the log; a pricing of its maker's own may not be what it was."""
+        pricing = self.settings.principal.pricing
+        if fresh or pricing is None or registry.declared(type(pricing)) is not None:
+            return self._differs(what)
+        return OwnPartError(
+            f"event {self.events} of campaign {self.settings.name!r} cannot be replayed as the log has it: {what}; "
+            f"bring {registry.encode(pricing)['part']} back as it was, by which prices were made, or restore a backup."
+        )
 
     def _differs(self, what: str) -> ReplayDiffers:
         return ReplayDiffers(

@@ -353,6 +353,14 @@ PULLS = (0, 1, 3, 10, 40)
 
 def check_own_pricing(settings: Settings) -> None:
     """Refuse a pricing of one's own that is another one, or has other prices, when it is made again from the log."""
+    try:
+        registry.shown(settings.principal.pricing)
+    except Exception as error:  # every status shows it
+        named = type(settings.principal.pricing).__name__
+        raise InvalidInput(
+            f"principal.pricing must be a pricing that can be shown, got {type(error).__name__}: {error} from {named}; "
+            "mend its __repr__."
+        ) from error
     plain = msgspec.msgpack.decode(msgspec.msgpack.encode(settings.encode()))
     arms, unit = len(settings.arms), settings.price.minor
     given, again = (

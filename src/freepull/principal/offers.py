@@ -150,9 +150,9 @@ class Offers:
         self.released: set[int] = set()
         """Agents whose open offer was recalled: still paid if taken, no refusal if not, and not shown again."""
         self._paid = array("I")
-        self.bonus = pricing.amount if isinstance(pricing, Fixed) else None
+        self.bonus = pricing.amount if type(pricing) is Fixed else None
         """What every bonus is, where all are the same."""
-        self.prices = None if isinstance(pricing, Fixed) else Prices(pricing, arms, unit)
+        self.prices = None if type(pricing) is Fixed else Prices(pricing, arms, unit)
         self.affordable = None if self.bonus is None else affordable(budget, self.bonus)
         """How many bonuses may be paid in all, where all are the same; None for any number."""
         self._amounts = array("q")

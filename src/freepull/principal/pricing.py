@@ -280,13 +280,15 @@ class Prices:
     def __init__(self, pricing: Pricing, arms: int, unit: int | None) -> None:
         self.pricing, self.unit = pricing, unit
         """Of what an amount is a whole number: a bonus of 1 has so many minor units; None: units of 2⁻³⁰."""
-        self.posted = pricing if isinstance(pricing, Posted) else None
+        self.posted = pricing if type(pricing) is Posted else None
         size = GROUPS if self.posted else 0
         self.levels = np.full((size, arms), self.posted.start if self.posted else 0.0)
         """What the answers of a group say of each arm."""
         self.answers = np.zeros((size, arms), np.int64)
         self.clock = 0, 1
         """The step that is under way, and the last one."""
+        self._last: tuple[Quote, int] | None = None
+        """The last quote and its price: what was found to fit the budget is what is offered, whoever makes it."""
 
     def amount(self, agent: int, arm: int, pulls: Any, sums: Any, taken: int = 0) -> int:
         """Return the price of an agent's pull in the smallest amounts, given its own pulls, sums and offers taken."""
@@ -297,17 +299,21 @@ class Prices:
 
     def quoted(self, quote: Quote) -> int:
         """Return the price for a quote in the smallest amounts, or say in a sentence what is wrong with it."""
+        if self._last is not None and self._last[0] == quote:
+            return self._last[1]
         name = f"{type(self.pricing).__name__}.price"
         most = MOST_PRICED if self.unit is None else min(MOST_PRICED, MOST_PRICE / self.unit)
         try:
-            return self._whole(validation.real(name, self.pricing.price(quote), 0.0, most))
+            price = self._whole(validation.real(name, self.pricing.price(quote), 0.0, most))
         except InvalidInput as error:
             raise OwnPartError(str(error)) from error
         except FreepullError:
             raise
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             why = " ".join(f"{type(error).__name__}: {error}".split()).rstrip(".")
             raise OwnPartError(f"{name} must return a number, got {why} for {validation.shown(quote)}.") from error
+        self._last = quote, price
+        return price
 
     def _whole(self, price: float) -> int:
         """Round up to a whole number of the smallest amounts; in money to one at least, and past a float's last bits.

@@ -116,7 +116,7 @@ class Principal:
             raise InvalidInput(
                 f"bonus must be left out where there is a pricing, got {self.bonus:g}; drop one of them."
             )
-        if isinstance(pricing, Fixed):
+        if type(pricing) is Fixed:  # whoever extends it has a price of its own
             object.__setattr__(self, "bonus", pricing.amount)
             object.__setattr__(self, "pricing", None)
 

@@ -7,9 +7,11 @@ import multiprocessing
 import os
 import signal
 import threading
+import warnings
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -123,16 +125,26 @@ def _date(now: int, later: float) -> datetime:
 
 
 def _simulate(sending: Any, seen: Seen, seconds: float) -> None:
-    """Forecast in a process that gives way to all others, and ends with the service however that ends."""
+    """Forecast in a process that gives way to all others, and ends with the service however that ends.
+
+    It writes nothing, for the service's output is a log in one form; why it failed is sent as what was found is.
+    """
     end_with_parent()
+    warnings.simplefilter("ignore")
     with suppress(ValueError, OSError, AttributeError):
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         os.nice(15)
-    sending.send(onward(seen, seconds=seconds))
+    with suppress(OSError):  # where memory is short, it goes before the service does
+        Path("/proc/self/oom_score_adj").write_text("1000", encoding="ascii")
+    try:
+        found: Onward | str | None = onward(seen, seconds=seconds)
+    except Exception as error:
+        found = f"{type(error).__name__}: {error}"[:500]
+    sending.send(found)
 
 
 def beside(seen: Seen, stopped: threading.Event, seconds: float = SECONDS) -> Onward | None:
-    """Let another process forecast, and wait for it; None if it finds nothing, takes too long, or dies."""
+    """Let another process forecast, and wait for it; None if it finds nothing, takes too long, or is killed."""
     context = multiprocessing.get_context("spawn")
     receiving, sending = context.Pipe(duplex=False)
     child = context.Process(target=_simulate, args=(sending, seen, seconds), daemon=True)
@@ -143,7 +155,9 @@ def beside(seen: Seen, stopped: threading.Event, seconds: float = SECONDS) -> On
             if stopped.is_set():
                 return None
             if receiving.poll(0.5):
-                found: Onward | None = receiving.recv()
+                found: Onward | str | None = receiving.recv()
+                if isinstance(found, str):
+                    raise RuntimeError(found)
                 return found
     except EOFError:
         return None

@@ -135,6 +135,13 @@ def _money(amount: Money | None) -> Series:
         yield {"currency": currency}, value
 
 
+def _price(it: Reading) -> Series:
+    spent, paid = it.status.spent, it.status.paid
+    if not it.status.pricing:
+        return _money(it.status.price)
+    return _money(Money(round(spent.minor / paid), spent.currency) if paid else None)
+
+
 def _one(value: float) -> Series:
     yield {}, value
 
@@ -160,7 +167,7 @@ METRICS = (
     Metric("campaign_spent_total", "counter", "Money that was paid.", lambda it: _money(it.status.spent)),
     Metric("campaign_reserved", "gauge", "Money that open offers may cost.", lambda it: _money(it.status.reserved)),
     Metric("campaign_budget", "gauge", "The most that may be spent, if limited.", lambda it: _money(it.status.budget)),
-    Metric("campaign_price", "gauge", "What one bonus costs.", lambda it: _money(it.status.price)),
+    Metric("campaign_price", "gauge", "What one bonus costs; where they differ, on average up to now.", _price),
     Metric("campaign_offers_total", "counter", "Offers that have ended, by how.", _endings),
     Metric("campaign_offers_open", "gauge", "Offers that are open.", lambda it: _one(it.status.open_offers)),
     Metric("campaign_observations_total", "counter", "Pulls that count.", lambda it: _one(it.status.observations)),
