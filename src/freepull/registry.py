@@ -257,8 +257,8 @@ def _for_log(kind: str, thing: Any) -> Table:
         if not _is_plain(getattr(thing, name, about)):
             got = validation.shown(getattr(thing, name)) if hasattr(thing, name) else f"no attribute {name}"
             raise InvalidInput(
-                f"{kind} {about.name} must keep its parameter {name} as an attribute that is a number, a text, true, "
-                f"false, None or a list of these, because a campaign's log has to have it, got {got}."
+                f"{kind} {about.name} must keep its parameter {name} as an attribute that is a number of at most 64 bits, "
+                f"a text, true, false, None or a list of these, because a campaign's log has to have it, got {got}."
             )
     return encode(thing)
 
@@ -269,7 +269,9 @@ def _is_plain(value: Any) -> bool:
         return all(map(_is_plain, value))
     if isinstance(value, Mapping):
         return all(isinstance(name, str) for name in value) and all(map(_is_plain, value.values()))
-    return value is None or type(value) in (bool, int, float, str)
+    if type(value) is str:
+        return value.encode(errors="ignore").decode() == value
+    return value is None or type(value) in (bool, float) or (type(value) is int and -(2**63) <= value < 2**63)
 
 
 def _plain(value: Any, own: bool = True, nested: bool = False, logged: bool = False) -> Any:
