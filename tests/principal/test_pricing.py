@@ -140,9 +140,17 @@ def test_posted_prices_rise_towards_the_end_and_a_restored_trial_goes_on_with_th
     assert first.bonus == 0.25
 
 
-@pytest.mark.parametrize(("pricing", "most"), [(fp.pricing.Quota(pulls=25), None), (fp.pricing.Capped(bonuses=12), 12)])
-def test_a_quota_and_a_cap_change_what_is_paid_and_nothing_else(pricing: Any, most: int | None) -> None:
-    told: dict[str, Any] = {"horizon": 150, "runs": 6, "keep": "agents", "progress": False}
+LEARNERS = [
+    fp.agents.AlphaUCB(), fp.agents.KLUCB(), fp.agents.Thompson(), fp.agents.EpsilonGreedy(), fp.agents.UCBV(),
+    fp.agents.MOSS(), fp.agents.RoundRobin(), fp.agents.Withholding(until=60),
+]  # fmt: skip
+DEFENCES = [(fp.pricing.Quota(pulls=25), None), (fp.pricing.Capped(bonuses=12), 12), (fp.pricing.BeyondNatural(), None)]
+
+
+@pytest.mark.parametrize("agents", [fp.agents.AlphaUCB(), LEARNERS])
+@pytest.mark.parametrize(("pricing", "most"), DEFENCES)
+def test_a_defence_changes_what_is_paid_and_nothing_else(pricing: Any, most: int | None, agents: Any) -> None:
+    told: dict[str, Any] = {"agents": agents, "horizon": 150, "runs": 6, "keep": "agents", "progress": False}
     plain = fp.simulate(GAME, principal=principal(None), **told)
     less = fp.simulate(GAME, principal=principal(pricing), **told)
     assert plain.frame.drop("spent").equals(less.frame.drop("spent"))
