@@ -257,8 +257,9 @@ def _for_log(kind: str, thing: Any) -> Table:
         if not _is_plain(getattr(thing, name, about)):
             got = validation.shown(getattr(thing, name)) if hasattr(thing, name) else f"no attribute {name}"
             raise InvalidInput(
-                f"{kind} {about.name} must keep its parameter {name} as an attribute that is a number of at most 64 bits, "
-                f"a text, true, false, None or a list of these, because a campaign's log has to have it, got {got}."
+                f"{kind} {about.name} must keep its parameter {name} as an attribute that is a number of at most 64 "
+                "bits, a text, true, false, None or a list of these, because a campaign's log has to have it, got "
+                f"{got}."
             )
     return encode(thing)
 
