@@ -239,11 +239,14 @@ def test_what_is_not_allowed_gets_a_sentence(make: Any, said: str) -> None:
 
 def test_a_plan_forecasts_what_a_pricing_costs() -> None:
     told: dict[str, Any] = {"arms": 2, "agents": 30, "horizon": 60, "gap": 0.1, "runs": 40, "progress": False}
-    full = fp.plan(principal=principal(None), **told)
+    full = fp.plan(principal=principal(None), price="0.50 EUR", **told)
     less = fp.plan(principal=principal(fp.pricing.Compensate()), price="0.50 EUR", **told)
     assert full.forecast is not None
     assert less.forecast is not None
     assert 0 < less.forecast.mean < 0.7 * full.forecast.mean
     assert "units of reward" in str(less)
     assert "EUR" in str(less)
+    rounding = "A campaign rounds every offer up to whole amounts of 0.01 EUR"
+    assert rounding in str(less)
+    assert rounding not in str(full)
     assert less.first.spend is None, "formulas know one bonus for all"
