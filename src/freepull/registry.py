@@ -272,8 +272,9 @@ def _for_log(kind: str, thing: Any) -> Table:
         if not _is_plain(getattr(thing, name, about)):
             got = validation.shown(getattr(thing, name)) if hasattr(thing, name) else f"no attribute {name}"
             raise InvalidInput(
-                f"{kind} {about.name} must keep its parameter {name} as an attribute that is a number, a text, true, "
-                f"false, None or a list of these, because a campaign's log has to have it, got {got}."
+                f"{kind} {about.name} must keep its parameter {name} as an attribute that is a number of at most 64 "
+                "bits, a text, true, false, None or a list of these, because a campaign's log has to have it, got "
+                f"{got}."
             )
     return encode(thing)
 
@@ -284,18 +285,9 @@ def _is_plain(value: Any) -> bool:
         return all(map(_is_plain, value))
     if isinstance(value, Mapping):
         return all(isinstance(name, str) and _is_plain(name) for name in value) and all(map(_is_plain, value.values()))
-    if type(value) is int:
-        return -(1 << 63) <= value < 1 << 64
-    return value is None or type(value) in (bool, float) or (type(value) is str and _is_text(value))
-
-
-def _is_text(value: str) -> bool:
-    """Say whether a text has no halves of characters, which cannot be written."""
-    try:
-        value.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
+    if type(value) is str:
+        return value.encode(errors="ignore").decode() == value
+    return value is None or type(value) in (bool, float) or (type(value) is int and -(1 << 63) <= value < 1 << 64)
 
 
 def _plain(value: Any, own: bool = True, nested: bool = False, logged: bool = False) -> Any:

@@ -140,9 +140,17 @@ def test_posted_prices_rise_towards_the_end_and_a_restored_trial_goes_on_with_th
     assert first.bonus == 0.25
 
 
-@pytest.mark.parametrize(("pricing", "most"), [(fp.pricing.Quota(pulls=25), None), (fp.pricing.Capped(bonuses=12), 12)])
-def test_a_quota_and_a_cap_change_what_is_paid_and_nothing_else(pricing: Any, most: int | None) -> None:
-    told: dict[str, Any] = {"horizon": 150, "runs": 6, "keep": "agents", "progress": False}
+LEARNERS = [
+    fp.agents.AlphaUCB(), fp.agents.KLUCB(), fp.agents.Thompson(), fp.agents.EpsilonGreedy(), fp.agents.UCBV(),
+    fp.agents.MOSS(), fp.agents.RoundRobin(), fp.agents.Withholding(until=60),
+]  # fmt: skip
+DEFENCES = [(fp.pricing.Quota(pulls=25), None), (fp.pricing.Capped(bonuses=12), 12), (fp.pricing.BeyondNatural(), None)]
+
+
+@pytest.mark.parametrize("agents", [fp.agents.AlphaUCB(), LEARNERS])
+@pytest.mark.parametrize(("pricing", "most"), DEFENCES)
+def test_a_defence_changes_what_is_paid_and_nothing_else(pricing: Any, most: int | None, agents: Any) -> None:
+    told: dict[str, Any] = {"agents": agents, "horizon": 150, "runs": 6, "keep": "agents", "progress": False}
     plain = fp.simulate(GAME, principal=principal(None), **told)
     less = fp.simulate(GAME, principal=principal(pricing), **told)
     assert plain.frame.drop("spent").equals(less.frame.drop("spent"))
@@ -231,11 +239,14 @@ def test_what_is_not_allowed_gets_a_sentence(make: Any, said: str) -> None:
 
 def test_a_plan_forecasts_what_a_pricing_costs() -> None:
     told: dict[str, Any] = {"arms": 2, "agents": 30, "horizon": 60, "gap": 0.1, "runs": 40, "progress": False}
-    full = fp.plan(principal=principal(None), **told)
+    full = fp.plan(principal=principal(None), price="0.50 EUR", **told)
     less = fp.plan(principal=principal(fp.pricing.Compensate()), price="0.50 EUR", **told)
     assert full.forecast is not None
     assert less.forecast is not None
     assert 0 < less.forecast.mean < 0.7 * full.forecast.mean
     assert "units of reward" in str(less)
     assert "EUR" in str(less)
+    rounding = "A campaign rounds every offer up to whole amounts of 0.01 EUR"
+    assert rounding in str(less)
+    assert rounding not in str(full)
     assert less.first.spend is None, "formulas know one bonus for all"

@@ -119,7 +119,8 @@ class EXP3(Remembering):
     """Draw an arm with a probability that falls exponentially with its estimated losses (docs/mechanics.md, agents).
 
     It assumes nothing of the rewards. Of an arm that it drew with probability p, a reward x adds (1 − x)/p to the
-    losses. A pull that it was paid for was not drawn, so it adds nothing.
+    losses. A pull that brought a bonus was not drawn, so it adds nothing; one that was asked for at a price of 0 counts
+    as drawn.
 
     Parameters
     ----------

@@ -348,7 +348,7 @@ def checks_of(given: Any, settings: Settings) -> Checks | None:
 
 
 PULLS = (0, 1, 3, 10, 40)
-"""What agents have pulled of an arm, in quotes that are made up."""
+"""What agents have pulled of an arm, and how many offers they have taken, in quotes that are made up."""
 
 
 def check_own_pricing(settings: Settings) -> None:
@@ -373,7 +373,8 @@ def check_own_pricing(settings: Settings) -> None:
         pulls = [own[k % 2] + k // 2 for k in range(arms)]
         means = [(1 + (3 * i + 5 * k) % 7) / 8 for k in range(arms)]
         sums = [n * mean for n, mean in zip(pulls, means, strict=True)]
-        quotes.append(Quote(i % 4, i % arms, tuple(pulls), tuple(sums)))
+        taken = min(PULLS[(i + i // len(PULLS)) % len(PULLS)], sum(pulls))
+        quotes.append(Quote(i % 4, i % arms, tuple(pulls), tuple(sums), taken))
     first = [given.quoted(quote) for quote in quotes]
     for quote, price in reversed([*zip(quotes, first, strict=True)]):  # in another order, and by both
         for prices in (again, given):

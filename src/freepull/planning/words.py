@@ -125,6 +125,11 @@ def sentences(case: Case, at_once: First, found: Simulated, price: Money | None)
                 told.append(BANNED)
     else:
         told += _by_formula(case, at_once, price)
+    if price is not None and case.principal.pricing is not None:
+        told.append(
+            f"A campaign rounds every offer up to whole amounts of {Money(1, price.currency)}, also one that pays "
+            "nothing, and this is not counted here: at most that much more for every bonus."
+        )
     if not at_once.as_assumed and (found.forecast is None or at_once.lower_bound > 0):
         told.append(ASSUMED)
     if not at_once.known:
