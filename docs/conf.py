@@ -1,7 +1,6 @@
 """How Sphinx builds the site: MyST pages, scripts that are run, and nothing loaded from another host."""
 
 import html
-import logging
 import os
 import re
 import warnings
@@ -44,7 +43,7 @@ TUTORIALS = (
     "study_on_dask",
 )
 """In the order in which a newcomer reads them."""
-logging.getLogger("distributed").setLevel(logging.ERROR)
+os.environ.setdefault("DASK_LOGGING__DISTRIBUTED", "critical")  # Dask sets its levels when it is loaded
 warnings.filterwarnings("ignore", category=UserWarning, message="FigureCanvasAgg is non-interactive")
 sphinx_gallery_conf = {
     "examples_dirs": ["../examples/tutorials", "../examples/gallery"],
