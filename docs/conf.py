@@ -1,7 +1,6 @@
 """How Sphinx builds the site: MyST pages, scripts that are run, and nothing loaded from another host."""
 
 import html
-import logging
 import os
 import re
 import warnings
@@ -10,7 +9,9 @@ from xml.etree import ElementTree
 
 from docutils import nodes
 from docutils.utils.math.latex2mathml import tex2mathml
+from sphinx.addnodes import desc_signature
 from sphinx.ext.napoleon import Config, NumpyDocstring
+from sphinx.transforms.post_transforms import SphinxPostTransform
 from sphinx_gallery.sorting import ExplicitOrder
 
 ROOT = Path(__file__).parent.parent
@@ -44,7 +45,7 @@ TUTORIALS = (
     "study_on_dask",
 )
 """In the order in which a newcomer reads them."""
-logging.getLogger("distributed").setLevel(logging.ERROR)
+os.environ.setdefault("DASK_LOGGING__DISTRIBUTED", "critical")  # Dask sets its levels when it is loaded
 warnings.filterwarnings("ignore", category=UserWarning, message="FigureCanvasAgg is non-interactive")
 sphinx_gallery_conf = {
     "examples_dirs": ["../examples/tutorials", "../examples/gallery"],
@@ -124,7 +125,48 @@ def _block(self, node):
     raise nodes.SkipNode
 
 
+_SIGN = r"(?:[A-Za-z0-9α-ω][\u0300-\u036f]*|[*∞])"
+_BRACKETED = r"\(((?:[^()]|\([^()]*\))*)\)"
+_PLAIN = rf"((?:\d+\.\d+|{_SIGN}{{1,3}}(?:,[a-z*]{{1,2}})?)(?![A-Za-z0-9]))"
+_MOVED = re.compile(rf"([_^])(?:\{{([^{{}}]*)\}}|{_BRACKETED}|{_PLAIN})")
+_BASE = re.compile(r"(?:(?<![A-Za-z0-9_])(?:max|min|tv|CB|KL|10|[^\W_])[\u0300-\u036f]*['⁺]?|[)\]])$")
+AS_TYPED = (nodes.literal, nodes.FixedTextElement, nodes.math, nodes.raw, desc_signature)
+
+
+def indexed(text):
+    """Return a text as nodes, with what stands behind a sign as N_km or e^{−x} below or above the line."""
+    found, told = [], 0
+    for it in _MOVED.finditer(text):
+        sign, braced, bracketed, plain = it.groups()
+        named = sign == "_" and (bracketed is not None or text[it.end() : it.end() + 1] == "_")
+        before = text[: it.start()]
+        if named or not (_BASE.search(before) or (sign == "^" and before[-1:].isalpha())):
+            continue
+        kind = nodes.subscript if sign == "_" else nodes.superscript
+        inside = next(part for part in (braced, bracketed, plain) if part is not None)
+        found += [nodes.Text(text[told : it.start()]), kind("", "", *indexed(inside))]
+        told = it.end()
+    return [it for it in (*found, nodes.Text(text[told:])) if it.astext()]
+
+
+class Indices(SphinxPostTransform):
+    """Set the indices and powers of signs within sentences and tables."""
+
+    default_priority = 900
+    formats = ("html",)
+
+    def run(self, **_):
+        """Look at every text that is not code or a formula."""
+        for text in list(self.document.findall(nodes.Text)):
+            parent = text.parent
+            while parent is not None and not isinstance(parent, AS_TYPED):
+                parent = parent.parent
+            if parent is None and len(signs := indexed(text.astext())) > 1:
+                text.parent.replace(text, signs)
+
+
 def setup(app):
     """Hook into Sphinx."""
+    app.add_post_transform(Indices)
     app.connect("autodoc-process-docstring", _read_parameters)
     app.add_html_math_renderer("mathml", inline_renderers=(_inline, None), block_renderers=(_block, None))

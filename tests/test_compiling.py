@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import math
 import os
 import subprocess
@@ -16,6 +17,7 @@ import pytest
 from numba.core import types
 from numba.core.caching import IndexDataCacheFile
 
+import freepull
 from freepull import numerics
 from freepull.compiling import _key, _stamped, digest
 from freepull.principal.rules.certified import evaluation
@@ -283,3 +285,17 @@ def test_the_order_of_fields_is_part_of_what_machine_code_is_kept_under() -> Non
         inner = kinds.NamedUniTuple(types.int64, 2, made)
         keys.append(_key((types.float64, kinds.Tuple((inner, types.int64))), Codegen())[1:])
     assert keys[0] != keys[1]
+
+
+def test_no_kernel_takes_more_than_ten_arguments() -> None:
+    """What belongs together comes in a named tuple."""
+    root = Path(freepull.__file__).parent
+    long = [
+        f"{path.relative_to(root)}: {it.name}"
+        for path in root.rglob("*.py")
+        for it in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(it, ast.FunctionDef)
+        and any(isinstance(how, ast.Name) and how.id in ("jit", "jit_apart") for how in it.decorator_list)
+        and len(it.args.args) > 10
+    ]
+    assert long == []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import subprocess
 import sys
@@ -21,6 +22,12 @@ import freepull as fp
 def test_every_listed_name_loads(name: str) -> None:
     assert getattr(fp, name) is getattr(fp, name)
     assert name in dir(fp)
+
+
+def test_checkers_of_types_know_every_listed_name() -> None:
+    (known,) = (it for it in ast.parse(Path(fp.__file__).read_text(encoding="utf-8")).body if isinstance(it, ast.If))
+    names = [name for it in known.body if isinstance(it, ast.ImportFrom) for name in it.names]
+    assert sorted(name.asname or name.name for name in names) == sorted(fp.__all__) == sorted(fp._HOME)
 
 
 @pytest.mark.slow

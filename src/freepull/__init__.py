@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from freepull.money import Money
     from freepull.payouts import FilePayer, HttpPayer, Payer, Payment, Payout, Receipt, payout
     from freepull.planning import Plan, plan
-    from freepull.principal import Checks, Offer, Principal, Trial, Verdict, personalised, protocols, rules
+    from freepull.principal import Checks, Offer, Principal, Trial, Verdict, personalised, pricing, protocols, rules
     from freepull.principal import schedules as observe
     from freepull.simulation import Comparison, Result, baselines, compare, simulate
     from freepull.strategic import BestResponse, best_response

@@ -98,6 +98,13 @@ class Machine(RuleBasedStateMachine):
         if event is not None:
             self.told.append((agent, arm, reward, event, reply))
 
+    @rule(arms=st.tuples(ARM, ARM, ARM), reward=REWARD)
+    def everybody(self, arms: tuple[int, int, int], reward: float) -> None:
+        """A whole step: without it few machines would see one end, or a ban."""
+        for agent, arm in enumerate(arms):
+            self.ask(agent)
+            self.tell(agent, arm, reward, "plain")
+
     @rule(agent=AGENT)
     def accept(self, agent: int) -> None:
         if self.model.accept(agent, self.clock.now):

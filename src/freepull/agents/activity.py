@@ -1,4 +1,4 @@
-"""How often an agent acts: in every step, or only now and then. One who does not act in a step is silent in it."""
+"""How often an agent acts: in every step, or only now and then. One who does not act in a step is idle in it."""
 
 from __future__ import annotations
 

@@ -295,7 +295,7 @@ def _names(kind: str, given: Any) -> list[str]:
             raise InvalidInput(
                 f"{kind} must be printable names of at most {LONGEST_NAME} characters, got {validation.shown(name)}."
             )
-        if name.startswith("'"):  # see `exports.harmless`
+        if name.startswith("'"):  # see `validation.harmless`
             raise InvalidInput(
                 f"{kind} must not have names that begin with an apostrophe, got {validation.shown(name)}."
             )

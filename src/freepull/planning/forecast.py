@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -278,17 +278,16 @@ def onward(seen: Seen, runs: int = RUNS, seconds: float = 20.0, seed: int = 0) -
     own, until = counted.sum(axis=1), time.perf_counter() + seconds
     away = (trial.steps + 1 - trial.told) * own > GONE * (trial.steps + 1)
     noise = np.zeros(pulls.shape[1]) if seen.coins else posterior.noise
+    frame = Frame(trial.steps, last, kappa, min(trial.offers.pays_for, 1e18))
     decided, paid = list[float](), list[float]()
     for run in range(runs):
         rng = np.random.default_rng([seed, run, PURPOSE])
         rates = rng.gamma(own + 0.5) * np.where(away, 0.1, 1.0)
-        step, more = go_on(
-            copied(rule.book), rule.constants, pulls.copy(), sums.copy(),
-            np.zeros_like(trial.record.changes), trial.steps, last, kappa, posterior.draw(rng), noise,
-            np.cumsum(rates / rates.sum()), choices, believed,
-            float(rng.beta(1 + seen.taken, 1 + seen.refused)), min(trial.offers.pays_for, 1e18),
-            np.array([key(seed, run, 0, PURPOSE)], np.uint64),
-        )  # fmt: skip
+        means, who = posterior.draw(rng), np.cumsum(rates / rates.sum())
+        crowd = Crowd(means, noise, who, choices, believed, float(rng.beta(1 + seen.taken, 1 + seen.refused)))
+        state = np.array([key(seed, run, 0, PURPOSE)], np.uint64)
+        changes = np.zeros_like(trial.record.changes)
+        step, more = go_on(copied(rule.book), rule.constants, pulls.copy(), sums.copy(), changes, crowd, frame, state)
         decided.append(float(step - trial.steps) if step > 0 else math.inf)
         paid.append(float(more))
         if run + 1 >= FEWEST and time.perf_counter() > until:
@@ -319,28 +318,52 @@ def reward_of(mean: float, noise: float, coin: float) -> float:
     return mean + above if coin < below / (below + above) else mean - below
 
 
+class Crowd(NamedTuple):
+    """People of one run, as they may be."""
+
+    means: Floats
+    noise: Floats
+    """Of an arm, the variance of its rewards; 0: they are coins."""
+    who: Floats
+    """With which probability an act is of one of the first people."""
+    choices: Floats
+    """Per agent, with which probability it chooses one of the first arms."""
+    believed: float
+    """With which probability people choose as the rule guesses."""
+    takes: float
+    """With which probability an offer is taken."""
+
+
+class Frame(NamedTuple):
+    """Which steps are played, and what may be paid in them."""
+
+    step: int
+    """How many have ended."""
+    last: int
+    kappa: int
+    bonuses: float
+    """The most that may still be paid."""
+
+
 @jit
-def go_on(
-    book: Any, constants: Any, pulls: Any, sums: Any, changes: Any, step: int, last: int, kappa: int, means: Any,
-    noise: Any, who: Any, choices: Any, believed: float, takes: float, bonuses: float, state: Any,
-) -> Any:  # fmt: skip
+def go_on(book: Any, constants: Any, pulls: Any, sums: Any, changes: Any, crowd: Any, frame: Any, state: Any) -> Any:
     """Play to a verdict or the last step; return the step of the verdict, 0 for none, and how many bonuses it paid."""
     agents, K, paid = pulls.shape[0], pulls.shape[1], 0
-    for t in range(step, last):
-        paying = t >= kappa and worth_paying(book, constants, 0, t)
+    for t in range(frame.step, frame.last):
+        paying = t >= frame.kappa and worth_paying(book, constants, 0, t)
         for _ in range(agents):
-            m = min(np.searchsorted(who, draw(state), side="right"), agents - 1)
+            m = min(np.searchsorted(crowd.who, draw(state), side="right"), agents - 1)
             hear(book, constants, 0, m, m, pulls[m], sums[m], t)
-            k = wanted(book, 0, m, pulls[m], sums[m]) if paying and paid + 1 <= bonuses else NONE
-            if k != NONE and draw(state) < takes:
+            k = wanted(book, 0, m, pulls[m], sums[m]) if paying and paid + 1 <= frame.bonuses else NONE
+            if k != NONE and draw(state) < crowd.takes:
                 paid += 1
             else:
                 k = int(book.guessed[m])
-                if draw(state) >= believed:
-                    k = min(np.searchsorted(choices[m], draw(state), side="right"), K - 1)
+                if draw(state) >= crowd.believed:
+                    k = min(np.searchsorted(crowd.choices[m], draw(state), side="right"), K - 1)
                 if is_barred(book, m, k):
                     k = int(book.guessed[m])
-            x = np.int64(reward_of(means[m, k], noise[k], draw(state)) * 2.0**30)
+            x = np.int64(reward_of(crowd.means[m, k], crowd.noise[k], draw(state)) * 2.0**30)
             enter(pulls, sums, changes, m, k, x)
             fill(book, constants, 0, m, m, k, x)
         renew_predictions(book, 0)

@@ -247,18 +247,18 @@ class Offers:
         agents = np.flatnonzero(self.open >= 0).tolist()
         return {agent: self._offer(agent, int(self.open[agent])) for agent in agents}
 
-    def wanted(self, agent: int, planned: int) -> int:
-        """Return the arm of the agent's open offer, or else the planned one if it can be paid for; −1 for none."""
+    def wanted(self, agent: int, chosen: int) -> int:
+        """Return the arm of the agent's open offer, or else the chosen one if it can be paid for; −1 for none."""
         arm = int(self.open[agent])
         if arm >= 0:
             return NOBODY if agent in self.released else arm
-        if planned < 0 or self.taken_up or self.room < 1:
+        if chosen < 0 or self.taken_up or self.room < 1:
             return NOBODY
-        return planned if self.prices is None or self._fits(self._price(agent, planned)) else NOBODY
+        return chosen if self.prices is None or self._fits(self._price(agent, chosen)) else NOBODY
 
-    def ask(self, agent: int, planned: int) -> Offer | None:
+    def ask(self, agent: int, chosen: int) -> Offer | None:
         """Open the offer for this agent, if there is one and it is not open already."""
-        arm = self.wanted(agent, planned)
+        arm = self.wanted(agent, chosen)
         if arm < 0:
             return None
         if self.open[agent] < 0:

@@ -85,7 +85,7 @@ class Trial:
         """Pulls whose outcomes are to come."""
         self._closing: Closing | None = None
         self.offers.begin(1, setting.horizon)
-        self._plan()
+        self._choose()
 
     @property
     def setting(self) -> Setting:
@@ -198,7 +198,7 @@ class Trial:
     def wanted(self, agent: int) -> int | None:
         """Return the arm we would pay this agent for now, or None; changes nothing."""
         self._check_agent(agent)
-        arm = self.offers.wanted(int(agent), self._planned(int(agent)))
+        arm = self.offers.wanted(int(agent), self._chosen(int(agent)))
         return arm if arm >= 0 else None
 
     def ask(self, agent: int) -> Offer | None:
@@ -211,10 +211,10 @@ class Trial:
         self._check_agent(agent)
         if self.checking is not None and self.checking.chosen(agent):
             return None
-        return self.offers.ask(int(agent), self._planned(int(agent)))
+        return self.offers.ask(int(agent), self._chosen(int(agent)))
 
-    def _planned(self, agent: int) -> int:
-        """Return the arm that an agent is wanted for now, −1 for none: as was planned, or as the rule says at asks."""
+    def _chosen(self, agent: int) -> int:
+        """Return the arm that an agent is wanted for now, −1 for none: as was chosen, or as the rule says at asks."""
         if not self.rule.hears_asks or self.offers.one:
             return int(self.offers.arms_wanted[agent])
         may = self._closing is None and self.decided_at is None and self.may_pay(agent)
@@ -477,9 +477,9 @@ class Trial:
         if self.futile and self.decided_at is None and not self.over:
             left = self.setting.horizon_for("futility") - self.steps
             self.futile = finish(self.rule.chance(left, self.offers.pays_for)) < self.principal.futility
-        self._plan()
+        self._choose()
 
-    def _plan(self) -> None:
+    def _choose(self) -> None:
         """Say anew who is wanted for what."""
         held = self.decided_at is not None or self.waits or self.futile
         wanted = None if held else finish(wanting(self, *payable(self), self.kappa))
@@ -568,7 +568,7 @@ class Trial:
         if self.offers.arms_wanted[agent] == arm:
             self.offers.forget(agent)
         if wanted and self.offers.one:  # it is for somebody else now
-            self._plan()
+            self._choose()
 
     def end_step(self, at_once: bool = True) -> None:
         """Close a step: refusals become bans, then the rule is evaluated, then the schedule.

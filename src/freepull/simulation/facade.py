@@ -84,7 +84,7 @@ def simulate(
         `learn(arm, reward, paid)`.
     activity, leaving
         How often agents act, and when they leave for good, in the same way: `EveryStep()` and `Stays()` by default.
-        An agent who is idle or has left is silent: not asked, nothing is told of it, and its clock stands still.
+        An agent who is idle or has left is not asked, nothing is told of it, and its clock stands still.
     disturbances
         In which ways the world is not as proofs assume, one or several (`fp.disturbances`); none by default.
     runs

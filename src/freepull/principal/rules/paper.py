@@ -34,8 +34,8 @@ def simplified(arms: int, agents: int, horizon: int, delta: float, scale: float)
 def finite_time(arms: int, agents: int, horizon: int, delta: float) -> float:
     """θ*/2, **proven for every T** (docs/statistics.md, finite_time).
 
-    On each interval where ⌈θ·log T⌉ = c, log B falls, and it jumps up from one interval to the next. So we go down from
-    a θ that is surely enough to the first interval on which B exceeds δ/(KT), and find where.
+    On each interval where ⌈θ·log T⌉ = c, log B falls, from what it would be with θ·log T + 1 for the ceiling. So the last
+    interval on which B exceeds δ/(KT) is the one in which that smooth function stops to; then we find where B does.
     """
     M, log_T = agents, math.log(horizon)
     target = math.log(delta / (arms * horizon))
@@ -48,10 +48,7 @@ def finite_time(arms: int, agents: int, horizon: int, delta: float) -> float:
         enough *= 2
     enough = _last_positive(lambda theta: excess(theta, theta * log_T + 1), 2.0 * (M + 1), enough)
     c = math.ceil(enough * log_T)
-    while c > 1 and excess(max(M + 1, (c - 1) / log_T), c) <= 0:
-        c -= 1
-    low = max(M + 1.0, (c - 1) / log_T)  # there it fails: surely at c = 1, where the left side is above 0
-    return _last_positive(lambda theta: excess(theta, c), low, c / log_T) / 2
+    return _last_positive(lambda theta: excess(theta, c), max(M + 1.0, (c - 1) / log_T), c / log_T) / 2
 
 
 def _last_positive(falling: Callable[[float], float], low: float, high: float) -> float:

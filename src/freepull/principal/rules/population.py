@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -104,11 +104,11 @@ def look(evidence: Any, rows: Any, sums: Any, targets: Any, weights: Any, n: int
     """
     K, M = sums.shape
     clear(evidence, rows, targets)
-    add_totals(rows, sums, weights, 0, K, 0, M)
+    add_totals(rows, sums, weights, (0, K, 0, M))
     for j in range(K):
         if targets[j] > 0:
             begin_row(rows)
-            add_logs(rows, sums, targets, weights, n, once, j, 0, K, 0, M)
+            add_logs(rows, sums, targets, weights, n, once, j, (0, K, 0, M))
             end_row(evidence, rows, targets, once, j)
 
 
@@ -122,10 +122,10 @@ def clear(evidence: Any, rows: Any, targets: Any) -> None:
 
 
 @jit
-def add_totals(rows: Any, sums: Any, weights: Any, low: int, high: int, first: int, last: int) -> None:
-    """Add up the first rewards of a range of arms over a range of agents."""
-    for k in range(low, high):
-        for m in range(first, last):
+def add_totals(rows: Any, sums: Any, weights: Any, tile: Any) -> None:
+    """Add up the first rewards of a tile of streams (first arm, last, first agent, last)."""
+    for k in range(tile[0], tile[1]):
+        for m in range(tile[2], tile[3]):
             if weights[m] > 0.0:
                 rows[0, k] += float(sums[k, m])
 
@@ -145,17 +145,14 @@ def begin_row(rows: Any) -> None:
 
 
 @jit
-def add_logs(
-    rows: Any, sums: Any, targets: Any, weights: Any, n: int, once: bool, j: int, low: int, high: int, first: int,
-    last: int,
-) -> None:  # fmt: skip
-    """Add Σ_m log(1 + λ_i·D_m) over a range of agents, for arm j above a range of arms, agents in their order."""
-    for k in range(low, high):
+def add_logs(rows: Any, sums: Any, targets: Any, weights: Any, n: int, once: bool, j: int, tile: Any) -> None:
+    """Add Σ_m log(1 + λ_i·D_m) over the agents of a tile, for arm j above its arms, agents in their order."""
+    for k in range(tile[0], tile[1]):
         if compared(rows, targets, once, j, k):
             for i in range(BETS.shape[0]):
                 at = BETS.shape[0] + 1 + i
                 log, product = rows[1 + i, k], rows[at, k]
-                for m in range(first, last):
+                for m in range(tile[2], tile[3]):
                     if weights[m] > 0.0:
                         bet = BETS[i] * (float(sums[j, m] - sums[k, m]) * 2.0**-30 / float(n))
                         if once:  # as version 0.1 added them up
@@ -214,50 +211,55 @@ def against(evidence: Any) -> list[float]:
     return [max(math.exp(min(float(evidence[j, k]), 700.0)) for j in range(K) if j != k) for k in range(K)]
 
 
+class Coming(NamedTuple):
+    """What the next look will see, and what waits for a later one."""
+
+    sums: Ints
+    targets: Ints
+    owing: Ints
+    queues: Queues
+    weights: Floats
+    once: bool
+
+
 @jit
-def take(
-    pulls: Any, totals: Any, changes: Any, sums: Any, targets: Any, owing: Any, queues: Any, weights: Any, once: bool,
-    streams: Any, rewards: Any,
-) -> int:  # fmt: skip
+def take(pulls: Any, totals: Any, changes: Any, coming: Any, streams: Any, rewards: Any) -> int:
     """Enter pulls into the record and see them, in their order, until the pool is full; return how many."""
     K = pulls.shape[1]
     for i in range(streams.shape[0]):
-        if is_full(queues):
+        if is_full(coming.queues):
             return i
         m, k = streams[i] // K, streams[i] % K
         enter(pulls, totals, changes, m, k, rewards[i])
-        see(pulls, sums, targets, owing, queues, weights, once, m, k, rewards[i])
+        see(pulls, coming, m, k, rewards[i])
     return len(streams)
 
 
 @jit
-def see(
-    pulls: Any, sums: Any, targets: Any, owing: Any, queues: Any, weights: Any, once: bool, m: int, k: int, reward: Any
-) -> None:
+def see(pulls: Any, coming: Any, m: int, k: int, reward: Any) -> None:
     """Add up first rewards up to the next look, and let later ones wait. The record has this pull already."""
-    n = np.int64(pulls[m, k])
-    if weights[m] > 0.0 and n <= targets[k]:
-        sums[k, m] += np.int64(reward)
-        owing[0] -= n == targets[k]
-    elif weights[m] > 0.0 and targets[k] > 0 and not once:
-        push(queues, k, m, reward)
+    n, target = np.int64(pulls[m, k]), coming.targets[k]
+    if coming.weights[m] > 0.0 and n <= target:
+        coming.sums[k, m] += np.int64(reward)
+        coming.owing[0] -= n == target
+    elif coming.weights[m] > 0.0 and target > 0 and not coming.once:
+        push(coming.queues, k, m, reward)
 
 
 @jit
-def refill(
-    sums: Any, targets: Any, owing: Any, queues: Any, weights: Any, low: int, high: int, first: int, last: int
-) -> None:
-    """Let what waited of a range of arms and agents enter the next look, and count the streams that owe it."""
-    for k in range(low, high):
-        for m in range(first, last):
-            if targets[k] == 0:
+def refill(coming: Any, tile: Any) -> None:
+    """Let what waited of a tile of streams enter the next look, and count those that owe it."""
+    queues = coming.queues
+    for k in range(tile[0], tile[1]):
+        for m in range(tile[2], tile[3]):
+            if coming.targets[k] == 0:
                 if queues.tails[k, m] > 0:
                     drop(queues, k, m)
-            elif weights[m] > 0.0:
+            elif coming.weights[m] > 0.0:
                 if queues.tails[k, m] > 0:
-                    sums[k, m] += pop(queues, k, m)
+                    coming.sums[k, m] += pop(queues, k, m)
                 else:
-                    owing[0] += 1
+                    coming.owing[0] += 1
 
 
 class PopulationState(OwingState):
@@ -323,21 +325,18 @@ class PopulationState(OwingState):
     def observe(self, agent: int, arm: int, reward: int) -> None:
         """Add up first rewards, or let one wait."""
         self._waiting.make_room()
-        see(self.record.pulls, *self._books, self.setting.weights, self.once, agent, arm, reward)
+        see(self.record.pulls, self._coming, agent, arm, reward)
 
     @property
-    def _books(self) -> tuple[Ints, Ints, Ints, Queues]:
-        return self.sums, self.targets, self.owing, self._waiting.queues
+    def _coming(self) -> Coming:
+        return Coming(self.sums, self.targets, self.owing, self._waiting.queues, self.setting.weights, self.once)
 
     def take(self, streams: Words, rewards: Words) -> None:
         """Enter pulls into the record and see them, in their order."""
         record, done = self.record, 0
         while done < len(streams):
             batch = slice(done, done + BATCH)
-            done += take(
-                record.pulls, record.sums, record.changes, *self._books, self.setting.weights, self.once,
-                streams[batch], rewards[batch],
-            )  # fmt: skip
+            done += take(record.pulls, record.sums, record.changes, self._coming, streams[batch], rewards[batch])
             record.note(0, record.arms)
             self._waiting.make_room()
 
@@ -371,19 +370,19 @@ class PopulationState(OwingState):
         size = self.setting.arms, self.setting.agents, STREAMS
         clear(claims, rows, targets)
         for tile in tiles(*size):
-            add_totals(rows, sums, weights, *tile)
+            add_totals(rows, sums, weights, tile)
             yield
         for j in np.flatnonzero(targets).tolist():
             begin_row(rows)
             for tile in tiles(*size):
-                add_logs(rows, sums, targets, weights, n, self.once, j, *tile)
+                add_logs(rows, sums, targets, weights, n, self.once, j, tile)
                 yield
             end_row(claims, rows, targets, self.once, j)
 
     def _begin_look(self) -> Work[None]:
         """Let what waited enter the next look."""
         for tile in tiles(self.setting.arms, self.setting.agents, STREAMS):
-            refill(*self._books, self.setting.weights, *tile)
+            refill(self._coming, tile)
             yield
 
     def _end(self) -> None:

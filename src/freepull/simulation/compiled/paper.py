@@ -112,7 +112,7 @@ def choose_offers(lanes: Any, state: Any, terms: Any, uniform: bool, run: int, t
         trials[run, OPEN] = pay_in_turn(state, terms, room, run, t, _turn(lanes, state.seats, terms, run, t))
         return
     if terms.each:
-        trials[run, OPEN] = _plan_each(lanes, state, terms, room, run, t)
+        trials[run, OPEN] = _choose_each(lanes, state, terms, room, run, t)
         return
     arm: Any = np.uint64(0)
     widest, seat = np.int64(-1), np.int64(-1)
@@ -168,7 +168,7 @@ def find_least(lanes: Any, K: Any) -> None:
 
 
 @jit
-def _plan_each(lanes: Any, state: Any, terms: Any, room: int, run: int, t: int) -> int:
+def _choose_each(lanes: Any, state: Any, terms: Any, room: int, run: int, t: int) -> int:
     """To every payable agent the active arm it has pulled least; short of money, the neediest first."""
     seats, offers, arms = state.seats, state.offers, state.arms
     first, row = run * terms.agents, np.uint64(run) * terms.K

@@ -76,7 +76,7 @@ class Lanes(NamedTuple):
     """The cells of one chunk while they are drawn for; counts and sums on their way to its statistics; KL indices, and
     the means and pulls that these are computed from."""
     there: Any
-    """Who is there, a `presence.Presence`; None where everybody acts in every step, to the end."""
+    """Who is there, a `world.Presence`; None where everybody acts in every step, to the end."""
     formulas: Any
     """What agents see who pick or answer by a formula, a `formulas.Formulas`."""
     world: Any

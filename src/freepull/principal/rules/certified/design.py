@@ -172,17 +172,10 @@ def prediction(used: Any, k: int, m: int) -> Any:
 
 
 @jit
-def fill_spreads(used: Any, constants: Any, spreads: Any) -> None:
-    """s_k = Σ_m p_m²·σ̂²_km, for estimates of what is still missing."""
-    K, M = used.pulls.shape
-    for k in range(K):
-        spreads[k] = 0.0
-    add_spreads(used, constants, spreads, (0, K, 0, M))
-
-
-@jit
 def add_spreads(used: Any, constants: Any, spreads: Any, tile: Any) -> None:
-    """Add the terms of a tile of streams (first arm, last, first agent, last)."""
+    """Add to s_k = Σ_m p_m²·σ̂²_km, for estimates of what is still missing, a tile of streams (first arm, last, first
+    agent, last).
+    """
     for k in range(tile[0], tile[1]):
         total = spreads[k]
         for m in range(tile[2], tile[3]):
