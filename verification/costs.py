@@ -19,6 +19,7 @@ from freepull.simulation.compiled import engine
 from freepull.simulation.compiled.certified import CertifiedKernel
 from freepull.simulation.compiled.state import Block
 from freepull.simulation.experiment import Experiment, check
+from freepull.simulation.results import Outcome
 from freepull.theory import lower_bound, natural_pulls
 
 from .found import THREADS
@@ -38,7 +39,7 @@ class Cost:
     paid: Floats
     decided: int
     correct: int
-    """Runs that decided and named a best arm."""
+    """Runs that decided and named a best arm, or one that is worse by no more than the rule's ε."""
 
     @property
     def runs(self) -> int:
@@ -65,13 +66,16 @@ def measure(setting: Setting, name: str, rule: Any, runs: int, agents: Any = Non
     """Simulate a rule in a setting until it decides."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        result = fp.simulate(
-            setting.game, principal=setting.principal(rule), horizon=setting.horizon, agents=agents, runs=runs,
-            seed=setting.seed, engine="compiled", until="decided", progress=False,
-        )  # fmt: skip
-    frame = result.frame
-    right = int((frame["decided"] & frame["correct"]).sum())
-    return Cost(setting.name, name, frame["paid"].to_numpy().astype(float), int(frame["decided"].sum()), right)
+        experiment = _experiment(setting, rule, runs, agents)
+    found = sorted(engine.play(experiment, None), key=lambda outcome: outcome.run)
+    decided, epsilon = [one for one in found if one.decided], getattr(rule, "epsilon", 0.0)
+    right = sum(one.correct or _behind(one) <= epsilon for one in decided)
+    return Cost(setting.name, name, np.array([float(one.paid.sum()) for one in found]), len(decided), right)
+
+
+def _behind(outcome: Outcome) -> float:
+    means = outcome.game.global_means
+    return float(max(means) - means[outcome.arm])
 
 
 class OracleKernel(CertifiedKernel):
@@ -95,7 +99,7 @@ class OracleKernel(CertifiedKernel):
 
 def oracle(setting: Setting, runs: int) -> Cost:
     """What the certified rule's rounds cost with oracle bets, on the same games with the same luck."""
-    player = engine.Player(_experiment(setting, runs))
+    player = engine.Player(_experiment(setting, fp.rules.Certified(setting.delta), runs))
     player.kernel = OracleKernel(player.experiment, player.coded)
     with ThreadPoolExecutor(THREADS) as pool:
         found = [one for (one,) in pool.map(player.play, [(run,) for run in range(runs)])]
@@ -104,10 +108,9 @@ def oracle(setting: Setting, runs: int) -> Cost:
     return Cost(setting.name, ORACLE, paid, sum(one.decided for one in found), right)
 
 
-def _experiment(setting: Setting, runs: int) -> Experiment:
-    principal = setting.principal(fp.rules.Certified(setting.delta))
-    return check(setting.game, fp.agents.AlphaUCB(), fp.answers.Always(), principal, setting.horizon, runs,
-                 setting.seed, "decided", None)  # fmt: skip
+def _experiment(setting: Setting, rule: Any, runs: int, agents: Any = None) -> Experiment:
+    return check(setting.game, agents or fp.agents.AlphaUCB(), fp.answers.Always(), setting.principal(rule),
+                 setting.horizon, runs, setting.seed, "decided", None)  # fmt: skip
 
 
 def limit(setting: Setting, runs: int) -> float:

@@ -373,7 +373,7 @@ def test_what_could_not_be_read_back_is_refused_when_the_campaign_is_made(
         (new.Lost(0.2), "must keep its parameter amount as an attribute .* got no attribute amount"),
         (new.Kept(0.2, more=print), "must keep its parameter more as an attribute .* got <built-in function print>"),
         (new.Kept(0.2, more=[{1}]), r"must keep its parameter more as an attribute .* got \[\{1\}\]"),
-        (new.Kept(0.2, more=1 << 64), "must keep its parameter more as an attribute that is a number of at most 64 bits"),
+        (new.Kept(0.2, more=1 << 64), "as an attribute that is a number of at most 64 bits"),
         (new.Kept(0.2, more="\ud800"), "must keep its parameter more as an attribute .* a text"),
         (new.Kept(0.2, more={"\ud800": 1}), "must keep its parameter more as an attribute"),
         (new.Loud(), "must be a pricing that can be shown, got KeyError: 'no words' from Loud"),

@@ -34,8 +34,9 @@ def simplified(arms: int, agents: int, horizon: int, delta: float, scale: float)
 def finite_time(arms: int, agents: int, horizon: int, delta: float) -> float:
     """θ*/2, **proven for every T** (docs/statistics.md, finite_time).
 
-    On each interval where ⌈θ·log T⌉ = c, log B falls, from what it would be with θ·log T + 1 for the ceiling. So the last
-    interval on which B exceeds δ/(KT) is the one in which that smooth function stops to; then we find where B does.
+    On each interval where ⌈θ·log T⌉ = c, log B falls, from what it would be with θ·log T + 1 for the ceiling. So the
+    last interval on which B exceeds δ/(KT) is the one in which that smooth function stops to; then we find where B
+    does.
     """
     M, log_T = agents, math.log(horizon)
     target = math.log(delta / (arms * horizon))
