@@ -115,7 +115,7 @@ def _experiment(setting: Setting, rule: Any, runs: int, agents: Any = None) -> E
 
 def limit(setting: Setting, runs: int) -> float:
     """The lower bound, averaged over the same games, with the fluid natural pulls up to κ for free."""
-    experiment = _experiment(setting, runs)
+    experiment = _experiment(setting, fp.rules.Certified(setting.delta), runs)
     numbers = experiment.runs[:1] if isinstance(setting.game, fp.Game) else experiment.runs
     games = [experiment.game_of(run) for run in numbers]
     bound = float(np.mean([

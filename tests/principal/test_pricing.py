@@ -52,7 +52,7 @@ def test_both_engines_pay_the_same_to_the_last_bit(rule: fp.rules.Rule) -> None:
         fp.pricing.Posted(start=0.3),
     ]
     pricings += [fp.pricing.Posted(start=0.3), fp.pricing.BeyondNatural(0.8, share=0.7)]
-    pricings += [fp.pricing.Quota(0.8, 15), fp.pricing.Capped(0.3, 4)]
+    pricings += [fp.pricing.Quota(15, 0.8), fp.pricing.Capped(4, 0.3)]
     for i, pricing in enumerate(pricings):
         for offers, budget in (("one", None), ("each", 7.3)):
             told: dict[str, Any] = {
@@ -165,7 +165,7 @@ def test_a_defence_changes_what_is_paid_and_nothing_else(pricing: Any, most: int
 
 
 def test_nobody_is_paid_for_the_first_pulls_of_an_arm_that_a_quota_asks_for() -> None:
-    trial = principal(fp.pricing.Quota(0.5, 6), observe=fp.observe.Steps(0)).start(arms=2, agents=2, horizon=40)
+    trial = principal(fp.pricing.Quota(6, 0.5), observe=fp.observe.Steps(0)).start(arms=2, agents=2, horizon=40)
     bonuses: dict[float, set[int]] = {0.0: set(), 0.5: set()}
     for t in range(30):
         for agent in range(2):
@@ -225,7 +225,7 @@ def test_fixed_is_the_bonus() -> None:
         (lambda: fp.pricing.Posted(start=2.0), "start must"),
         (lambda: fp.pricing.Quota(pulls=-1), "pulls must be a whole number of at least 0"),
         (lambda: fp.pricing.Capped(bonuses=cast(Any, 2.5)), "bonuses must be a whole number"),
-        (lambda: fp.pricing.Capped(0.0), "amount must be"),
+        (lambda: fp.pricing.Capped(amount=0.0), "amount must be"),
         (lambda: fp.pricing.Posted(accept=0.0), "accept must"),
         (lambda: fp.Campaign.create("sqlite:///missing/trial.db", name="x", arms=["A", "B"], agents=2, horizon=50,
                                     price="9000000 EUR", principal=principal(fp.pricing.Compensate(most=4))),

@@ -149,8 +149,8 @@ class Quota:
     0.0
     """
 
-    amount: float = 1.0
     pulls: int = 100
+    amount: float = 1.0
 
     def __post_init__(self) -> None:
         validation.keep_real(self, "amount", 0.0, open_low=True)
@@ -173,8 +173,8 @@ class Capped:
     0.0
     """
 
-    amount: float = 1.0
     bonuses: int = 100
+    amount: float = 1.0
 
     def __post_init__(self) -> None:
         validation.keep_real(self, "amount", 0.0, open_low=True)

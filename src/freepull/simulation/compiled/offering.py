@@ -202,9 +202,9 @@ def _quoted(priced: Any, pricing: Any, streams: Any, place: Any, terms: Any, sea
         group = seat % np.uint64(terms.agents) % np.uint64(GROUPS)
         return in_units(priced.levels[run, 1 - np.int64(group), offer])
     if kind == QUOTA:
-        return in_units(beyond(pulls_at(streams, place + offer * _W), settings[1], settings[0]))
+        return in_units(beyond(pulls_at(streams, place + offer * _W), settings[0], settings[1]))
     if kind == CAPPED:
-        return in_units(within(priced.received[seat] // in_units(settings[0]), settings[1], settings[0]))
+        return in_units(within(priced.received[seat] // in_units(settings[1]), settings[0], settings[1]))
     best = np.uint64(0)
     top = -1.0
     if kind == BEYOND_NATURAL:
