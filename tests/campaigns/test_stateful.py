@@ -26,7 +26,8 @@ from freepull import errors
 from freepull.campaigns.journal.recovery import verify
 from freepull.principal.rules.comparisons.rule import ComparisonsState
 from support.examples import examples
-from support.model import HOUR, HearingTrial, Model
+from support.model import HOUR, Model
+from support.plain_trial import HearingTrial
 from support.staging import Clock, picture
 
 AGENTS, ARMS = 3, 3
@@ -289,7 +290,7 @@ class Machine(RuleBasedStateMachine):
         assert trial.rule.bounds() == model.trial.numbers()
         if isinstance(model.trial, HearingTrial):
             assert isinstance(trial.rule, ComparisonsState)
-            for name, found in model.trial.rule.book._asdict().items():
+            for name, found in model.trial.rule.book.book._asdict().items():
                 assert np.array_equal(getattr(trial.rule.book, name), found), name
             assert np.array_equal(trial.asking, model.trial.asking)
         assert trial.banned_until == model.trial.until

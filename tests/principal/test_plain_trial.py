@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from typing import Any
 
 import numpy as np
@@ -10,8 +11,9 @@ from hypothesis import strategies as st
 
 import freepull as fp
 from support.examples import examples
-from support.plain_trial import PlainTrial
+from support.plain_trial import HearingTrial, PlainTrial
 from support.random_trials import Driver, apply, trials
+from support.worlds import PROTOCOLS
 
 
 def assert_same(trial: fp.Trial, plain: PlainTrial) -> None:
@@ -60,3 +62,68 @@ def test_a_trial_is_the_plain_one(
 
 
 Event = tuple[str, Any]
+
+
+HEARING = [
+    fp.rules.Comparisons(0.9, epsilon=0.2),
+    fp.rules.Comparisons(0.9, cap=3),
+    fp.rules.Comparisons(0.9, late=True),
+]
+
+
+@examples(60)
+@given(
+    rule=st.sampled_from(HEARING),
+    protocol=st.sampled_from(PROTOCOLS),
+    budget=st.sampled_from([None, None, 9.0]),
+    horizon=st.sampled_from([None, 30]),
+    seed=st.integers(0, 2**32),
+)
+def test_a_trial_that_hears_asks_is_the_plain_one(
+    rule: fp.rules.Rule, protocol: Any, budget: float | None, horizon: int | None, seed: int
+) -> None:
+    principal = fp.Principal(rule, observe=fp.observe.Steps(2), protocol=protocol, offers="each", budget=budget)
+    trial = principal.start(arms=3, agents=5, horizon=horizon)
+    plain, chance = HearingTrial(principal, trial.setting), random.Random(seed)
+    acts: list[int] = []
+    for number in range(600):
+        m, k, what = chance.randrange(5), chance.randrange(3), chance.random()
+        x, offered = chance.choice([float(k == 0), 0.1 * chance.randint(0, 10)]), trial.wanted(m)
+        k = offered if offered is not None and chance.random() < 0.5 else k
+        if what < 0.4:
+            offer = trial.ask(m)
+            plain.hear(m)
+            assert (None if offer is None else offer.arm) == plain.ask(m)
+        elif what < 0.7:
+            assert trial.tell(m, k, x) == plain.tell(m, k, x)
+        elif what < 0.78:
+            assert trial.act(m, k, number) == plain.act(m, k, number)
+            acts.append(number)
+        elif what < 0.84 and acts:
+            one = acts.pop(chance.randrange(len(acts)))
+            trial.outcome(one, x)
+            plain.outcome(one, x)
+        elif what < 0.86:
+            trial.pass_over(m)
+            plain.passed(m)
+            plain.cancel(m)
+        elif what < 0.88:
+            assert trial.decline(m) == plain.decline(m)
+        elif what < 0.90:
+            for it in (trial, plain):
+                apply(it, ("leave" if what < 0.885 else "lapse" if what < 0.893 else "recall", m))
+        elif what < 0.92:
+            trial.resting ^= {m}
+            plain.resting ^= {m}
+        elif what < 0.925:
+            trial.unban(m)
+            plain.unban(m)
+        else:
+            trial.end_step()
+            plain.end_step()
+        assert trial.asking.tolist() == plain.asking
+        assert [trial.wanted(agent) for agent in range(5)] == [plain.wanted(agent) for agent in range(5)]
+    assert trial.rule.bounds() == plain.rule.numbers()
+    assert (trial.active, trial.decided_at, trial.steps) == (plain.active, plain.decided_at, plain.steps)
+    assert (trial.offered, trial.refused, trial.banned_until) == (plain.offered, plain.refused, plain.until)
+    assert (trial.record.pulls.tolist(), trial.offers.paid_total) == (plain.pulls(), len(plain.paid))

@@ -1,8 +1,6 @@
 """A campaign as one would write it down on paper: a plain trial, a list of offers, a list of payments, and a clock.
 
-It knows nothing of events, segments, stores or writers; the stateful test compares it with the real thing. Where the
-rule hears asks, the trial is a real one, told of everything one by one; the rule itself is compared with its page
-elsewhere.
+It knows nothing of events, segments, stores or writers; the stateful test compares it with the real thing.
 """
 
 from __future__ import annotations
@@ -11,9 +9,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import freepull as fp
-from freepull.principal.rules.comparisons.rule import ComparisonsState
 
-from .plain_trial import PlainTrial
+from .plain_trial import plain_trial
 
 HOUR = 3600 * 10**6
 
@@ -30,31 +27,6 @@ class Paper:
     accepted: bool = False
 
 
-class HearingTrial(fp.Trial):
-    """A trial with the face of `PlainTrial`."""
-
-    rule: ComparisonsState
-
-    def ask(self, m: int) -> int | None:  # type: ignore[override]
-        offer = self.answer(m)
-        return None if offer is None else offer.arm
-
-    def passed(self, m: int) -> None:
-        self.rule.passed_over(m)
-        self.asking[m] = False
-
-    def pulls(self) -> list[list[int]]:
-        rows: list[list[int]] = self.record.pulls.tolist()
-        return rows
-
-    def numbers(self) -> list[float]:
-        return self.rule.bounds()
-
-    @property
-    def until(self) -> list[int]:
-        return self.banned_until
-
-
 class Model:
     """Free mode, one offer an agent."""
 
@@ -69,9 +41,7 @@ class Model:
         price: int,
         short: int | None = None,
     ) -> None:
-        trial = principal.start(arms=arms, agents=agents, horizon=horizon)
-        hears = trial.rule.hears_asks
-        self.trial = HearingTrial(principal, trial.setting) if hears else PlainTrial(principal, trial.setting)
+        self.trial = plain_trial(principal, principal.start(arms=arms, agents=agents, horizon=horizon).setting)
         self.agents, self.lasts, self.cools, self.price, self.short = agents, lasts, cools, price, short
         self.declined: set[int] = set()
         self.acts: dict[int, tuple[int, str, float]] = {}

@@ -1,7 +1,8 @@
 """A trial a second time, as plain as can be: lists and dictionaries, one pull after the other, everything at once.
 
-Of the package it uses the settings and the mathematics of rounds, called for a whole round with 64-bit counts. How
-samples wait, who is wanted, what is paid, who is banned, and how a panel is renewed it does by itself.
+Of the package it uses the settings and the mathematics of rounds, called for a whole round with 64-bit counts, and the
+book of comparisons, which is compared with its page elsewhere. How samples wait, who is heard and wanted, what is paid,
+who is banned, and how a panel is renewed it does by itself.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import numpy as np
 
 import freepull as fp
 from freepull.principal.offers import affordable
+from freepull.principal.record import Record
 from freepull.principal.rules.base import Setting
 from freepull.principal.rules.certified.books import MARGINS, Fill, blank, fresh
 from freepull.principal.rules.certified.design import design, prediction
@@ -156,10 +158,32 @@ class Paper:
         return [self.width(k) / self.setting.agents for k in range(self.setting.arms)]
 
 
+class Comparisons:
+    """The book, with a record of its own."""
+
+    def __init__(self, rule: Any, setting: Setting) -> None:
+        self.record = Record(setting.agents, setting.arms)
+        self.book = rule.start(setting, self.record)
+
+    @property
+    def active(self) -> list[bool]:
+        found: list[bool] = self.book.active
+        return found
+
+    def see(self, m: int, k: int, reward: int) -> None:
+        self.record.add(m, k, reward)
+        self.book.observe(m, k, reward)
+
+    def numbers(self) -> list[float]:
+        found: list[float] = self.book.bounds()
+        return found
+
+
 KINDS: dict[type, Any] = {
     fp.rules.Certified: Certified,
     fp.rules.Population: Population,
     fp.rules.Paper: Paper,
+    fp.rules.Comparisons: Comparisons,
 }
 
 
@@ -325,10 +349,14 @@ class PlainTrial:
             self.panels += sum(self.setting.weights[m] > 0 for m in self.leaving)
             self.setting, self.leaving = self.setting.without(self.leaving), []
             self.rule = self.renewed()
-        if not isinstance(self.rule, Paper) or t >= (self.kappa or 0):
-            self.rule.look()
-        self.decided_at = t if sum(self.rule.active) == 1 else None  # type: ignore[assignment]
+        self.decided_at = t if self.look() else None  # type: ignore[assignment]
         self.plan()
+
+    def look(self) -> bool:
+        """Let the rule look at the end of a step; say whether that decides."""
+        if not isinstance(self.rule, Paper) or self.steps >= (self.kappa or 0):
+            self.rule.look()
+        return sum(self.rule.active) == 1
 
     def plan(self) -> None:
         M, T = self.setting.agents, self.setting.horizon
@@ -347,3 +375,58 @@ class PlainTrial:
         if isinstance(self.rule, Paper):
             return self.rule.want(m)
         return min((-self.rule.owed(m, k), k) for k in range(self.setting.arms))
+
+
+class HearingTrial(PlainTrial):
+    """The same for a rule that hears asks: who is wanted is found at asks, and outcomes are entered as they come."""
+
+    def __init__(self, principal: fp.Principal, setting: Setting) -> None:
+        super().__init__(principal, setting)
+        assert setting.offers == "each"
+        self.asking = [False] * setting.agents
+        self.samples: dict[int, tuple[int, int, Any]] = {}
+
+    def hear(self, m: int) -> None:
+        over = self.decided_at is not None or self.steps >= (self.setting.horizon or math.inf)
+        if not over and (self.rule.book.counts_asks or not self.asking[m]):
+            self.asking[m] = True
+            self.rule.book.asked(m)
+
+    def passed(self, m: int) -> None:
+        self.asking[m] = False
+        self.rule.book.passed_over(m)
+
+    def plan(self) -> None:
+        """Nobody is chosen beforehand."""
+
+    def wanted(self, m: int) -> int | None:
+        free = m not in self.open and m not in self.resting and not self.left[m] and self.until[m] <= self.steps
+        paying = self.decided_at is None and (self.kappa or 0) <= self.steps < (self.setting.horizon or math.inf)
+        arm = self.rule.book.wanted(m) if free and paying else -1
+        self.planned = {m: arm} if arm >= 0 else {}
+        return super().wanted(m)
+
+    def act(self, m: int, k: int, number: int, x: float | None = None) -> str | None:
+        self.left[m], self.asking[m], self.last[m] = False, False, self.steps + 1
+        if x is None:
+            self.samples[number] = m, k, self.rule.book.acted(m, k)
+        else:
+            self.told.append((m, k, round(x * UNITS)))
+            self.rule.see(*self.told[-1])
+        return self.settle(m, k)
+
+    def outcome(self, number: int, x: float) -> None:
+        m, k, sample = self.samples.pop(number)
+        self.told.append((m, k, round(x * UNITS)))
+        self.rule.book.came(m, k, sample, round(x * UNITS))
+
+    def look(self) -> bool:
+        self.rule.book.step = self.steps
+        self.rule.book.evaluate(self.steps >= (self.kappa or 0))
+        return bool(self.rule.book.decided)
+
+
+def plain_trial(principal: fp.Principal, setting: Setting) -> PlainTrial:
+    """The plain trial for a principal's rule."""
+    made = HearingTrial if isinstance(principal.rule, fp.rules.Comparisons) else PlainTrial
+    return made(principal, setting)
