@@ -356,7 +356,7 @@ class PlainTrial:
         """Let the rule look at the end of a step; say whether that decides."""
         if not isinstance(self.rule, Paper) or self.steps >= (self.kappa or 0):
             self.rule.look()
-        return sum(self.rule.active) == 1
+        return bool(sum(self.rule.active) == 1)
 
     def plan(self) -> None:
         M, T = self.setting.agents, self.setting.horizon
