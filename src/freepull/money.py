@@ -73,7 +73,8 @@ class Money:
     @property
     def units(self) -> float:
         """The amount in whole units of the currency: 0.5 for 0.50 EUR."""
-        return self.minor / 10 ** DIGITS.get(self.currency, 2)
+        whole: int = 10 ** DIGITS.get(self.currency, 2)
+        return self.minor / whole
 
     def times(self, count: float) -> Money:
         """Return the price of this many, which may be a mean with two decimals, rounded to a minor unit.
