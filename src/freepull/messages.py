@@ -531,8 +531,8 @@ class Stuck(msgspec.Struct):
     """Why a campaign does not go on, or not as fast as it could, and what helps."""
 
     why: Annotated[str, one_of("paused", "budget", "banned", "absent", "quiet", "over")]
-    """paused; budget: it is used up; banned, absent: who is awaited cannot act, or does not; quiet: nobody does
-    anything; over: the horizon is reached."""
+    """paused; budget: it is used up, or less is left than a bonus costs on average; banned, absent: who is awaited
+    cannot act, or does not; quiet: nobody does anything; over: the horizon is reached."""
     words: str
     """The same in a sentence, with what can be done."""
     agents: list[str] = []

@@ -402,7 +402,7 @@ WAITS = {
 
 def stuck(state: State, register: Register, now: int) -> list[Stuck]:
     """Say why a campaign does not go on, the most pressing reason first; nothing if it does, or need not."""
-    trial, offers, settings = state.started, state.offers, state.settings
+    trial, settings = state.started, state.settings
     if trial is None or state.decision is not None or state.status == "stopped":
         return []
     if trial.phase == "over":
@@ -410,9 +410,7 @@ def stuck(state: State, register: Register, now: int) -> list[Stuck]:
     found = list[Stuck]()
     if state.status == "paused":
         found.append(Stuck("paused", "It is paused: nobody is offered anything until it is resumed.", [], "resume"))
-    least = 1 if settings.priced else offers.price.minor
-    if offers.budget is not None and offers.budget - offers.spent - offers.reserved < least:
-        words = f"The budget of {Money(offers.budget, offers.price.currency)} is used up: raise it, or nobody is paid."
+    if (words := _out_of_money(state)) is not None:
         found.append(Stuck("budget", words, [], "budget"))
     missing = awaited(state)
     banned = [m for m in missing if m in state.people.banned and trial.bans.until[m] > trial.steps]
@@ -425,6 +423,20 @@ def stuck(state: State, register: Register, now: int) -> list[Stuck]:
     if not found and now - state.at > max(QUIET, settings.offer_lasts):
         found.append(Stuck("quiet", f"Nobody has done anything since {shown(state.at):%Y-%m-%d %H:%M} UTC.", [], ""))
     return found
+
+
+def _out_of_money(state: State) -> str | None:
+    """Say so if the budget does not allow one more bonus or, where they differ, one as they have been on average."""
+    offers, paid = state.offers, state.offers.endings["paid"]
+    if offers.budget is None:
+        return None
+    left, whole = offers.budget - offers.spent - offers.reserved, Money(offers.budget, offers.price.currency)
+    if left < (1 if state.settings.priced else offers.price.minor):
+        return f"The budget of {whole} is used up: raise it, or nobody is paid."
+    if state.settings.priced and left * paid < offers.spent:
+        rest = Money(left, whole.currency)
+        return f"Of the budget of {whole} only {rest} is left, less than a bonus has been on average: raise it."
+    return None
 
 
 def risk(state: State) -> tuple[float | None, float | None]:
