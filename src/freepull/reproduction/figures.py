@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import numpy as np
 import polars as pl
 
@@ -262,10 +264,11 @@ def against_agents(request: Request) -> Section:
     """Fig. 2(d)."""
     found = gather("paper-2d", request)
     rows = found.rows()
-    drawn = figure(9.6, 4.0, 2)
-    for ax, sd in zip(drawn.axes, (0.1, 0.005), strict=True):
-        charts.against(rows.filter(pl.col("sd") == sd), "agents", ax=ax, cost="paid")
-        ax.set_title(f"σ = {sd:g} ({'the text' if sd == 0.1 else 'the authors’ code'})", fontsize=10)
+    drawn = figure(9.6, 7.4, 2, rows=2)
+    costs = {"paid": "bonuses of 1", "spent": "compensated"}
+    for ax, (cost, sd) in zip(drawn.axes, product(costs, (0.1, 0.005)), strict=True):
+        charts.against(rows.filter(pl.col("sd") == sd), "agents", ax=ax, cost=cost)
+        ax.set_title(f"{costs[cost]}, σ = {sd:g} ({'the text' if sd == 0.1 else 'the authors’ code'})", fontsize=10)
         ax.set_xlabel("agents M")
     measured = {}
     for name in found.principals():
@@ -280,8 +283,8 @@ def against_agents(request: Request) -> Section:
         "were decided and of those that paid nothing.",
         (Finding("Incentives diminish as M grows, and with 120 agents and more the principal spends none.", measured,
                  " ".join(filter(None, (_as_printed(found), _authors(found), _certified(found))))),),
-        drawn, "Lines: bonuses against M, by setting, a panel for each σ, with 95 % intervals and the share decided.",
-        rows,
+        drawn, "Lines: bonuses, and what compensation costs, against M, by setting, a panel for each σ, with 95 % "
+        "intervals and the share decided.", rows,
     )  # fmt: skip
 
 

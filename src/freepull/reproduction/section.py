@@ -55,10 +55,10 @@ def setting_of(principal: str) -> str | None:
     return found if found in SETTINGS else None
 
 
-def figure(width: float, height: float, panels: int = 1) -> Figure:
-    """Return an empty figure with panels side by side."""
+def figure(width: float, height: float, panels: int = 1, rows: int = 1) -> Figure:
+    """Return an empty figure with panels side by side, in one row or in several."""
     empty = Figure(figsize=(width, height), layout="constrained", dpi=150)
-    empty.subplots(1, panels)
+    empty.subplots(rows, panels)
     return empty
 
 
