@@ -8,7 +8,7 @@ import operator
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, Unpack
 
 from freepull.errors import InvalidInput, InvalidReward, UnknownName
 
@@ -130,23 +130,22 @@ def keep_word(owner: Any, name: str, allowed: Iterable[str]) -> None:
     one_of(name, getattr(owner, name), words)
 
 
-def keep_real(
-    owner: Any,
-    names: str,
-    low: float = -math.inf,
-    high: float = math.inf,
-    *,
-    open_low: bool = False,
-    open_high: bool = False,
-) -> None:
+class Ends(TypedDict, total=False):
+    """Which ends of an interval are not in it."""
+
+    open_low: bool
+    open_high: bool
+
+
+def keep_real(owner: Any, names: str, low: float = -math.inf, high: float = math.inf, **ends: Unpack[Ends]) -> None:
     """Check fields of a dataclass as `real` does, and store them as floats; an int stays as it was written.
 
     These limits are the field's own. What follows from other fields is checked apart from them.
     """
     for name in names.split():
-        _note(owner, name, Limits(low, high, open_low, open_high))
+        _note(owner, name, Limits(low, high, **ends))
         value = getattr(owner, name)
-        number = real(name, value, low, high, open_low=open_low, open_high=open_high)
+        number = real(name, value, low, high, **ends)
         object.__setattr__(owner, name, value if type(value) is int else number)
 
 
