@@ -41,7 +41,7 @@ REFUSED = (400, 413, 414, 415, 422, 431)
 ARGUED = {
     "printable": r"must be (a )?printable (names|text)",
     "names that the campaign has": r"has no agent |^arm must be one of|agents must be new",
-    "entries": r"^moves must be of entries",
+    "entries": r"^moves must (be of entries|name every entry once)",
     "decimal point": r"Expected `int.*, got `float`",
     "event ids": r"has used (this event id|number)|Idempotency-Key was used for another request",
     "scale": r"^reward must be ",
