@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 
 import freepull as fp
+from freepull.game import TIE
 from freepull.simulation.compiled import engine
 from freepull.simulation.compiled.certified import CertifiedKernel
 from freepull.simulation.compiled.state import Block
 from freepull.simulation.experiment import Experiment, check
-from freepull.simulation.results import Outcome
 from freepull.theory import lower_bound, natural_pulls
 
 from .found import THREADS
@@ -69,13 +69,8 @@ def measure(setting: Setting, name: str, rule: Any, runs: int, agents: Any = Non
         experiment = _experiment(setting, rule, runs, agents)
     found = sorted(engine.play(experiment, None), key=lambda outcome: outcome.run)
     decided, epsilon = [one for one in found if one.decided], getattr(rule, "epsilon", 0.0)
-    right = sum(one.correct or _behind(one) <= epsilon for one in decided)
+    right = sum(one.correct or one.game.gaps[one.arm] <= epsilon + TIE for one in decided)
     return Cost(setting.name, name, np.array([float(one.paid.sum()) for one in found]), len(decided), right)
-
-
-def _behind(outcome: Outcome) -> float:
-    means = outcome.game.global_means
-    return float(max(means) - means[outcome.arm])
 
 
 class OracleKernel(CertifiedKernel):
