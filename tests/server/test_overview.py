@@ -69,13 +69,13 @@ def test_a_rest_of_the_budget_that_pays_for_no_bonus_is_told(service: Service, b
     path = service.create(principal=principal, budget=f"0.{budget} EUR")  # a bonus is 0.15 EUR
     told = []
     for _ in range(12):
-        service.send("POST", f"{path}/agents/ann/offer")
-        for _ in range(2):
+        for agent in ("ann", "bob"):
+            service.send("POST", f"{path}/agents/{agent}/offer")
             status = service.send("GET", path).json()
             left = budget - status["spent"]["minor"] - status["reserved"]["minor"]
             words = [it["words"] for it in rows(service)["onboarding"]["stuck"] if it["why"] == "budget"]
             told.append((left, words))
-            play(service, path, 1)
+        play(service, path, 1)
     last = f"Of the budget of 0.{budget} EUR only 0.10 EUR is left, less than a bonus has been on average: raise it."
     if budget == 60:
         last = "The budget of 0.60 EUR is used up: raise it, or nobody is paid."
