@@ -67,10 +67,13 @@ def measure(setting: Setting, name: str, rule: Any, runs: int, agents: Any = Non
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         experiment = _experiment(setting, rule, runs, agents)
-    found = sorted(engine.play(experiment, None), key=lambda outcome: outcome.run)
-    decided, epsilon = [one for one in found if one.decided], getattr(rule, "epsilon", 0.0)
-    right = sum(one.correct or one.game.gaps[one.arm] <= epsilon + TIE for one in decided)
-    return Cost(setting.name, name, np.array([float(one.paid.sum()) for one in found]), len(decided), right)
+    epsilon = getattr(rule, "epsilon", 0.0)
+    found = sorted(
+        (one.run, float(one.paid.sum()), one.decided, one.correct or one.game.gaps[one.arm] <= epsilon + TIE)
+        for one in engine.play(experiment, None)
+    )
+    right = [fine for *_, decided, fine in found if decided]
+    return Cost(setting.name, name, np.array([paid for _, paid, *_ in found]), len(right), sum(right))
 
 
 class OracleKernel(CertifiedKernel):
