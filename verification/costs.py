@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 
 import freepull as fp
+from freepull.game import TIE
 from freepull.simulation.compiled import engine
 from freepull.simulation.compiled.certified import CertifiedKernel
 from freepull.simulation.compiled.state import Block
 from freepull.simulation.experiment import Experiment, check
-from freepull.simulation.results import Outcome
 from freepull.theory import lower_bound, natural_pulls
 
 from .found import THREADS
@@ -67,15 +67,13 @@ def measure(setting: Setting, name: str, rule: Any, runs: int, agents: Any = Non
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         experiment = _experiment(setting, rule, runs, agents)
-    found = sorted(engine.play(experiment, None), key=lambda outcome: outcome.run)
-    decided, epsilon = [one for one in found if one.decided], getattr(rule, "epsilon", 0.0)
-    right = sum(one.correct or _behind(one) <= epsilon for one in decided)
-    return Cost(setting.name, name, np.array([float(one.paid.sum()) for one in found]), len(decided), right)
-
-
-def _behind(outcome: Outcome) -> float:
-    means = outcome.game.global_means
-    return float(max(means) - means[outcome.arm])
+    epsilon = getattr(rule, "epsilon", 0.0)
+    found = sorted(
+        (one.run, float(one.paid.sum()), one.decided, one.correct or one.game.gaps[one.arm] <= epsilon + TIE)
+        for one in engine.play(experiment, None)
+    )
+    right = [fine for *_, decided, fine in found if decided]
+    return Cost(setting.name, name, np.array([paid for _, paid, *_ in found]), len(right), sum(right))
 
 
 class OracleKernel(CertifiedKernel):

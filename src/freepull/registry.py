@@ -391,7 +391,7 @@ def build(kind: str, given: Any, where: str, *, own: bool = False, logged: bool 
     except (Exception, SystemExit) as error:
         if not about.own:
             raise
-        raise InvalidInput(f"{where} {about.name} cannot be made: {_one_line(error)}; mend it.") from error
+        raise InvalidInput(f"{where} {about.name} cannot be made: {one_line(error)}; mend it.") from error
 
 
 def _inside(held: Any, change: Callable[..., Any], **more: Any) -> Any:
@@ -532,7 +532,7 @@ def _imported(kind: str, name: str, where: str) -> Part:
         made = getattr(importlib.import_module(module), attribute)
     except (Exception, SystemExit) as error:  # a script without a guard may leave, and must not take a service along
         remedy = "it must be installed, or its folder be in PYTHONPATH"
-        raise InvalidInput(f"{where} {name} cannot be imported ({_one_line(error)}); {remedy}.") from error
+        raise InvalidInput(f"{where} {name} cannot be imported ({one_line(error)}); {remedy}.") from error
     if not isinstance(made, type):
         raise InvalidInput(
             f"{where} must be a class, as in package.module:Class, got {name!r}, {validation.shown(made)}."
@@ -560,7 +560,8 @@ def _shown(given: Any, own: bool) -> str:
     return text if len(text) <= 200 else text[:197] + "..."
 
 
-def _one_line(error: BaseException) -> str:
+def one_line(error: BaseException) -> str:
+    """Return what an error of somebody's own code says, on one line of a sentence."""
     return " ".join(f"{type(error).__name__}: {error}".split()).rstrip(".")
 
 

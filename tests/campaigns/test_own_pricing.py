@@ -127,7 +127,7 @@ class Loud:
         return 0.2
 
     def __repr__(self):
-        raise KeyError("no words")
+        raise ValueError("no\\nwords.")
 
 
 class Leaving:
@@ -376,7 +376,7 @@ def test_what_could_not_be_read_back_is_refused_when_the_campaign_is_made(
         (new.Kept(0.2, more=1 << 64), "as an attribute that is a number of at most 64 bits"),
         (new.Kept(0.2, more="\ud800"), "must keep its parameter more as an attribute .* a text"),
         (new.Kept(0.2, more={"\ud800": 1}), "must keep its parameter more as an attribute"),
-        (new.Loud(), "must be a pricing that can be shown, got KeyError: 'no words' from Loud"),
+        (new.Loud(), "must be a pricing that can be shown, got ValueError: no words from Loud; mend its __repr__"),
         (new.Counting(), "must have the same price for the same quote whenever it is asked"),
         (new.Kept(-0.1), "Kept.price must be a number in "),
         (new.Kept(float("nan")), "Kept.price must be a number in "),

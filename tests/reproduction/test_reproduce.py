@@ -147,6 +147,8 @@ def test_fig_2_has_a_second_column_of_what_compensation_costs_on_the_same_runs(w
     by_name = {section.name: section for section in whole.sections}
     assert "if compensated" in by_name["2a"].findings[0].measured["certified"]
     assert "if compensated" in by_name["2d"].findings[0].measured["certified, σ = 0.1"]
+    panels = [(ax.get_title().split(",")[0], ax.get_ylabel().split()[0]) for ax in by_name["2d"].figure.axes]
+    assert panels == [("bonuses of 1", "bonuses")] * 2 + [("compensated", "spent,")] * 2
     assert by_name["2c"].findings[1].claim.startswith("Not in the paper: what the same pulls cost")
     rows = by_name["2c"].rows
     paying = rows.filter(pl.col("paid") > 100)

@@ -63,18 +63,24 @@ def test_every_campaign_is_there_in_short_and_stuck_ones_come_first(service: Ser
     assert [*rows(service, only)] == ["checkout"]
 
 
-def test_a_rest_of_the_budget_that_pays_for_no_bonus_is_told(service: Service) -> None:
+@pytest.mark.parametrize("budget", [70, 60])
+def test_a_rest_of_the_budget_that_pays_for_no_bonus_is_told(service: Service, budget: int) -> None:
     principal = CERTIFIED | {"pricing": {"part": "Quota", "pulls": 0, "amount": 0.3}}
-    path = service.create(principal=principal, budget="0.70 EUR")  # a bonus is 0.15 EUR
+    path = service.create(principal=principal, budget=f"0.{budget} EUR")  # a bonus is 0.15 EUR
     told = []
     for _ in range(12):
+        for agent in ("ann", "bob"):
+            service.send("POST", f"{path}/agents/{agent}/offer")
+            status = service.send("GET", path).json()
+            left = budget - status["spent"]["minor"] - status["reserved"]["minor"]
+            words = [it["words"] for it in rows(service)["onboarding"]["stuck"] if it["why"] == "budget"]
+            told.append((left, words))
         play(service, path, 1)
-        left = 70 - service.send("GET", path).json()["spent"]["minor"]
-        words = [it["words"] for it in rows(service)["onboarding"]["stuck"] if it["why"] == "budget"]
-        told.append((left, words))
-    last = "Of the budget of 0.70 EUR only 0.10 EUR is left, less than a bonus has been on average: raise it."
-    assert told[-1] == (10, [last])
-    assert all(not words for left, words in told if left >= 45)
+    last = f"Of the budget of 0.{budget} EUR only 0.10 EUR is left, less than a bonus has been on average: raise it."
+    if budget == 60:
+        last = "The budget of 0.60 EUR is used up: raise it, or nobody is paid."
+    assert {left for left, _ in told if left < 30} == {25, 10} if budget == 70 else {15, 0}
+    assert all(words == [last] * (left < 15) for left, words in told)
 
 
 def test_who_is_awaited_and_banned_is_named_with_what_helps(service: Service) -> None:

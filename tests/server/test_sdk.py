@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -62,9 +63,35 @@ def test_a_strategy_is_told_its_bonuses_if_it_asks_for_them(service: Service) ->
             told = [ann.act(lambda arm: 0.5) for _ in range(12)]
             assert [paid for _, paid in PAID] == [0.5 if it.paid else 0.0 for it in told]
             assert {paid for _, paid in PAID} == {0.0, 0.5}
-            campaign.revoke_agent("ann")
+
+
+def test_a_strategy_learns_from_a_pull_that_could_not_be_told(service: Service) -> None:
+    with fp.Client(service.at, service.admin) as client:
+        campaign = make(client)
+        tokens = campaign.agent_tokens(["ann"])
+        PAID.clear()
+
+        def after(happens: Callable[[], Any]) -> Callable[[str], float]:
+            def pull(arm: str) -> float:
+                happens()
+                return 0.5
+
+            return pull
+
+        with fp.AgentClient(service.at, "c", tokens["ann"], strategy=Counting(), retries=0) as ann:
+            with pytest.raises(errors.InvalidReward):
+                ann.act(lambda arm: 7.0)
+            assert PAID == [], "that was no reward"
             with pytest.raises(errors.ServiceError):
-                ann.act(lambda arm: 0.5)
+                ann.act(after(lambda: campaign.revoke_agent("ann")))
+        assert [paid for _, paid in PAID] == [0.0]
+        rounds = client.create(name="r", arms=["A", "B"], agents=["ann", "bob"], price="1 EUR", mode="rounds")
+        rounds.start()
+        token = rounds.agent_tokens(["ann"])["ann"]
+        ann = fp.AgentClient(service.at, "r", token, strategy=Counting(), retries=0)
+        with ann, pytest.raises(errors.OutOfTurn):
+            ann.act(after(lambda: ann.tell("A", 0.5)))
+        assert [paid for _, paid in PAID] == [0.0, 0.0]
 
 
 def test_strategies_learn_in_the_unit_interval_whatever_the_scale(service: Service) -> None:

@@ -30,7 +30,7 @@ from verification.displayed import worse_by
 from verification.drawn import ignored
 from verification.judging import LEVELS, Rate, lower, upper
 from verification.peeking_adversary import CHOOSES_SIZES, HONEST, TAKES_ALL
-from verification.settings import AFTER, TOY
+from verification.settings import AFTER, TOY, Setting
 
 pytestmark = pytest.mark.slow
 
@@ -202,6 +202,20 @@ def test_oracle_bets_cost_less_than_the_rule_and_more_than_the_lower_bound() -> 
     assert theirs.decided == theirs.correct == runs
     assert gain.mean() > 3 * gain.std(ddof=1) / runs**0.5
     assert theirs.mean - 3 * theirs.error > limit(TOY, runs)
+
+
+def test_an_arm_that_is_worse_by_no_more_than_the_rules_epsilon_is_no_error() -> None:
+    game = fp.Game([[0.5, 0.52]] * 20)
+    setting = Setting("ε", game, 20, 2, 400, "each", 0.9, fp.rules.Design(), 200, 1)
+    for epsilon in (0.02, 0.01):
+        rule = fp.rules.Certified(0.9, epsilon=epsilon)
+        found = measure(setting, "up to ε", rule, 200)
+        frame = fp.simulate(game, principal=setting.principal(rule), horizon=400, runs=200, seed=1, until="decided",
+                            progress=False).frame  # fmt: skip
+        best = int((frame["decided"] & frame["correct"]).sum())
+        assert best < found.decided == int(frame["decided"].sum())
+        assert found.correct == (found.decided if epsilon == 0.02 else best)
+        assert found.paid.tolist() == frame["paid"].to_list()
 
 
 def test_every_two_values_that_can_stand_together_do() -> None:

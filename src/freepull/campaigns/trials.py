@@ -358,7 +358,7 @@ def check_own_pricing(settings: Settings) -> None:
     except Exception as error:  # every status shows it
         named = type(settings.principal.pricing).__name__
         raise InvalidInput(
-            f"principal.pricing must be a pricing that can be shown, got {type(error).__name__}: {error} from {named}; "
+            f"principal.pricing must be a pricing that can be shown, got {registry.one_line(error)} from {named}; "
             "mend its __repr__."
         ) from error
     plain = msgspec.msgpack.decode(msgspec.msgpack.encode(settings.encode()))

@@ -34,7 +34,7 @@ from freepull.client.transport import (
     send,
 )
 from freepull.commands import AsyncCampaignVerbs, CampaignVerbs, Command
-from freepull.errors import InvalidInput, ServiceError
+from freepull.errors import FreepullError, InvalidInput, InvalidReward
 from freepull.messages import AgentRow, CampaignOffer, CampaignRow, MadeToken, Me, TokenEntry, TokenRow, Told
 from freepull.money import Money
 
@@ -304,10 +304,12 @@ class _Agent:
         return self._mind.choose((yield from talks.my_offer(self.campaign)))
 
     def _learn(self, arm: str, reward: float) -> Talk[Told]:
-        """Tell a pull, and learn from it, also where telling fails."""
+        """Tell a pull, and learn from it, also where telling fails, but for a reward that is none."""
         try:
             told = yield from talks.my_pull(self.campaign, arm, reward, None)
-        except ServiceError:
+        except InvalidReward:
+            raise
+        except FreepullError:
             self._mind.learn(arm, reward, None)
             raise
         self._mind.learn(arm, reward, told.paid)

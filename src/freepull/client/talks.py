@@ -263,9 +263,13 @@ def _tell_some(campaign: str, observations: Iterator[Any]) -> Talk[list[Told | F
     for i, given in enumerate(observations):
         try:
             agent, arm, reward, event = Observation.of(given)
-            if not isinstance(arm, str):
-                arms = arms or (yield from one_agent(campaign, agent)).arms
-                arm = _nth(arms, arm)
+        except FreepullError as error:
+            wrong[i] = error
+            continue
+        if not isinstance(arm, str) and not arms:
+            arms = (yield from one_agent(campaign, agent)).arms
+        try:
+            arm = arm if isinstance(arm, str) else _nth(arms, arm)
             pull = {"agent": named(agent), "arm": arm, "reward": validation.told(reward), "event": event_id(event)}
         except FreepullError as error:
             wrong[i] = error

@@ -18,7 +18,7 @@ import msgspec
 from freepull import validation
 from freepull.client.reach import Addresses, Deadline, bad_certificate, error_of, odd, told, unreachable
 from freepull.commands import Awaiting, Blocking, Twin
-from freepull.errors import InvalidInput, MissingExtra, ServiceError
+from freepull.errors import FreepullError, InvalidInput, MissingExtra, ServiceError
 
 Arguments = ParamSpec("Arguments")
 Reply = TypeVar("Reply")
@@ -248,13 +248,17 @@ class _Sender:
 
     async def _talk(self, talk: Talk[Reply]) -> Reply:
         found: Any = None
+        failed: FreepullError | None = None
         while True:
             try:
-                call = talk.send(found)
+                call = talk.send(found) if failed is None else talk.throw(failed)
             except StopIteration as end:
                 reply: Reply = end.value
                 return reply
-            found = await self._send(call)
+            try:
+                found, failed = await self._send(call), None
+            except FreepullError as error:
+                failed = error
 
 
 def options_of(attempt: Attempt, seconds: float) -> dict[str, Any]:

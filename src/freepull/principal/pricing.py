@@ -19,7 +19,7 @@ from freepull.errors import FreepullError, InvalidInput, OwnPartError
 from freepull.money import MOST_PRICE
 from freepull.numerics import highest_index
 from freepull.principal.record import UNITS
-from freepull.registry import part
+from freepull.registry import one_line, part
 from freepull.rewards import seen_means
 
 __all__ = ["BeyondNatural", "Capped", "Compensate", "Fixed", "Posted", "Pricing", "Quota", "Quote"]
@@ -310,8 +310,8 @@ class Prices:
         except FreepullError:
             raise
         except (Exception, SystemExit) as error:
-            why = " ".join(f"{type(error).__name__}: {error}".split()).rstrip(".")
-            raise OwnPartError(f"{name} must return a number, got {why} for {validation.shown(quote)}.") from error
+            got = f"{one_line(error)} for {validation.shown(quote)}"
+            raise OwnPartError(f"{name} must return a number, got {got}.") from error
         self._last = quote, price
         return price
 

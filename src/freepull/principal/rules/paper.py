@@ -35,8 +35,8 @@ def finite_time(arms: int, agents: int, horizon: int, delta: float) -> float:
     """θ*/2, **proven for every T** (docs/statistics.md, finite_time).
 
     On each interval where ⌈θ·log T⌉ = c, log B falls, from what it would be with θ·log T + 1 for the ceiling. So the
-    last interval on which B exceeds δ/(KT) is the one in which that smooth function stops to; then we find where B
-    does.
+    last interval on which B exceeds δ/(KT) is the one in which that smooth function falls to δ/(KT); then we find where
+    B itself does.
     """
     M, log_T = agents, math.log(horizon)
     target = math.log(delta / (arms * horizon))
