@@ -93,11 +93,14 @@ def test_all_parts_tell_of_the_same_moment_while_much_happens(page: Page, servic
     path = service.create(agents=TWELVE)
     play(service, path, 1)
     log_in(page, service, service.reader)
-    numbers = """() => [document.querySelector('#observations').textContent.split(' ')[0],
-        document.querySelector('#chart-spend-text').textContent.match(/in ([0-9,]+) obs/)[1],
-        [...document.querySelectorAll('#table-arms tbody tr')].reduce((sum, it) => sum + +it.cells[4].textContent, 0),
-        Math.max(...document.querySelector('#chart-evidence').data[0].x)]
-        .map((it) => Number(String(it).replace(',', '')))"""
+    numbers = """() => {
+        const plain = (it) => Number(String(it).replaceAll(',', ''));
+        const rows = [...document.querySelectorAll('#table-arms tbody tr')];
+        return [document.querySelector('#observations').textContent.split(' ')[0],
+            document.querySelector('#chart-spend-text').textContent.match(/in ([0-9,]+) obs/)[1],
+            rows.reduce((sum, it) => sum + plain(it.cells[4].textContent), 0),
+            Math.max(...document.querySelector('#chart-evidence').data[0].x)].map(plain);
+    }"""
     seen: set[int] = set()
     enough = Event()
 
