@@ -39,15 +39,16 @@ class Findings:
     """Bonuses that were acknowledged, and are not in the ledger."""
     failed: int = 0
     gap: float = 0.0
+    """The longest time for which an agent had no answer."""
     replies: dict[str, tuple[int | None, str, int | None]] = field(default_factory=dict)
     """Every acknowledged event: its place in the log, its agent, and the offer that was paid."""
-    moments: list[float] = field(default_factory=list)
-    """When they were acknowledged, around one kill."""
+    moments: dict[str, list[float]] = field(default_factory=dict)
+    """When each agent's were acknowledged, around one kill."""
 
     def __str__(self) -> str:
         return (
             f"{self.told:,} acknowledged, {self.lost} lost; {self.paid:,} paid, {self.twice} twice, {self.unpaid} not; "
-            f"longest silence {self.gap:.1f} s; {self.failed} requests given up"
+            f"longest silence of an agent {self.gap:.1f} s; {self.failed} requests given up"
         )
 
 
@@ -87,7 +88,7 @@ def kill_the_owner(url: str, seconds: float, kills: int = 1, hang: bool = False)
                 owner.kill()
             for thread in threads:
                 thread.join()
-            found.gap = max(found.gap, *(b - a for a, b in itertools.pairwise(found.moments)))
+            found.gap = max(found.gap, *(b - a for it in found.moments.values() for a, b in itertools.pairwise(it)))
             found.moments.clear()  # nobody acts while the next process starts
             if hang:
                 owner, other = other, owner
@@ -107,9 +108,11 @@ RATE = ("--agent-rate", "1000000")
 
 def _agent(homes: list[str], name: str, token: str, end: float, prefix: str, found: Findings) -> None:
     """Ask and tell until the time is over, first at a process that may not be the owner."""
+    moments = found.moments.setdefault(name, [time.monotonic()])
     with fp.AgentClient(homes[0], "shared", token, owners=homes[1:], retries=30) as me:
         for i in itertools.count():
             if time.monotonic() > end:
+                moments.append(time.monotonic())
                 return
             event = f"{prefix}-{name}-{i}"
             try:
@@ -119,7 +122,7 @@ def _agent(homes: list[str], name: str, token: str, end: float, prefix: str, fou
                 found.failed += 1
                 continue
             found.replies[event] = told.event, name, told.offer if told.outcome == "paid" else None
-            found.moments.append(time.monotonic())
+            moments.append(time.monotonic())
 
 
 def _compare(found: Findings, address: str, admin: str) -> None:

@@ -105,9 +105,11 @@ class StoreError(CampaignError):
 class CampaignBusy(StoreError):
     """Another process has the campaign or its file open."""
 
-    def __init__(self, message: str, owner: str = "") -> None:
+    def __init__(self, message: str, owner: str = "", left: float | None = None) -> None:
         super().__init__(message)
         self.owner = owner
+        self.left = left
+        """Seconds for which it has it if it is silent from now on; None: not known."""
 
 
 class Fenced(StoreError):

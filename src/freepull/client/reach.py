@@ -17,7 +17,13 @@ from freepull import errors, validation
 from freepull.errors import FreepullError, InvalidInput, ServiceError
 
 HUNG_SECONDS = 5.0
-"""How long a process that gave no answer is not asked."""
+"""How long a process that gave no answer is not asked, unless it renews its lease meanwhile."""
+TAKEOVER_SECONDS = 20.0
+"""How long other processes are asked first, until one of them has the campaign of a process that gave no answer."""
+STEADY = 0.05
+"""Seconds by which clocks may go apart while a lease lasts."""
+TAKEOVER_SECONDS = 20.0
+"""How long other processes are asked until one of them has the campaign of a process that gave no answer."""
 
 
 class Addresses:
@@ -32,14 +38,17 @@ class Addresses:
         self.all = [_address("url", url), *(_address("each of owners", it) for it in owners)]
         self._known = {origin(it): it for it in reversed(self.all)}
         self._owners: dict[str, str] = {}
-        self._hung: dict[str, float] = {}
+        self._silent: dict[str, float] = {}
+        """Since when nothing more came from an address."""
+        self._leases: dict[str, float] = {}
+        """Until when a campaign was its owner's at the most, as was first heard after the owner had been silent."""
         if self.all[0].startswith("https:") and not all(it.startswith("https:") for it in self.all):
             raise InvalidInput("owners must begin with https:// where url does; tokens do not leave TLS.")
 
     def of(self, campaign: str) -> str:
-        """Return whom to ask: the owner, or the first of those who are not hung."""
+        """Return whom to ask: the owner, or the first of those who were not silent lately."""
         wanted = [*([self._owners[campaign]] if campaign in self._owners else []), *self.all]
-        return next((it for it in wanted if not self.hung(it)), min(self.all, key=lambda it: self._hung.get(it, 0.0)))
+        return min(wanted, key=lambda it: self._silent[it] if self.hung(it, TAKEOVER_SECONDS) else 0.0)
 
     def known(self, owner: Any) -> str | None:
         """Return the address that was given for the owner that an answer names, if one was."""
@@ -54,16 +63,24 @@ class Addresses:
 
     def failed(self, campaign: str, address: str) -> None:
         """Take note that no answer came."""
-        self._hung[address] = time.monotonic() + HUNG_SECONDS
+        self._silent[address] = time.monotonic()
         self._owners.pop(campaign, None)
+        self._leases.pop(campaign, None)
 
     def answered(self, address: str) -> None:
         """Take note that one came."""
-        self._hung.pop(address, None)
+        self._silent.pop(address, None)
 
-    def hung(self, address: str) -> bool:
-        """Say whether somebody gave no answer lately."""
-        return self._hung.get(address, 0.0) > time.monotonic()
+    def hung(self, address: str, seconds: float = HUNG_SECONDS) -> bool:
+        """Say whether somebody gave no answer within the last seconds."""
+        return address in self._silent and time.monotonic() < self._silent[address] + seconds
+
+    def renewed(self, campaign: str, asked: float, left: float) -> bool:
+        """Say whether a silent owner has renewed its lease, of which so many seconds were left after a time of asking.
+
+        However long that answer took, the lease then ends later than it could have when this was first heard.
+        """
+        return asked + left > self._leases.setdefault(campaign, time.monotonic() + left) + STEADY
 
 
 def origin(url: str) -> tuple[str, str, int]:

@@ -16,7 +16,16 @@ from urllib.parse import quote
 import msgspec
 
 from freepull import validation
-from freepull.client.reach import Addresses, Deadline, bad_certificate, error_of, odd, told, unreachable
+from freepull.client.reach import (
+    TAKEOVER_SECONDS,
+    Addresses,
+    Deadline,
+    bad_certificate,
+    error_of,
+    odd,
+    told,
+    unreachable,
+)
 from freepull.commands import Awaiting, Blocking, Twin
 from freepull.errors import FreepullError, InvalidInput, MissingExtra, ServiceError
 
@@ -32,8 +41,6 @@ RETRIES = 12
 """With what lies between them, a minute for a service that hangs."""
 LONGEST_WAIT = 10.0
 """Seconds between two attempts at most, whatever Retry-After says."""
-TAKEOVER_SECONDS = 20.0
-"""How long other processes are asked until one of them has the campaign of a process that is hung."""
 SOON = 0.25
 MOST_REPLY, MOST_FILE = 64 << 20, 8 << 30
 """Bytes of a reply."""
@@ -118,7 +125,8 @@ class Attempt:
 
     def __init__(self, call: Call[Any], addresses: Addresses, token: str, retries: int = 0) -> None:
         self.call, self._addresses, self._left, self._tries = call, addresses, retries, 0
-        self._campaign, self._until = "/".join(call.path.split("/")[:4]), 0.0
+        self._campaign, self._until, self._asked = "/".join(call.path.split("/")[:4]), 0.0, 0.0
+        self._returned = False
         self.url = addresses.of(self._campaign)
         headers = {"authorization": f"Bearer {token}", "accept-encoding": "identity"}
         if call.keyed:
@@ -130,7 +138,8 @@ class Attempt:
         self.options: dict[str, Any] = {"headers": headers, "content": content, "params": dict(call.query) or None}
 
     def arguments(self) -> tuple[str, str]:
-        """Return method and address."""
+        """Return method and address, to be asked now."""
+        self._asked = time.monotonic()
         return self.call.method, self.url + self.call.path
 
     def failed(self, error: Exception) -> float:
@@ -150,6 +159,7 @@ class Attempt:
         self._addresses.answered(self.url)
         status, after = found.status, found.after
         if 200 <= status < 300:
+            self._addresses.follow(self._campaign, self.url)
             return None
         if status < 400:
             raise odd("it sends this client elsewhere, which is not followed", status)
@@ -170,7 +180,7 @@ class Attempt:
                 "addresses that were given; ask there, or give it as one of owners.",
                 421,
             )
-        if not self._addresses.hung(owner) and owner != self.url:
+        if owner != self.url and self._lives(owner, said.get("lease_left")):
             self._addresses.follow(self._campaign, owner)
             self.url = owner
             if self._left <= 0:
@@ -183,6 +193,21 @@ class Attempt:
         if self._left <= 0:
             raise error_of(said | {"status": 421})
         return self._wait(None)
+
+    def _lives(self, owner: str, left: Any) -> bool:
+        """Say whether an owner is worth asking: it was not silent lately, or has renewed its lease since.
+
+        One that renews its lease and yet gives no answer is not asked again at once for the second time.
+        """
+        if not self._addresses.hung(owner, TAKEOVER_SECONDS):
+            return True
+        hung = self._addresses.hung(owner)
+        if not isinstance(left, float | int) or not 0.0 <= left < 1e6:
+            return not hung
+        if not self._addresses.renewed(self._campaign, self._asked, left) or (hung and self._returned):
+            return False
+        self._returned = True
+        return True
 
     def _spend(self) -> None:
         self._left, self._tries = self._left - 1, self._tries + 1

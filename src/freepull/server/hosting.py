@@ -203,6 +203,10 @@ NOTED = 3600.0
 """Seconds for which it is noted once that a token acts for agents."""
 SHARED = 2.0
 """Seconds for which everybody who looks at all campaigns sees the same of one."""
+OPENING = 1.0
+"""Seconds for which a request waits until its campaign is open; clients ask again later, and nobody takes this process
+for hung."""
+OPENED_AT_ONCE = 2
 LOOKING = 1.0
 """Seconds between two looks for campaigns without an owner, and for tokens that were revoked elsewhere."""
 
@@ -244,7 +248,8 @@ class Hosting:
         self.failed = asyncio.Event()
         """Set when the disk cannot be trusted any more: then the process must end."""
         self._open: dict[str, Open] = {}
-        self._opening = asyncio.Lock()
+        self._opening: dict[str, asyncio.Task[Open]] = {}
+        self._turns = asyncio.Semaphore(OPENED_AT_ONCE)
         self._broken: dict[str, FreepullError] = {}
         """Campaigns that cannot be read: looking at them again would not help."""
         self.store_errors = 0
@@ -267,6 +272,7 @@ class Hosting:
             with suppress(asyncio.CancelledError):
                 await task
         await self.webhooks.close()
+        await asyncio.gather(*self._opening.values(), return_exceptions=True)
         for name in list(self._open):
             with suppress(FreepullError):
                 await self._open.pop(name).campaign.close()
@@ -299,35 +305,52 @@ class Hosting:
 
     async def _look(self) -> None:
         """Open every campaign that nobody has."""
-        for name, _, held in await asyncio.to_thread(self.tokens.store.holders):
-            if not held and name not in self._broken and (name not in self._open or self._open[name].view.ended):
-                with suppress(FreepullError):
-                    await self.find(name)
+        for it in await asyncio.to_thread(self.tokens.store.holders):
+            name = it.campaign
+            if not it.held and name not in self._broken and (name not in self._open or self._open[name].view.ended):
+                await asyncio.wait((self._begin(name),))
 
     async def find(self, name: str) -> Open:
-        """Return a campaign that is open here; open it if nobody has it."""
+        """Return a campaign that is open here; open it if nobody has it, also if whoever asks goes meanwhile."""
         found = self._open.get(name)
         if found is not None and found.view.ended is None:
             return found
         if name in self._broken:
             raise self._broken[name]
-        async with self._opening:
-            found = self._open.get(name)
-            if found is not None and found.view.ended is not None:
-                self._give_up(name, found.view.ended)
-            elif found is not None:
-                return found
-            if self.closing.is_set():
-                raise Refused(503, "this process is ending.", "Try again; another one takes over.")
-            try:
-                await asyncio.to_thread(check_free, self.tokens.store, name)
+        opening = self._begin(name)
+        if not (await asyncio.wait((opening,), timeout=OPENING))[0]:
+            raise Refused(503, "the campaign is still being opened.", "Try again after the time in Retry-After.")
+        return opening.result()
+
+    def _begin(self, name: str) -> asyncio.Task[Open]:
+        """Open a campaign, if nobody has it and it is not being opened already."""
+
+        def end(done: asyncio.Task[Open]) -> None:
+            del self._opening[name]
+            if not done.cancelled():
+                done.exception()  # whoever asked may have gone
+
+        if name not in self._opening:
+            self._opening[name] = asyncio.create_task(self._find(name))
+            self._opening[name].add_done_callback(end)
+        return self._opening[name]
+
+    async def _find(self, name: str) -> Open:
+        found = self._open.get(name)
+        if found is not None and found.view.ended is not None:
+            self._give_up(name, found.view.ended)
+        try:
+            await asyncio.to_thread(check_free, self.tokens.store, name)
+            async with self._turns:
+                if self.closing.is_set():
+                    raise Refused(503, "this process is ending.", "Try again; another one takes over.")
                 opened = await AsyncCampaign.open(self.where, name)
-            except (Corrupt, NewerVersion, OwnPartError) as error:
-                self._broken[name] = error
-                self.log("broken", error=str(error))
-                raise
-            self.log("opened", campaign=name)
-            return self._keep(opened)
+        except (Corrupt, NewerVersion, OwnPartError) as error:
+            self._broken[name] = error
+            self.log("broken", error=str(error))
+            raise
+        self.log("opened", campaign=name)
+        return self._keep(opened)
 
     async def create(self, **settings: Any) -> Open:
         """Make a campaign."""

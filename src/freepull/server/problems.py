@@ -31,6 +31,8 @@ class Problem(msgspec.Struct, omit_defaults=True):
     """The number that an agent's next event must have."""
     owner: str | None = None
     """The address of the process that has the campaign."""
+    lease_left: float | None = None
+    """Seconds after which another process may take the campaign, if its owner is silent until then."""
 
 
 class Refused(FreepullError):
@@ -105,6 +107,7 @@ def problem(error: FreepullError) -> Problem:
         found.expected = error.expected
     if isinstance(error, errors.CampaignBusy):
         found.owner = error.owner.partition(" ")[0] or None
+        found.lease_left = error.left
     return found
 
 

@@ -128,7 +128,7 @@ def check_free(store: ServedStore, name: str) -> None:
     if not found:
         raise store.unknown(name)
     if found[0].held and found[0].owner != owner():
-        raise CampaignBusy(f"campaign {name!r} is held by {found[0].owner}.", found[0].owner)
+        raise CampaignBusy(f"campaign {name!r} is held by {found[0].owner}.", found[0].owner, found[0].left)
 
 
 def claim(store: Store, name: str, wait: float) -> Lease:

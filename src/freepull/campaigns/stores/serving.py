@@ -24,6 +24,8 @@ class Holder(NamedTuple):
     """As `Store.claim` was told; empty: nobody."""
     held: bool
     """Whether nobody else can claim it now; never, where the store as a whole is locked instead."""
+    left: float | None = None
+    """Seconds for which that will be so if the owner is silent; None: not known."""
 
 
 SESSION = "s"

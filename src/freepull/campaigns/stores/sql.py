@@ -250,10 +250,14 @@ class SqlStore(SqlServing, Store):
     def holders(self, campaign: str | None = None) -> list[Holder]:
         """Return who has every campaign, or one alone."""
         raw = self.words["raw"].format
-        sql = f"SELECT {raw('name')}, {raw('owner')}, {self._held} FROM campaigns"
+        left = f"lease_until - {self.words['now']}"
+        sql = f"SELECT {raw('name')}, {raw('owner')}, {self._held}, {left} FROM campaigns"
         one = "" if campaign is None else " WHERE name = ?"
         rows = self.query(f"{sql}{one}", () if campaign is None else (campaign,))
-        return sorted(Holder(text_of(name), text_of(owner), bool(held)) for name, owner, held in rows)
+        return sorted(
+            Holder(text_of(name), text_of(owner), bool(held), max(0, left) / 1e6 if held else 0.0)
+            for name, owner, held, left in rows
+        )
 
     def unknown(self, name: str) -> CampaignError:
         """Return the error for a campaign that is not there, or whose name may be damaged."""
