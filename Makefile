@@ -10,9 +10,9 @@ AS_ROOT := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 UPDATE = $(AS_ROOT) apt-get update -qq
 
 .DEFAULT_GOAL := help
-PARALLEL := -n auto --maxprocesses 4 --dist loadfile
+PARALLEL := -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder
 # tests with servers mostly wait, so there are three of them for every two cores
-WAITING := -n $(shell $(PYTHON) -c "import os; print(min(6, max(1, (os.cpu_count() or 1) * 3 // 2)))") --dist loadfile
+WAITING := -n $(shell $(PYTHON) -c "import os; print(min(6, max(1, (os.cpu_count() or 1) * 3 // 2)))") --dist loadfile --no-loadscope-reorder
 .PHONY: help run quick test whole deep programs lint types bench verify calibrate reproduce chaos load serve package docs lock clean
 
 help: ## what each target does

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import select
-import subprocess
-import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -140,30 +136,3 @@ def test_a_progress_bar_is_drawn_if_asked_for(capsys: pytest.CaptureFixture[str]
     assert capsys.readouterr().err == ""
     simulate(runs=1, progress=True)
     assert capsys.readouterr().out == ""
-
-
-LONG = """
-import os
-import freepull as fp
-
-class Loud(fp.agents.Greedy):
-    def pick(self, t):
-        if t == 1:
-            os.write(1, b"begun\\n")
-        return super().pick(t)
-
-if __name__ == "__main__":
-    fp.simulate(fp.instances.toy(), agents=Loud(), principal=fp.Principal(fp.rules.Passive()), horizon=10**6, workers=2)
-"""
-
-
-@pytest.mark.slow
-def test_the_workers_of_a_killed_simulation_end_with_it(tmp_path: Path) -> None:
-    (tmp_path / "long.py").write_text(LONG)
-    with subprocess.Popen([sys.executable, tmp_path / "long.py"], stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        for _ in range(4):  # two workers with two agents each
-            assert process.stdout.readline() == "begun\n"
-        process.kill()
-        assert select.select([process.stdout], [], [], 20.0)[0]  # closed by all who had it
-        assert process.stdout.read() == ""

@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import signal
-import subprocess
-import sys
-import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -119,26 +114,3 @@ def test_an_open_offer_can_be_withdrawn() -> None:
     assert trial.tell(0, 1 - offer.arm, 0.5) is None
     trial.end_step()
     assert (trial.refused, trial.banned, trial.spent) == (0, 0, 0.0)
-
-
-@pytest.mark.slow
-def test_ctrl_c_ends_worker_processes(tmp_path: Path) -> None:
-    script = (
-        "import warnings, freepull as fp\n"
-        "warnings.simplefilter('ignore')\n"
-        "r = fp.simulate(fp.instances.toy(), principal=fp.Principal(fp.rules.Passive()), horizon=1500, runs=100000,\n"
-        "                engine='readable', workers=2, progress=lambda n: print('run', flush=True))\n"
-        "print(r.interrupted, r.frame.height, flush=True)\n"
-    )
-    began = time.monotonic()
-    child = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True, start_new_session=True)
-    assert child.stdout is not None
-    assert child.stdout.readline() == "run\n"
-    starting = time.monotonic() - began  # about two seconds, more on a busy machine
-    os.killpg(child.pid, signal.SIGINT)
-    asked = time.monotonic()
-    out, _ = child.communicate(timeout=30)
-    assert time.monotonic() - asked < max(2.0, starting)
-    interrupted, kept = out.replace("run", "").split()
-    assert interrupted == "True"
-    assert int(kept) > 0

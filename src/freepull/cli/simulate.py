@@ -152,7 +152,7 @@ def warm(
     from multiprocessing import get_context
 
     from freepull import validation
-    from freepull.simulation.facade import end_with_parent
+    from freepull.simulation.readable import end_with_parent
 
     for name in rule or ():
         validation.one_of("rule", name, list(WARMED))

@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -158,6 +159,14 @@ def error_of(said: dict[str, Any]) -> FreepullError:
     return ServiceError(words, status, " ".join(str(said.get("remedy") or "").split())[:1000])
 
 
+@cache
+def trusted() -> ssl.SSLContext:
+    """Return the certificates that are trusted; reading them takes longer than all else of making a client."""
+    import httpx
+
+    return httpx.create_ssl_context(trust_env=False)
+
+
 class Deadline:
     """Until when this thread waits for all of an answer.
 
@@ -231,6 +240,6 @@ class Deadline:
             ) -> httpcore.NetworkStream:
                 return Stream(super().connect_tcp(host, port, deadline.left(timeout), *args, **more))
 
-        transport = httpx.HTTPTransport(trust_env=False)
+        transport = httpx.HTTPTransport(verify=trusted(), trust_env=False)
         transport._pool._network_backend = Backend()
         return transport

@@ -24,6 +24,7 @@ from freepull.client.reach import (
     error_of,
     odd,
     told,
+    trusted,
     unreachable,
 )
 from freepull.commands import Awaiting, Blocking, Twin
@@ -356,7 +357,7 @@ class AsyncConnection(_Sender):
     def __init__(self, url: str, token: str, http: Any, **reach: Unpack[Reach]) -> None:
         super().__init__(url, token, **reach)
         self.own = http is None
-        self.http = httpx().AsyncClient(trust_env=False) if http is None else http
+        self.http = httpx().AsyncClient(verify=trusted(), trust_env=False) if http is None else http
 
     async def send(self, call: Call[Reply]) -> Reply:
         """Send a request until it is answered."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import reduce
 from itertools import groupby
@@ -60,15 +59,16 @@ class Case:
 
     def forecast(self, runs: Sequence[int]) -> Forecast:
         """Simulate these runs; people who are not known exactly are drawn afresh for every one."""
+        from freepull.simulation.compiled.engine import in_threads
+
         if self.people.sure and all(len(parts) in (1, self.agents) for parts in self._parts(self.people)):
             return self._simulated(runs, 0, self.workers)
         together = TOGETHER if self.people.sure else 1
         blocks = [(list(some), block) for block, some in groupby(runs, key=lambda run: run // together)]
-        pool = ThreadPoolExecutor(self.workers or os.cpu_count() or 1)
-        try:
-            return reduce(Forecast.joined, pool.map(lambda one: self._simulated(one[0], one[1], 1), blocks))
-        finally:
-            pool.shutdown(cancel_futures=True)
+        found = dict(
+            in_threads(lambda it: self._simulated(it[0], it[1], 1), blocks, self.workers or os.cpu_count() or 1)
+        )
+        return reduce(Forecast.joined, [found[number] for number in range(len(blocks))])
 
     @staticmethod
     def _parts(people: People) -> tuple[tuple[Any, ...], ...]:

@@ -26,7 +26,7 @@ from freepull.messages import Outlook
 from freepull.money import Money
 from freepull.planning.forecast import Onward, Seen, is_known, onward
 from freepull.principal.record import UNITS
-from freepull.simulation.facade import end_with_parent
+from freepull.simulation.readable import end_with_parent
 
 if TYPE_CHECKING:
     from freepull.campaigns.commands import Decider

@@ -44,7 +44,7 @@ from freepull.campaigns.journal.events import (
 )
 from freepull.campaigns.people import payment_key
 from freepull.campaigns.settings import shown
-from freepull.client.reach import origin
+from freepull.client.reach import origin, trusted
 from freepull.errors import FreepullError, InvalidInput
 from freepull.messages import SETTLEMENTS, DeliveryRow, TargetRow, Tried
 from freepull.money import Money
@@ -200,7 +200,7 @@ def pinned(private: bool) -> httpx.AsyncClient:
                 raise httpcore.ConnectError(f"{host} is at an address that is not public")
             return await super().connect_tcp(addresses[0], port, *args, **more)
 
-    transport = httpx.AsyncHTTPTransport(trust_env=False)
+    transport = httpx.AsyncHTTPTransport(verify=trusted(), trust_env=False)
     transport._pool._network_backend = Backend()
     return httpx.AsyncClient(transport=transport, trust_env=False, follow_redirects=False, timeout=PATIENCE)
 
@@ -466,7 +466,9 @@ class Webhooks:
                 self._going[found.campaign.name, it.name] = delivery, asyncio.create_task(delivery.run())
 
     def _client(self, target: Target) -> httpx.AsyncClient:
-        return self._http.setdefault(target.name, pinned(target.private))
+        if target.name not in self._http:
+            self._http[target.name] = pinned(target.private)
+        return self._http[target.name]
 
     async def close(self) -> None:
         """End all deliveries, and note how far they have got."""

@@ -3,18 +3,12 @@
 from __future__ import annotations
 
 import math
-import multiprocessing
-import os
-import pickle
 import sys
-import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from itertools import islice
 from typing import Any, cast
 
 import numpy as np
@@ -34,7 +28,7 @@ from freepull.panels import Panel
 from freepull.principal import Checks, Principal, rules
 from freepull.simulation.baselines import Mechanism
 from freepull.simulation.experiment import Experiment, GameMaker, check
-from freepull.simulation.readable import play
+from freepull.simulation.readable import play, play_in_processes
 from freepull.simulation.results import MEANS, RATES, Collector, Outcome, Result, interval
 
 ENGINES = ("auto", "compiled", "readable")
@@ -227,44 +221,11 @@ def _outcomes(engine: str, experiment: Experiment, workers: int | None) -> Itera
     return play_compiled(experiment, workers)
 
 
-def end_with_parent() -> None:
-    """Let this process end once the one that began it is gone, however that ended: what is left would run for ever."""
-
-    def follow(parent: Any) -> None:
-        parent.join()
-        os._exit(1)
-
-    threading.Thread(target=follow, args=(multiprocessing.parent_process(),), daemon=True).start()
-
-
 def _played(experiment: Experiment, workers: int) -> Iterator[Outcome]:
-    if workers == 1:
-        little = _is_little(experiment)
-        for run in experiment.runs:
-            yield _played_plainly(experiment, run) if little else play(experiment, run)
-        return
-    try:
-        pickle.dumps(experiment)
-    except (pickle.PicklingError, AttributeError, TypeError) as error:
-        raise InvalidInput(
-            f"workers must be 1 here, because a part cannot be sent to another process: {error}."
-        ) from None
-    pool = ProcessPoolExecutor(workers, initializer=end_with_parent)
-    try:
-        left, waiting = iter(experiment.runs), set[Future[Outcome]]()
-        while True:
-            waiting |= {pool.submit(play, experiment, run) for run in islice(left, 2 * workers - len(waiting))}
-            if not waiting:
-                return
-            done, waiting = wait(waiting, return_when=FIRST_COMPLETED)
-            for future in done:
-                yield future.result()
-    except BaseException:
-        for process in list(pool._processes.values()):
-            process.terminate()
-        raise
-    finally:
-        pool.shutdown(wait=True, cancel_futures=True)
+    if workers > 1:
+        return play_in_processes(experiment, workers)
+    little = _is_little(experiment)
+    return (_played_plainly(experiment, run) if little else play(experiment, run) for run in experiment.runs)
 
 
 @contextmanager

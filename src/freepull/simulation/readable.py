@@ -1,13 +1,21 @@
 """The readable engine: Algorithm 1 step by step, in the order of docs/mechanics.md. It is the truth.
 
-The compiled engine must agree with it path by path; a user's own agents run here.
+The compiled engine must agree with it path by path; a user's own agents run here, in several processes if asked for.
 """
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
-from typing import NamedTuple, cast
+import multiprocessing
+import os
+import pickle
+import signal
+import threading
+import traceback
+from collections.abc import Callable, Iterator
+from itertools import islice
+from multiprocessing.connection import Connection, wait
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +24,7 @@ from freepull import registry, validation
 from freepull.agents import Agent, Mind, OnTable, View
 from freepull.agents.answers import Situation
 from freepull.disturbances import own_key
-from freepull.errors import AgentError
+from freepull.errors import AgentError, FreepullError, InvalidInput
 from freepull.game import Game
 from freepull.principal import Offer, Trial
 from freepull.principal.record import UNITS, units
@@ -57,6 +65,7 @@ class Seat:
         self.number, self.game = number, game
         self.answer = copy.deepcopy(experiment.answers[number])
         self.strategy: Agent | Mind = copy.deepcopy(experiment.agents[number])
+        self.mind = self.strategy if isinstance(self.strategy, Mind) else None
         self.hears_of_bonuses = registry.hears_of_bonuses(self.strategy)
         self.horizon = experiment.horizon
         self.activity, self.leaving = experiment.activity[number], experiment.leaving[number]
@@ -99,15 +108,15 @@ class Seat:
         """
         t, self.offer = self.acts + 1, offer
         self.offers += offer is not None
-        if isinstance(self.strategy, Mind):
-            return self._checked(self.strategy.act(self._view(t, standing)), f"act(view) at t = {t}")
+        if self.mind is not None:
+            return self._checked(self.mind.act(self._view(t, standing)), f"act(view) at t = {t}")
         if offer is not None:
             coin = uniform(word(self.answer_key, ANSWER_COIN, t))
             seen = tuple(self.pulls), tuple(self.sums)
             drawn = coin, self.lot, self.losses[offer.arm]
             if self.answer.takes(Situation(t, offer.arm, offer.bonus, self.offers, *seen, *drawn)):
                 return offer.arm
-        return self._checked(self.strategy.pick(t), f"pick({t})")
+        return self._checked(cast(Agent, self.strategy).pick(t), f"pick({t})")
 
     def _checked(self, arm: int, called: str) -> int:
         """Return an arm that an agent has chosen, if there is such an arm."""
@@ -176,7 +185,7 @@ def play(experiment: Experiment, run: int, watch: Watch | None = None) -> Outcom
     trial = start(experiment.principal, game, experiment.horizon, experiment.checks, experiment.margins)
     checkpoints, trace = set(experiment.checkpoints), list[Checkpoint]()
     late: dict[int, list[tuple[int, int, float]]] = {}
-    minds = any(isinstance(seat.strategy, Mind) for seat in seats)
+    minds = any(seat.mind is not None for seat in seats)
     for t in range(1, experiment.horizon + 1):
         if trial.phase == "decided" and experiment.until == "decided":
             break
@@ -231,3 +240,82 @@ def _checkpoint(trial: Trial, game: Game, t: int, pulls: NDArray[np.int64]) -> l
         Checkpoint(t, k, rule.active[k], rule.mean(k), bounds[k], paid, int(pulls[:, k].sum()), regrets[k])
         for k in range(game.arms)
     ]
+
+
+def end_with_parent() -> None:
+    """Let this process end once the one that began it is gone, however that ended: what is left would run for ever."""
+
+    def follow(parent: Any) -> None:
+        parent.join()
+        os._exit(1)
+
+    threading.Thread(target=follow, args=(multiprocessing.parent_process(),), daemon=True).start()
+
+
+def play_in_processes(experiment: Experiment, workers: int) -> Iterator[Outcome]:
+    """Play all runs in so many processes, each with a pipe of its own; yield outcomes as they come.
+
+    They share no lock and no queue, so Ctrl-C may come at any moment, and a process may end in the midst of an answer.
+    """
+    try:
+        pickle.dumps(experiment)
+    except (pickle.PicklingError, AttributeError, TypeError) as error:
+        raise InvalidInput(
+            f"workers must be 1 here, because a part cannot be sent to another process: {error}."
+        ) from None
+    runs, processes = iter(experiment.runs), dict[Connection, multiprocessing.Process]()
+    try:
+        for _ in range(min(workers, len(experiment.runs))):
+            ours, theirs = multiprocessing.Pipe()
+            processes[ours] = process = multiprocessing.Process(target=_play_what_comes, args=(theirs, experiment))
+            process.start()
+            theirs.close()
+            for run in islice(runs, 2):  # so that nobody waits for the next one
+                ours.send(run)
+        left = len(experiment.runs)
+        while left:
+            for pipe in cast(list[Connection], wait(list(processes))):
+                try:
+                    found = pipe.recv()
+                    for run in islice(runs, 1):
+                        pipe.send(run)
+                except (EOFError, OSError):
+                    processes[pipe].join()
+                    raise FreepullError(
+                        f"a worker process ended before its runs were finished, with exit code "
+                        f"{processes[pipe].exitcode}; memory may be short, so try fewer workers."
+                    ) from None
+                if isinstance(found, BaseException):
+                    raise found
+                left -= 1
+                yield found
+    finally:
+        for pipe, process in processes.items():
+            if process.pid is not None:
+                process.kill()
+                process.join()
+            pipe.close()
+
+
+def _play_what_comes(pipe: Connection, experiment: Experiment) -> None:
+    """Play the runs that come through a pipe, in a process that others end."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    end_with_parent()
+    while True:
+        run = pipe.recv()
+        try:
+            found: Any = play(experiment, run)
+        except BaseException as error:
+            found = _sendable(error)
+        pipe.send(found)
+
+
+def _sendable(error: BaseException) -> BaseException:
+    """Return an error with where it was raised, as one of ours if it cannot be sent to another process."""
+    where = f"In a worker process:\n{''.join(traceback.format_exception(error))}"
+    try:
+        pickle.loads(pickle.dumps(error))
+    except Exception:
+        error = FreepullError(f"{type(error).__name__}: {error}")
+    error.add_note(where)
+    return error

@@ -9,6 +9,8 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import astuple, dataclass, field
 from datetime import UTC, datetime
+from functools import cache
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -391,13 +393,6 @@ class Collector:
         return MARGIN_SCHEMA if self.experiment.margins else {}
 
     def _provenance(self, engine: str, seconds: float, interrupted: bool) -> dict[str, Any]:
-        from importlib.metadata import version
-
-        machine = {
-            "system": platform.platform(),
-            "architecture": platform.machine(),
-            "python": platform.python_version(),
-        }
         return {
             "freepull": __version__,
             "parameters": self.experiment.describe(),
@@ -407,9 +402,19 @@ class Collector:
             "interrupted": interrupted,
             "seconds": round(seconds, 3),
             "at": datetime.now(UTC).isoformat(timespec="seconds"),
-            "machine": machine,
-            "libraries": {name: version(name) for name in ("numba", "numpy", "polars", "scipy")},
+            "machine": {
+                "system": platform.platform(),
+                "architecture": platform.machine(),
+                "python": platform.python_version(),
+            },
+            "libraries": dict(_libraries()),
         }
+
+
+@cache
+def _libraries() -> dict[str, str]:
+    """Return the versions of what the figures come from; looking them up takes milliseconds."""
+    return {name: version(name) for name in ("numba", "numpy", "polars", "scipy")}
 
 
 def _frame(rows: list[tuple[Any, ...]], schema: dict[str, Any], *order: str) -> pl.DataFrame:

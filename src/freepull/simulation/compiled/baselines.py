@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,6 +16,7 @@ from freepull.game import Game
 from freepull.numerics import beta_draw, decision_key, exploration, mix, reward_units, uniform
 from freepull.randomness import ARM, CHOICE, CHOICE_ARM, CHOICE_COIN, REWARD, STEP, key
 from freepull.simulation.baselines import Compensation, Mechanism, PriceSearch, counted, outcome, recorded
+from freepull.simulation.compiled.engine import in_threads
 from freepull.simulation.experiment import Experiment
 from freepull.simulation.results import Outcome
 
@@ -61,12 +61,8 @@ def unsupported(baseline: Mechanism) -> str | None:
 
 def play(experiment: Experiment, workers: int | None) -> Iterator[Outcome]:
     """Play all runs, on threads; their number changes no bit."""
-    with ThreadPoolExecutor(workers or os.cpu_count() or 1) as pool:
-        try:
-            yield from pool.map(lambda run: _played(experiment, run), experiment.runs)
-        except BaseException:
-            pool.shutdown(wait=True, cancel_futures=True)
-            raise
+    for _, found in in_threads(lambda run: _played(experiment, run), experiment.runs, workers or os.cpu_count() or 1):
+        yield found
 
 
 def _played(experiment: Experiment, run: int) -> Outcome:

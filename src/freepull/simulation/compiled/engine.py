@@ -6,10 +6,13 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from _thread import start_new_thread
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import replace
-from typing import Any, Protocol
+from itertools import chain, islice
+from queue import Empty, SimpleQueue
+from typing import Any, Protocol, TypeVar, cast
 
 import numpy as np
 from numba.core import event
@@ -52,6 +55,10 @@ from freepull.simulation.results import Checkpoint, Outcome, regret_by_arm
 
 SLICE = 0.2
 """Seconds that a kernel may run before it is asked whether to stop."""
+PATIENCE = 5.0
+"""Seconds for which threads are waited for that were asked to stop."""
+Given = TypeVar("Given")
+Made = TypeVar("Made")
 LANES = 64
 """Lanes that a block should have at least, if there are enough runs."""
 COMPILING = "compiling the engine for this machine: some ten seconds, once"
@@ -97,23 +104,62 @@ def play(experiment: Experiment, workers: int | None, lanes: int = LANES) -> Ite
         most = -(-most // WIDTH) * WIDTH
     size = max(1, min(most, -(-len(experiment.runs) // threads)))
     blocks = [experiment.runs[at : at + size] for at in range(0, len(experiment.runs), size)]
-    if threads == 1 or len(blocks) == 1:
-        for runs in blocks:
-            yield from player.play(runs)
+    for _, outcomes in in_threads(player.play, blocks, threads, player.stop.set):
+        yield from outcomes
+
+
+def in_threads(
+    work: Callable[[Given], Made], items: Iterable[Given], threads: int, stop: Callable[[], None] = lambda: None
+) -> Iterator[tuple[int, Made]]:
+    """Do some work on threads; yield the number of each item and what came of it, in the order in which they end.
+
+    Ctrl-C may come at any moment: the queues keep no lock then, as those of ``concurrent.futures`` may, which would
+    wait for ever. Threads whose work is given up are asked to stop, and waited for in vain for some seconds at most.
+    """
+    left = enumerate(items)
+    first = list(islice(left, 2 * threads))  # so that nobody waits for the next one
+    if threads == 1 or len(first) < 2:
+        yield from ((number, work(item)) for number, item in chain(first, left))
         return
-    with ThreadPoolExecutor(threads) as pool:
-        waiting: set[Future[list[Outcome]]] = set()
-        try:
-            while blocks or waiting:
-                while blocks and len(waiting) < 2 * threads:
-                    waiting.add(pool.submit(player.play, blocks.pop(0)))
-                done, waiting = wait(waiting, timeout=SLICE, return_when=FIRST_COMPLETED)
-                for future in done:
-                    yield from future.result()
-        except BaseException:
-            player.stop.set()
-            pool.shutdown(wait=True, cancel_futures=True)
-            raise
+    todo, done = SimpleQueue[tuple[int, Given] | None](), SimpleQueue[tuple[int, Made | None, BaseException | None]]()
+    waiting = started = 0
+
+    def serve() -> None:
+        for number, item in iter(todo.get, None):
+            try:
+                done.put((number, work(item), None))
+            except BaseException as error:
+                done.put((number, None, error))
+        done.put((-1, None, None))
+
+    try:
+        for _ in range(min(threads, len(first))):
+            start_new_thread(serve, ())
+            started += 1
+        for one in first:
+            todo.put(one)
+            waiting += 1
+        while waiting:
+            number, found, error = done.get()
+            waiting -= 1
+            if error is not None:
+                raise error
+            for one in islice(left, 1):
+                todo.put(one)
+                waiting += 1
+            yield number, cast(Made, found)
+    except BaseException:
+        stop()
+        with suppress(Empty):
+            while True:
+                todo.get_nowait()
+        raise
+    finally:
+        for _ in range(started):
+            todo.put(None)
+        with suppress(Empty):
+            while started:
+                started -= done.get(timeout=PATIENCE)[0] < 0
 
 
 class Player:
