@@ -26,8 +26,11 @@ def simulate(agents: Any = None, **more: Any) -> fp.Result:
 
 
 class Odd(Exception):
+    """Cannot be sent."""
+
     def __init__(self, one: int, two: int) -> None:
         super().__init__(f"{one} and {two}")
+        self.sum = lambda: one + two
 
 
 class Failing(fp.agents.Greedy):
