@@ -125,10 +125,10 @@ for _ in range(int(sys.argv[1])):
 
 @pytest.mark.parametrize(("engine", "horizon", "runs"), [("readable", 20, 1_000), ("compiled", 100_000, 1_000)])
 def test_ctrl_c_may_come_at_any_moment(engine: str, horizon: int, runs: int) -> None:
-    words = [sys.executable, "-c", OFTEN, "40", str(horizon), str(runs), engine]
+    words = [sys.executable, "-c", OFTEN, "20", str(horizon), str(runs), engine]
     done = subprocess.run(words, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr[-2000:]
-    assert done.stdout.count("finished") < 20, "most were stopped, or fork had swallowed it"
+    assert done.stdout.count("finished") < 10, "most were stopped, or fork had swallowed it"
 
 
 LONG = """

@@ -204,6 +204,8 @@ def write(folder: Path, sections: Sequence[Section], checks: Sequence[Check], re
         if old.stem not in {section.name for section in sections}:
             old.unlink()
     for section in sections:
+        section.figure.draw_without_rendering()
+        section.figure.set_layout_engine("none")  # it is laid out once, which takes longer than to draw it
         for ending in ("png", "svg", "pdf"):
             section.figure.savefig(figures / f"{section.name}.{ending}", metadata={"Creator": f"freepull {__version__}"}
                                    if ending != "png" else {"Software": f"freepull {__version__}"})  # fmt: skip
