@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, settings
 from chaos.postgres_server import PostgresServer
 from support.tiers import (  # noqa: F401
     pytest_addoption,
+    pytest_collection_finish,
     pytest_collection_modifyitems,
     pytest_configure,
     pytest_ignore_collect,

@@ -179,3 +179,25 @@ def test_a_campaign_that_takes_long_to_open_holds_nobody_up(tmp_path: Path, monk
             time.sleep(0.05)
         assert told.status_code == 200
         assert begun == ["onboarding"], "whoever asks meanwhile waits for the same"
+
+
+@pytest.mark.slow
+def test_a_campaign_whose_maker_gave_up_is_there_all_the_same(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plainly = AsyncCampaign.create
+
+    async def slowly(url: Any, **settings: Any) -> AsyncCampaign:
+        made = await plainly(url, **settings)
+        await asyncio.sleep(0.5)
+        return made
+
+    monkeypatch.setattr(AsyncCampaign, "create", slowly)
+    house = service.server.application.hosting
+    settings = {"name": "late", "arms": 2, "agents": 2, "price": "1 EUR"}
+    asked = asyncio.run_coroutine_threadsafe(house.create(**settings), service.loop)
+    time.sleep(0.3)
+    asked.cancel()
+    assert service.send("GET", "/campaigns/late").status_code == 200, "who asks while it is made waits for it"
+    again = service.send("POST", "/campaigns", settings)
+    assert (again.status_code, again.json()["type"]) == (409, "/problems/CampaignExists")

@@ -5,6 +5,7 @@ Quick tests start neither programs nor servers, which is checked. `--everything`
 
 from __future__ import annotations
 
+import gc
 import platform
 import sys
 from collections import Counter
@@ -73,6 +74,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker("slow")
     slow = Counter(item.path for item in items if item.get_closest_marker("slow") is not None)
     items.sort(key=lambda item: (item.path.name not in LONGEST, -slow[item.path]))
+
+
+def pytest_collection_finish() -> None:
+    """Leave what is loaded by now out of garbage collections, which took an eighth of the time of all tests."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(20_000, 10, 10)
 
 
 @pytest.hookimpl(wrapper=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable
 from contextlib import suppress
 from typing import Any, NamedTuple
 
@@ -207,6 +207,7 @@ OPENING = 1.0
 """Seconds for which a request waits until its campaign is open; clients ask again later, and nobody takes this process
 for hung."""
 OPENED_AT_ONCE = 2
+"""Campaigns, so that a large one does not hold all others up."""
 LOOKING = 1.0
 """Seconds between two looks for campaigns without an owner, and for tokens that were revoked elsewhere."""
 
@@ -271,8 +272,8 @@ class Hosting:
             task.cancel()
             with suppress(asyncio.CancelledError):
                 await task
-        await self.webhooks.close()
         await asyncio.gather(*self._opening.values(), return_exceptions=True)
+        await self.webhooks.close()
         for name in list(self._open):
             with suppress(FreepullError):
                 await self._open.pop(name).campaign.close()
@@ -308,7 +309,7 @@ class Hosting:
         for it in await asyncio.to_thread(self.tokens.store.holders):
             name = it.campaign
             if not it.held and name not in self._broken and (name not in self._open or self._open[name].view.ended):
-                await asyncio.wait((self._begin(name),))
+                await asyncio.wait((self._begin(name, self._find),))
 
     async def find(self, name: str) -> Open:
         """Return a campaign that is open here; open it if nobody has it, also if whoever asks goes meanwhile."""
@@ -317,25 +318,26 @@ class Hosting:
             return found
         if name in self._broken:
             raise self._broken[name]
-        opening = self._begin(name)
+        opening = self._begin(name, self._find)
         if not (await asyncio.wait((opening,), timeout=OPENING))[0]:
             raise Refused(503, "the campaign is still being opened.", "Try again after the time in Retry-After.")
         return opening.result()
 
-    def _begin(self, name: str) -> asyncio.Task[Open]:
-        """Open a campaign, if nobody has it and it is not being opened already."""
+    def _begin(self, name: str, work: Callable[[str], Coroutine[Any, Any, Open]]) -> asyncio.Task[Open]:
+        """Open or make a campaign, unless that is under way; it goes on if whoever asked gives up."""
 
         def end(done: asyncio.Task[Open]) -> None:
             del self._opening[name]
             if not done.cancelled():
-                done.exception()  # whoever asked may have gone
+                done.exception()  # perhaps nobody is left who asks
 
         if name not in self._opening:
-            self._opening[name] = asyncio.create_task(self._find(name))
+            self._opening[name] = asyncio.create_task(work(name))
             self._opening[name].add_done_callback(end)
         return self._opening[name]
 
     async def _find(self, name: str) -> Open:
+        """Open a campaign, if nobody has it."""
         found = self._open.get(name)
         if found is not None and found.view.ended is not None:
             self._give_up(name, found.view.ended)
@@ -355,9 +357,15 @@ class Hosting:
     async def create(self, **settings: Any) -> Open:
         """Make a campaign."""
         name = settings["name"]
+
+        async def make(_: str) -> Open:
+            return self._keep(await AsyncCampaign.create(self.where, **settings))
+
+        while name in self._opening:
+            await asyncio.wait((self._opening[name],))
         if name in self.here():
             raise CampaignExists(f"there is a campaign {name!r} already; choose another name.")
-        return self._keep(await AsyncCampaign.create(self.where, **settings))
+        return await asyncio.shield(self._begin(name, make))
 
     def _keep(self, campaign: AsyncCampaign) -> Open:
         self._open[campaign.name] = Open(campaign)
