@@ -11,8 +11,8 @@ UPDATE = $(AS_ROOT) apt-get update -qq
 
 .DEFAULT_GOAL := help
 PARALLEL := -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder
-# tests with servers mostly wait, so there are three of them for every two cores
-WAITING := -n $(shell $(PYTHON) -c "import os; print(min(6, max(1, (os.cpu_count() or 1) * 3 // 2)))") --dist loadfile --no-loadscope-reorder
+# tests with servers mostly wait, so there are two of them for every core
+WAITING := -n $(shell $(PYTHON) -c "import os; print(min(6, 2 * (os.cpu_count() or 1)))") --dist loadfile --no-loadscope-reorder
 .PHONY: help run quick test whole deep programs lint types bench verify calibrate reproduce chaos load serve package docs lock clean
 
 help: ## what each target does
@@ -37,7 +37,9 @@ quick: $(READY) ## the tests that start no program, server or browser, with fewe
 test: $(READY) programs lint ## everything that must hold: lint, types, import order, all tests; nothing may be left out
 	@$(MAKE) --no-print-directory -j2 types whole
 
-whole: $(READY) # all tests, beside the types
+whole: $(READY) # all tests, beside the types; their files, which live for seconds, in memory where there are 4 GB of it
+	@if [ -w /dev/shm ] && [ "$$(df --output=avail /dev/shm | tail -n 1)" -gt 4000000 ]; then \
+	  TMPDIR=$$(mktemp -d -p /dev/shm freepull.XXXXXX); export TMPDIR; trap 'rm -rf "$$TMPDIR"' EXIT INT TERM; fi; \
 	$(BIN)/python -m pytest $(WAITING) --everything
 
 deep: $(READY) programs ## the property tests with ten times their examples: before a release (an hour)
