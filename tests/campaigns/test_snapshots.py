@@ -288,3 +288,50 @@ def test_the_copy_that_writes_a_snapshot_holds_nothing_and_does_not_outlive_its_
         os.kill(child, signal.SIGKILL)
         pytest.fail("the copy waits for ever for a reader")
     socket.create_server(("127.0.0.1", port), reuse_port=False).close()
+
+
+def told_until(campaign: fp.Campaign, most: int) -> int | None:
+    """Tell pulls one by one until there is a snapshot; return after which event it was taken."""
+    store = campaign.core.store
+    for _ in range(most):
+        campaign.tell("ann", "A", 0.5)
+        if (found := snapshots.newest(store, "onboarding")) is not None:
+            return found
+    return None
+
+
+def test_one_is_taken_as_soon_as_the_log_would_take_long_to_read(
+    url: str, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(snapshots, "WORKED", 1e-3)
+    with create(url, clock, snapshot_every=4_000) as campaign:
+        event = told_until(campaign, 3_000)
+    assert event is not None
+    assert 20 <= event < 4_000, "a 200th of what is usual at least"
+    assert verify(url, "onboarding").snapshots == 1
+
+
+def test_it_is_not_taken_where_few_were_asked_for_or_others_were_dear(
+    sqlite: str, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(snapshots, "WORKED", 0.0)
+    with create(sqlite, clock, snapshot_every=10**9) as campaign:
+        assert told_until(campaign, 100) is None
+    monkeypatch.setattr(snapshots, "RESTS", 1e9)
+    with fp.Campaign.open(sqlite, "onboarding", clock=clock, snapshot_every=2_000) as campaign:
+        first = told_until(campaign, 3_000)
+        assert first is not None
+        for _ in range(100):
+            campaign.tell("ann", "A", 0.5)
+        assert snapshots.newest(campaign.core.store, "onboarding") == first
+
+
+def test_who_has_read_for_long_takes_one_at_once(sqlite: str, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    with create(sqlite, clock) as campaign:
+        for _ in range(50):
+            campaign.tell("ann", "A", 0.5)
+        assert snapshots.newest(campaign.core.store, "onboarding") is None
+    monkeypatch.setattr(snapshots, "REPLAYED", 1e9)
+    with fp.Campaign.open(sqlite, "onboarding", clock=clock, snapshot_every=1_000) as campaign:
+        campaign.tell("ann", "A", 0.5)
+    assert verify(sqlite, "onboarding").snapshots == 1

@@ -169,7 +169,7 @@ class Campaign(CampaignVerbs):
         clock
             Microseconds since 1970, for tests.
         snapshot_every
-            Events between two snapshots, which make opening faster; it changes nothing else.
+            Events between two snapshots at the most, which make opening faster; it changes nothing else.
         """
         settings = agree(
             name=name,

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 from contextlib import suppress
@@ -80,7 +81,16 @@ class Limits:
 class Core:
     """An open campaign."""
 
-    def __init__(self, store: Store, lease: Lease, state: State, log: Log, clock: Clock, limits: Limits) -> None:
+    def __init__(
+        self,
+        store: Store,
+        lease: Lease,
+        state: State,
+        log: Log,
+        clock: Clock,
+        limits: Limits,
+        replayed: float = 0.0,
+    ) -> None:
         self.store, self.name = store, lease.name
         self.settings = state.settings
         self.register = Register(self.name, self.settings.arms, self.settings.price, self.settings.on)
@@ -92,7 +102,7 @@ class Core:
         self._decider = Decider(state, log)
         self._decider.shown = self.register.shown
         state.history = lambda: chain((it.records for it in segments(store, self.name)), [log.records()])
-        self._snapshots = Snapshotter(store, lease, state, log, limits.snapshot_every, self._wake)
+        self._snapshots = Snapshotter(store, lease, state, log, limits.snapshot_every, self._wake, replayed)
         self.writer = Writer(store, lease, self._decider, clock, limits.queue, self._snapshots.after_group, self._ended)
 
     @classmethod
@@ -135,12 +145,13 @@ class Core:
             lease = claim(store, name, wait)
             try:
                 with kept(store, lease), readable(name):
-                    event = newest(store, name) if snapshots else None
+                    event, begun = newest(store, name) if snapshots else None, time.thread_time()
                     state, log = recover(store, name, snapshot=event)
+                    replayed = time.thread_time() - begun
                     check_tables(store, name, state)
                     if event is not None and event <= LARGE:
                         check_log(store, name, event)
-                    opened = here.keep(cls(store, lease, state, log, clock or system_clock, limits))
+                    opened = here.keep(cls(store, lease, state, log, clock or system_clock, limits, replayed))
                 if event is not None and event > LARGE:
                     opened.check_beside(event)
                 return opened

@@ -203,7 +203,7 @@ NOTED = 3600.0
 """Seconds for which it is noted once that a token acts for agents."""
 SHARED = 2.0
 """Seconds for which everybody who looks at all campaigns sees the same of one."""
-OPENING = 1.0
+OPENING = 2.0
 """Seconds for which a request waits until its campaign is open; clients ask again later, and nobody takes this process
 for hung."""
 OPENED_AT_ONCE = 2

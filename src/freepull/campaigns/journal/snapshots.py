@@ -174,8 +174,12 @@ PART = 1 << 18
 OLD = 16
 """Parts of older snapshots that are removed at a time."""
 Piece = bytes | memoryview
-Begun = tuple[int, int, Iterator[bytes], list[Future[int]]]
-"""A snapshot that was frozen: after which event, its size, its parts, and who waits for it."""
+Begun = tuple[int, int, Iterator[bytes], list[Future[int]], float]
+"""A snapshot that was frozen: after which event, its size, its parts, who waits for it, and when."""
+WORKED, REPLAYED = 1.5, 3.0
+"""Seconds of its writer's work after which a log is long; and how often such work takes as long as reading it again."""
+SOONER, RESTS = 200, 100
+"""A long log has at least this share of the usual events; and other snapshots take a hundredth of the time at most."""
 
 
 def pieces(state: State, log: Log) -> list[Piece]:
@@ -298,18 +302,21 @@ def read(store: Store, name: str, event: int, settings: Settings) -> tuple[State
 
 
 class Snapshotter:
-    """Takes a snapshot now and then, while the campaign goes on.
+    """Takes a snapshot now and then, while the campaign goes on: after so many events, or as soon as it would take long
+    to read again what came since, for others wait for that when they take over.
 
     Its thread is there from the start: where memory is short, one that is started later may never begin, and whoever
     starts it waits for ever.
     """
 
     def __init__(
-        self, store: Store, lease: Lease, state: State, log: Log, every: int, wake: Callable[[], None]
+        self, store: Store, lease: Lease, state: State, log: Log, every: int, wake: Callable[[], None], replayed: float
     ) -> None:
         self._store, self._lease, self._state, self._log = store, lease, state, log
         self._every, self._wake = every, wake
         self._last = newest(store, lease.name) or 0
+        self._worked, self._rests = -REPLAYED * replayed, 0.0
+        """How long the writer had worked at the last one, and until when no other is due for that."""
         self._wanted: list[Future[int]] = []
         self._writing = False
         self._begun: SimpleQueue[Begun | None] = SimpleQueue()
@@ -325,11 +332,14 @@ class Snapshotter:
     def after_group(self) -> None:
         """Begin one, if it is time and nothing hinders; called by the writer, when all that has happened is stored."""
         event = self._state.events
-        due = event - self._last >= self._every or self._wanted
+        worked = time.thread_time()
+        new = event - self._last
+        long = new * SOONER >= self._every and worked - self._worked >= WORKED and time.monotonic() >= self._rests
+        due = new >= self._every or self._wanted or long
         if not due or self._state.ending is not None or self._writing:
             return
         waiting, self._wanted = self._wanted, []
-        self._last = event
+        self._last, self._worked = event, worked
         try:
             found = pieces(self._state, self._log)
             size = sum(len(memoryview(piece).cast("B")) for piece in found)
@@ -339,13 +349,13 @@ class Snapshotter:
             _fail(waiting, StoreError(f"a snapshot could not be taken ({why}); try again later."))
             return
         self._writing = True
-        self._begun.put((event, size, parts, waiting))
+        self._begun.put((event, size, parts, waiting, time.monotonic()))
 
     def _run(self) -> None:
         while (begun := self._begun.get()) is not None:
             self._write(*begun)
 
-    def _write(self, event: int, size: int, parts: Iterator[bytes], waiting: list[Future[int]]) -> None:
+    def _write(self, event: int, size: int, parts: Iterator[bytes], waiting: list[Future[int]], begun: float) -> None:
         try:
             write(self._store, self._lease, event, size, parts)
         except Exception as error:  # the next commit says what is wrong with the store; a snapshot is not needed
@@ -353,6 +363,7 @@ class Snapshotter:
         else:
             for future in waiting:
                 future.set_result(event)
+        self._rests = time.monotonic() + RESTS * (time.monotonic() - begun)
         self._writing = False
         self._wake()  # or whoever has wanted the next one meanwhile would wait until something else happens
 
