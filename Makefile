@@ -39,7 +39,7 @@ test: $(READY) programs lint ## everything that must hold: lint, types, import o
 
 whole: $(READY) # all tests, beside the types; their files, which live for seconds, in memory where there are 4 GB of it
 	@if [ -w /dev/shm ] && [ "$$(df --output=avail /dev/shm | tail -n 1)" -gt 4000000 ]; then \
-	  TMPDIR=$$(mktemp -d -p /dev/shm freepull.XXXXXX); export TMPDIR; trap 'rm -rf "$$TMPDIR"' EXIT INT TERM; fi; \
+	  TMPDIR=$$(mktemp -d -p /dev/shm freepull.XXXXXX); chmod 755 "$$TMPDIR"; export TMPDIR; trap 'rm -rf "$$TMPDIR"' EXIT INT TERM; fi; \
 	$(BIN)/python -m pytest $(WAITING) --everything
 
 deep: $(READY) programs ## the property tests with ten times their examples: before a release (an hour)

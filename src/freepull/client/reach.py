@@ -23,8 +23,6 @@ TAKEOVER_SECONDS = 20.0
 """How long other processes are asked first, until one of them has the campaign of a process that gave no answer."""
 STEADY = 0.05
 """Seconds by which clocks may go apart while a lease lasts."""
-TAKEOVER_SECONDS = 20.0
-"""How long other processes are asked until one of them has the campaign of a process that gave no answer."""
 
 
 class Addresses:
@@ -49,7 +47,7 @@ class Addresses:
     def of(self, campaign: str) -> str:
         """Return whom to ask: the owner, or the first of those who were not silent lately."""
         wanted = [*([self._owners[campaign]] if campaign in self._owners else []), *self.all]
-        return min(wanted, key=lambda it: self._silent[it] if self.hung(it, TAKEOVER_SECONDS) else 0.0)
+        return min(wanted, key=lambda it: self._silent.get(it, 0.0) if self.hung(it, TAKEOVER_SECONDS) else 0.0)
 
     def known(self, owner: Any) -> str | None:
         """Return the address that was given for the owner that an answer names, if one was."""
@@ -74,7 +72,8 @@ class Addresses:
 
     def hung(self, address: str, seconds: float = HUNG_SECONDS) -> bool:
         """Say whether somebody gave no answer within the last seconds."""
-        return address in self._silent and time.monotonic() < self._silent[address] + seconds
+        since = self._silent.get(address)
+        return since is not None and time.monotonic() < since + seconds
 
     def renewed(self, campaign: str, asked: float, left: float) -> bool:
         """Say whether a silent owner has renewed its lease, of which so many seconds were left after a time of asking.
