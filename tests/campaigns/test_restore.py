@@ -179,7 +179,7 @@ def test_the_command_restores_and_refuses_in_sentences(scene: Scene, postgres: s
     done = inside("campaign", "restore", scene.url, scene.backup)
     assert done.returncode == 0
     assert "1 campaigns, " in done.stdout
-    assert "what was there before is kept as" in done.stdout
+    assert "what was there before is kept as" in " ".join(done.stdout.split())
     check_refusal(inside("campaign", "restore", postgres, scene.backup), ["url must be a SQLite file's", "pg_restore"])
     check_refusal(inside("campaign", "restore", "http://127.0.0.1:1", scene.backup), ["stop the service"])
     check_refusal(inside("campaign", "restore", scene.url, scene.path), ["not the store's own"])
