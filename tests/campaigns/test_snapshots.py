@@ -319,6 +319,9 @@ def test_it_is_not_taken_where_few_were_asked_for_or_others_were_dear(
         assert told_until(campaign, 100) is None
     monkeypatch.setattr(snapshots, "RESTS", 1e9)
     with fp.Campaign.open(sqlite, "onboarding", clock=clock, snapshot_every=2_000) as campaign:
+        assert told_until(campaign, 100) is None, "it would be dear by what is known beforehand"
+    monkeypatch.setattr(snapshots, "STREAM", 0.0)
+    with fp.Campaign.open(sqlite, "onboarding", clock=clock, snapshot_every=2_000) as campaign:
         first = told_until(campaign, 3_000)
         assert first is not None
         for _ in range(100):

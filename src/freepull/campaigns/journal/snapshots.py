@@ -180,6 +180,8 @@ WORKED, REPLAYED = 1.5, 3.0
 """Seconds of its writer's work after which a log is long; and how often such work takes as long as reading it again."""
 SOONER, RESTS = 200, 100
 """A long log has at least this share of the usual events; and other snapshots take a hundredth of the time at most."""
+STREAM = 5e-7
+"""Seconds that a snapshot takes for every stream, about: for one of which nothing is known yet."""
 
 
 def pieces(state: State, log: Log) -> list[Piece]:
@@ -315,7 +317,8 @@ class Snapshotter:
         self._store, self._lease, self._state, self._log = store, lease, state, log
         self._every, self._wake = every, wake
         self._last = newest(store, lease.name) or 0
-        self._worked, self._rests = -REPLAYED * replayed, 0.0
+        streams = state.people.enrolled * len(state.settings.arms)
+        self._worked, self._rests = -REPLAYED * replayed, time.monotonic() + RESTS * STREAM * streams
         """How long the writer had worked at the last one, and until when no other is due for that."""
         self._wanted: list[Future[int]] = []
         self._writing = False
