@@ -57,6 +57,23 @@ def test_any_number_of_processes_gives_the_same(workers: int) -> None:
     assert (one.paid_sum == many.paid_sum).all()
 
 
+class Marking(fp.agents.Greedy):
+    """Leaves the number of its process in a folder."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__()
+        self.folder = folder
+
+    def pick(self, t: int) -> int:
+        (self.folder / str(os.getpid())).touch()
+        return super().pick(t)
+
+
+def test_as_many_runs_as_processes_are_played_one_in_each(tmp_path: Path) -> None:
+    simulate(Marking(tmp_path), runs=3, workers=3)
+    assert len(list(tmp_path.iterdir())) == 3
+
+
 def test_an_error_says_where_it_was_raised() -> None:
     with pytest.raises(ZeroDivisionError, match="by nothing") as caught:
         simulate(Failing("divide"))

@@ -13,6 +13,7 @@ import signal
 import threading
 import traceback
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from itertools import islice
 from multiprocessing.connection import Connection, wait
 from typing import Any, NamedTuple, cast
@@ -270,8 +271,9 @@ def play_in_processes(experiment: Experiment, workers: int) -> Iterator[Outcome]
             processes[ours] = process = multiprocessing.Process(target=_play_what_comes, args=(theirs, experiment))
             process.start()
             theirs.close()
-            for run in islice(runs, 2):  # so that nobody waits for the next one
-                ours.send(run)
+        for pipe, run in zip([*processes] * 2, runs, strict=False):  # two each, so that nobody waits for the next one
+            with suppress(OSError):  # it has ended, as is found below
+                pipe.send(run)
         left = len(experiment.runs)
         while left:
             for pipe in cast(list[Connection], wait(list(processes))):
